@@ -1,0 +1,141 @@
+/*
+ * ole/loss.h - the OLÉ loss: one low-rank subspace per class, orthogonal to the others.
+ *
+ * X is [N, D], one row a sample: the input of the last linear layer.  X_c are the rows of class c.
+ * With ‖A‖_* the nuclear norm (the sum of the singular values),
+ *
+ *     loss = weight/N * ( sum_c max(Δ, ‖X_c‖_*) - ‖X‖_* )
+ *
+ * over the classes present.  It is zero when the classes lie in mutually orthogonal subspaces, and
+ * its gradient pulls each class towards few directions and pushes the classes apart:
+ *
+ *     gradient row i of class c = weight/N * ( [‖X_c‖_* > Δ] polar(X_c)_i - polar(X)_i )
+ *
+ * where polar(A) = U1 V1^T keeps the singular directions with σ > max(δ_abs, δ_rel * σ_max(A)).
+ * docs/maths.md derives this and bounds the error.
+ *
+ * Example: the loss and its gradient for a batch of 64 features of 256 dimensions.
+ *
+ *     ole_loss_plan *plan;
+ *     ole_error error;
+ *     if (ole_loss_plan_create(&plan, 64, 256, OLE_F32, NULL, &error) != OLE_OK)
+ *         return fprintf(stderr, "%s\n", error.message), 1;
+ *     ole_loss_batch batch = {.rows = 64, .features = x, .labels = y, .label_type = OLE_I32};
+ *     ole_loss_gradient gradient = {.data = g, .upstream = 1.0};
+ *     ole_loss_result result = {0};
+ *     if (ole_loss_eval(plan, &batch, &gradient, &result, &error) != OLE_OK)
+ *         return fprintf(stderr, "%s\n", error.message), 1;
+ *     printf("loss %g\n", result.value);
+ *     ole_loss_plan_destroy(plan);
+ *
+ * Promises.  Against a float64 SVD of the same float32 input, before weight/N: value error at most
+ * 1e-6 * sum_c ‖X_c‖_*, gradient error at most 1e-5 * sqrt(N) in Frobenius norm whenever no σ lies
+ * within a factor 4 of its threshold and no ‖X_c‖_* within 1e-6 of Δ.  float64 input: 1e-12, and
+ * 1e-9 (docs/maths.md says for which condition numbers).  The same build, CPU model and input give
+ * the same bits whatever the number of threads.  Evaluating a plan allocates nothing.
+ *
+ * Threads.  A plan owns its memory and its worker threads (options.threads - 1 of them, asleep
+ * between calls).  Use one plan from one thread at a time; different plans are independent.
+ */
+#ifndef OLE_LOSS_H
+#define OLE_LOSS_H
+
+#include "ole/base.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 1/N of the rows that are not ignored, or no factor. */
+typedef enum ole_reduction {
+    OLE_REDUCTION_MEAN = 0,
+    OLE_REDUCTION_SUM = 1,
+} ole_reduction;
+
+/* As options.delta_rel: 64 * eps of float32 for float32 (and narrower) input, of float64 for it. */
+#define OLE_DELTA_REL_AUTO (-1.0)
+
+/* How a plan computes. Fill it with ole_loss_options_init() and change what differs. */
+typedef struct ole_loss_options {
+    size_t struct_size; /* set by init: lets later versions append fields */
+    double weight;      /* λ, any finite number; default 1 */
+    double delta_floor; /* Δ >= 0, the floor under each class's norm; default 1 */
+    double delta_abs;   /* δ_abs >= 0; default 1e-6 */
+    double delta_rel;   /* δ_rel >= 0, or OLE_DELTA_REL_AUTO (default); 0: the authors' rule */
+    ole_reduction reduction; /* default OLE_REDUCTION_MEAN */
+    ole_device device;       /* where features, labels and gradient live; default OLE_DEVICE_CPU */
+    int threads;             /* 1 to 1024; default 1 */
+} ole_loss_options;
+
+OLE_API void ole_loss_options_init(ole_loss_options *options);
+
+/* The shapes, options and all memory of a loss. Opaque; freed with ole_loss_plan_destroy(). */
+typedef struct ole_loss_plan ole_loss_plan;
+
+/*
+ * Plans the loss of up to `max_rows` rows of `dim` features of type OLE_F32 or OLE_F64.
+ * `options` may be NULL for the defaults.  On success *plan is the new plan, else NULL.
+ */
+OLE_API ole_status ole_loss_plan_create(ole_loss_plan **plan, int64_t max_rows, int64_t dim,
+                                        ole_dtype dtype, const ole_loss_options *options,
+                                        ole_error *error);
+
+/* Frees the plan and ends its threads. NULL is allowed. */
+OLE_API void ole_loss_plan_destroy(ole_loss_plan *plan);
+
+/* The memory the plan holds, in bytes. */
+OLE_API size_t ole_loss_plan_bytes(const ole_loss_plan *plan);
+
+/* One batch. */
+typedef struct ole_loss_batch {
+    int64_t rows;         /* N, 1 to max_rows */
+    const void *features; /* [rows, dim] of the plan's type */
+    int64_t stride;       /* elements from one row to the next, >= dim; 0 means dim */
+    const void *labels;   /* [rows]; any values, rows with a label < 0 are ignored */
+    ole_dtype label_type; /* OLE_I32 or OLE_I64 */
+} ole_loss_batch;
+
+/* Where the gradient goes: data = upstream * dloss/dX, or data += it. */
+typedef struct ole_loss_gradient {
+    void *data;      /* [rows, dim] of the plan's type; must not overlap the features */
+    int64_t stride;  /* elements from one row to the next, >= dim; 0 means dim */
+    double upstream; /* the factor from the layers above; 1 when the loss is the whole objective */
+    bool accumulate; /* false: written, ignored rows zero; true: added, ignored rows untouched */
+} ole_loss_gradient;
+
+/* What is known of one class after an evaluation. */
+typedef struct ole_loss_class {
+    int64_t label;
+    int64_t count; /* rows of the class */
+    int64_t rank;  /* singular values over the threshold */
+    double norm;   /* ‖X_c‖_*, before the floor Δ */
+} ole_loss_class;
+
+/* The result. `per_class` and `per_class_capacity` are set by the caller, the rest by the call. */
+typedef struct ole_loss_result {
+    double value;               /* weight/N * (class_term - global_norm) */
+    double class_term;          /* sum_c max(Δ, ‖X_c‖_*) */
+    double global_norm;         /* ‖X‖_* */
+    int64_t rows;               /* N: the rows that are not ignored */
+    int64_t classes;            /* how many labels are present */
+    int64_t rank;               /* of X: singular values over the threshold */
+    ole_loss_class *per_class;  /* NULL, or room for one entry a class, filled by rising label */
+    int64_t per_class_capacity; /* entries in per_class; too few is an error (max_rows suffices) */
+} ole_loss_result;
+
+/*
+ * Evaluates the loss, and its gradient where `gradient` is not NULL (the value's bits are the same
+ * either way).  Errors: OLE_ERROR_ARGUMENT (sizes, strides, types, no row with a label >= 0),
+ * OLE_ERROR_DATA (NaN or Inf in a row that is not ignored: the message names the first one),
+ * OLE_ERROR_NUMERIC (float64 features so large that the value overflows).
+ */
+OLE_API ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
+                                 const ole_loss_gradient *gradient, ole_loss_result *result,
+                                 ole_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

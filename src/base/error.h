@@ -1,0 +1,16 @@
+/* src/base/error.h - filling an ole_error: `return ole_fail(error, OLE_ERROR_IO, "...", ...)`. */
+#ifndef OLE_SRC_BASE_ERROR_H
+#define OLE_SRC_BASE_ERROR_H
+
+#include "ole/base.h"
+
+#if defined(__GNUC__)
+#define OLE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define OLE_PRINTF(fmt, args)
+#endif
+
+/* Writes the message (cut to fit) when `error` is not NULL, and returns `status` either way. */
+ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...) OLE_PRINTF(3, 4);
+
+#endif
