@@ -1,0 +1,33 @@
+# What `cmake --install` puts where: headers, library, program, ole.pc and the CMake package.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ole)
+
+install(DIRECTORY include/ole DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS ole EXPORT ole-targets)
+if(TARGET ole_cli)
+    install(TARGETS ole_cli)
+endif()
+
+install(EXPORT ole-targets NAMESPACE ole:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/ole-config.cmake.in package/ole-config.cmake
+    INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(package/ole-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES
+    ${CMAKE_CURRENT_BINARY_DIR}/package/ole-config.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/package/ole-config-version.cmake
+    DESTINATION ${package_dir})
+
+# ole.pc finds its prefix from where it lies, so that the tree can be installed anywhere and moved.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+else()
+    file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+    string(REGEX REPLACE "/$" "" pc_prefix "\${pcfiledir}/${up}")
+endif()
+cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
+cmake_path(APPEND pc_libdir "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
+configure_file(cmake/ole.pc.in package/ole.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ole.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,89 @@
+/*
+ * src/info.c - ole_info(): what this build holds and what this machine offers.
+ *
+ * It stands outside the rooms because it asks several of them.  The rows about the build are those
+ * that CMake printed at the end of its configuration (build_parts.h, generated).
+ */
+#include "ole/base.h"
+
+#include "build_parts.h"
+#if __has_include("linalg/kernels.h")
+#include "linalg/kernels.h"
+#else
+#define ole_kernels_name() "none"
+#endif
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* OpenBLAS's own functions; missing where another LAPACK took its place at run time. */
+#pragma weak openblas_get_config
+#pragma weak openblas_get_corename
+#pragma weak openblas_get_parallel
+char *openblas_get_config(void);
+char *openblas_get_corename(void);
+int openblas_get_parallel(void);
+
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown compiler"
+#endif
+
+static struct {
+    char blas[96];
+    char cores[24];
+    char memory[24];
+    bool threaded_blas;
+} machine;
+
+static void describe_blas(void) {
+    if (!openblas_get_config || !openblas_get_parallel) {
+        snprintf(machine.blas, sizeof machine.blas, "another BLAS was loaded in its place");
+        return;
+    }
+    char version[32] = "unknown version";
+    sscanf(openblas_get_config(), "OpenBLAS %31s", version);
+    machine.threaded_blas = openblas_get_parallel() != 0;
+    snprintf(machine.blas, sizeof machine.blas, "%s, %s, %s", version,
+             machine.threaded_blas ? "threaded" : "serial",
+             openblas_get_corename ? openblas_get_corename() : "unknown core");
+}
+
+static void describe_machine(void) {
+    describe_blas();
+    cpu_set_t allowed;
+    long cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                     ? CPU_COUNT(&allowed)
+                     : sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(machine.cores, sizeof machine.cores, "%ld", cores);
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    snprintf(machine.memory, sizeof machine.memory, "%.1f GiB", bytes / (1 << 30));
+}
+
+size_t ole_info(ole_info_row *rows, size_t capacity) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, describe_machine);
+
+    const ole_info_row all[] = {
+        {"version", ole_version()},
+        {"compiler", COMPILER},
+        OLE_BUILD_PARTS,
+        {"cpu kernels", ole_kernels_name()},
+        {"cores", machine.cores},
+        {"memory", machine.memory},
+        {"OpenBLAS", machine.blas},
+        {"warning", "a threaded OpenBLAS was loaded: results may depend on its threads; set "
+                    "OPENBLAS_NUM_THREADS=1 or install the serial one"},
+    };
+    size_t count = sizeof all / sizeof *all - (machine.threaded_blas ? 0 : 1);
+    size_t filled = count < capacity ? count : capacity;
+    if (filled > 0) memcpy(rows, all, filled * sizeof *all);
+    return count;
+}
