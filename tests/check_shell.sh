@@ -1,0 +1,5 @@
+#!/bin/sh
+# check_shell.sh - shellcheck has nothing to say about the project's scripts.
+set -eu
+command -v shellcheck >/dev/null 2>&1 || exit 77
+shellcheck dev .ci/run tests/*.sh tests/*/*.sh

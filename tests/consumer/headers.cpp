@@ -1,0 +1,16 @@
+// Every public header in C++, together.
+#include <ole/analyze.h>
+#include <ole/base.h>
+#include <ole/json.h>
+#include <ole/linalg.h>
+#include <ole/loss.h>
+#include <ole/npy.h>
+
+#include <iostream>
+
+int main() {
+    ole_loss_options options;
+    ole_loss_options_init(&options);
+    std::cout << "C++: weight " << options.weight << "\n";
+    return options.weight == 1.0 ? 0 : 1;
+}

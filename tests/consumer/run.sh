@@ -1,0 +1,26 @@
+#!/bin/sh
+# run.sh BUILD - installs BUILD into a fresh prefix and uses it as others would: through pkg-config,
+# through CMake, and by running the program.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+here=$(dirname "$0")
+cmake --install "$1" --prefix "$dir/prefix" >"$dir/installed"
+
+export PKG_CONFIG_PATH="$dir/prefix/lib/pkgconfig"
+# shellcheck disable=SC2046 # the flags are words
+cc -std=c17 -Wall -Wextra -Werror "$here/main.c" -o "$dir/with_pkg_config" \
+    $(pkg-config --cflags --libs ole) -lm
+LD_LIBRARY_PATH="$dir/prefix/lib" "$dir/with_pkg_config"
+
+cmake -S "$here" -B "$dir/build" -DCMAKE_PREFIX_PATH="$dir/prefix" >"$dir/configured"
+cmake --build "$dir/build"
+"$dir/build/consumer"
+"$dir/build/headers"
+
+for header in "$dir"/prefix/include/ole/*.h; do
+    grep -q "<ole/$(basename "$header")>" "$here/headers.cpp" ||
+        { echo "headers.cpp does not include $(basename "$header")" >&2; exit 1; }
+done
+
+if [ -e "$1/ole" ]; then "$dir/prefix/bin/ole" info; fi
