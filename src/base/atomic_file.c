@@ -1,0 +1,144 @@
+/*
+ * src/base/atomic_file.c - write beside, sync, rename, sync the directory.
+ *
+ * Every result that a user may already have (features, gradients, checkpoints) is replaced through
+ * here, so that a full disk or a lost machine never costs the version that was there before.
+ */
+#include "base/atomic_file.h"
+
+#include "base/error.h"
+#include "base/show.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
+                          ole_error *error) {
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO, "%s: %s: %s", ole_show_string(&shown, file->path), what,
+                    strerror(number));
+}
+
+/* The length of the directory part of `path` with its slash; 0 when there is none. */
+static size_t directory_length(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Creates a new file in the target's directory.  The name is short whatever the target's is. */
+static int create_beside(ole_atomic_file *file) {
+    enum { TRIES = 1000, SUFFIX = 64 };
+    size_t length = directory_length(file->target);
+    file->temporary = malloc(length + SUFFIX);
+    if (!file->temporary) return ENOMEM;
+    memcpy(file->temporary, file->target, length);
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(file->temporary + length, SUFFIX, ".ole-%ld-%d.tmp", (long)getpid(), i);
+        file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0) return 0;
+        if (errno != EEXIST) break;
+    }
+    int number = errno;
+    free(file->temporary); /* not ours to remove */
+    file->temporary = NULL;
+    return number;
+}
+
+/* Opens what the bytes go to.  Returns 0 or an errno. */
+static int open_target(ole_atomic_file *file) {
+    struct stat old;
+    bool exists = stat(file->path, &old) == 0;
+    if (!exists && errno != ENOENT) return errno;
+    if (exists && S_ISDIR(old.st_mode)) return EISDIR;
+    if (exists && !S_ISREG(old.st_mode)) {
+        file->fd = open(file->path, O_WRONLY | O_CLOEXEC);
+        return file->fd < 0 ? errno : 0;
+    }
+    file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
+    if (!file->target) return errno;
+    int number = create_beside(file);
+    /* Best effort: a file system without permissions refuses, and the content is what matters. */
+    if (number == 0 && exists) fchmod(file->fd, old.st_mode & 0777);
+    return number;
+}
+
+ole_status ole_atomic_file_begin(ole_atomic_file *file, const char *path, ole_error *error) {
+    *file = (ole_atomic_file){.fd = -1, .path = path};
+    if (!path || !*path)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "the path of the file to write is empty");
+    int number = open_target(file);
+    if (number == 0) return OLE_OK;
+    ole_atomic_file_abort(file);
+    return fail_io(file, "cannot write", number, error);
+}
+
+ole_status ole_atomic_file_write(ole_atomic_file *file, const void *bytes, size_t size,
+                                 ole_error *error) {
+    enum { CHUNK = 1 << 30 }; /* Linux writes at most 2 GiB at once */
+    const char *next = bytes;
+    while (size > 0) {
+        ssize_t written = write(file->fd, next, size < CHUNK ? size : CHUNK);
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            int number = errno;
+            ole_atomic_file_abort(file);
+            return fail_io(file, "cannot write", number, error);
+        }
+        next += written;
+        size -= (size_t)written;
+    }
+    return OLE_OK;
+}
+
+/* Syncs the directory of the target, so that the rename survives a power cut.  0 or an errno. */
+static int sync_directory(const ole_atomic_file *file) {
+    size_t length = directory_length(file->target);
+    char *directory = length > 0 ? strndup(file->target, length) : strdup(".");
+    if (!directory) return ENOMEM;
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(directory);
+    if (fd < 0) return errno == EACCES ? 0 : errno; /* writable but not readable: no way to sync */
+    int number = fsync(fd) == 0 ? 0 : errno;
+    close(fd);
+    return number == EINVAL || number == ENOTSUP ? 0 : number; /* not every file system can */
+}
+
+/* Takes the file from written to durable.  Returns 0 or an errno, and what was being done. */
+static int finish(ole_atomic_file *file, const char **what) {
+    *what = "cannot write";
+    if (file->temporary && fsync(file->fd) != 0) return errno;
+    int fd = file->fd;
+    file->fd = -1;
+    if (close(fd) != 0) return errno;
+    if (!file->temporary) return 0;
+    *what = "cannot replace";
+    if (rename(file->temporary, file->target) != 0) return errno;
+    free(file->temporary);
+    file->temporary = NULL;
+    *what = "written, but its directory cannot be synced";
+    return sync_directory(file);
+}
+
+ole_status ole_atomic_file_commit(ole_atomic_file *file, ole_error *error) {
+    const char *what;
+    int number = finish(file, &what);
+    ole_atomic_file_abort(file);
+    return number == 0 ? OLE_OK : fail_io(file, what, number, error);
+}
+
+void ole_atomic_file_abort(ole_atomic_file *file) {
+    if (file->fd >= 0) close(file->fd);
+    if (file->temporary) {
+        unlink(file->temporary);
+        free(file->temporary);
+    }
+    free(file->target);
+    file->fd = -1;
+    file->temporary = NULL;
+    file->target = NULL;
+}

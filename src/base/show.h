@@ -1,0 +1,21 @@
+/* src/base/show.h - foreign bytes (a path, a piece of a file) made fit for a one-line message. */
+#ifndef OLE_SRC_BASE_SHOW_H
+#define OLE_SRC_BASE_SHOW_H
+
+#include <stddef.h>
+
+/* Room for a shown text: short enough that a message still has room to say what is wrong. */
+typedef struct ole_shown {
+    char text[200];
+} ole_shown;
+
+/*
+ * Copies `length` bytes, control characters as '?'; a text too long loses its middle to "...".
+ * Returns shown->text, for use as an argument of ole_fail().
+ */
+const char *ole_show(ole_shown *shown, const char *bytes, size_t length);
+
+/* The same for a terminated string; "(null)" for NULL. */
+const char *ole_show_string(ole_shown *shown, const char *string);
+
+#endif
