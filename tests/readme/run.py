@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""run.py BUILD - runs the examples of README.md as printed, against BUILD installed in a fresh prefix.
+
+A block marked `sh` is run by a shell; a block marked `text` right after it is what it must print,
+where a line `...` stands for any lines; a block marked `c` is written to the file that its first
+line names, for the shell blocks after it.  The only line left out is `./dev test`, which is what
+runs this.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def furnish(work, build):
+    """Makes `work` look like the checkout, with the package installed; returns the environment."""
+    for entry in ROOT.iterdir():
+        if entry.name != "dev" and not entry.name.startswith("."):
+            (work / entry.name).symlink_to(entry)
+    dev = work / "dev"
+    dev.write_text(f'#!/bin/sh\nexec "{ROOT}/dev" "$@"\n')
+    dev.chmod(0o755)
+    prefix = work / "prefix"
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True,
+                   stdout=subprocess.DEVNULL)
+    return dict(os.environ, NO_COLOR="1",
+                PATH=f"{prefix}/bin:{os.environ['PATH']}",
+                PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"),
+                LD_LIBRARY_PATH=str(prefix / "lib"))
+
+
+def run_shell(script, work, environment):
+    script = "".join(line for line in script.splitlines(True) if not line.startswith("./dev test"))
+    run = subprocess.run(["sh", "-eu", "-c", script], cwd=work, env=environment, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if run.returncode != 0:
+        sys.exit(f"exit status {run.returncode} from\n{script}\n{run.stdout}{run.stderr}")
+    return run.stdout
+
+
+def compare(expected, got, script):
+    pattern = "\n".join(".*" if line.strip() == "..." else re.escape(line.rstrip())
+                        for line in expected.rstrip("\n").split("\n"))
+    lines = "\n".join(line.rstrip() for line in got.rstrip("\n").split("\n"))
+    if not re.fullmatch(pattern, lines, re.DOTALL):
+        sys.exit(f"README shows\n{expected}\nbut\n{script}\nprints\n{got}")
+
+
+def main():
+    build = sys.argv[1]
+    blocks = BLOCK.findall((ROOT / "README.md").read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        environment = furnish(work, build)
+        script = output = None
+        for language, text in blocks:
+            if language == "sh":
+                script, output = text, run_shell(text, work, environment)
+            elif language == "text" and output is not None:
+                compare(text, output, script)
+            elif language == "c":
+                name = re.match(r"/\* (\w+\.c)\b", text)
+                if not name:
+                    sys.exit(f"the first line does not name the file:\n{text}")
+                (work / name[1]).write_text(text)
+            else:
+                sys.exit(f"cannot run a block marked {language}:\n{text}")
+    print(f"{len(blocks)} blocks of README.md are right")
+
+
+main()
