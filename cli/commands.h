@@ -1,0 +1,24 @@
+/* cli/commands.h - the commands of the program, one file each, and what they share. */
+#ifndef OLE_CLI_COMMANDS_H
+#define OLE_CLI_COMMANDS_H
+
+#include "args.h"
+
+#include <ole/base.h>
+
+/* A command returns the exit code. argv[0] is its name. */
+int run_score(int argc, char **argv);
+int run_demo(int argc, char **argv);
+int run_info(int argc, char **argv);
+
+extern const char score_summary[];
+extern const char demo_summary[];
+extern const char info_summary[];
+
+/* Prints "ole NAME: message" to stderr; returns EXIT_FAILED. */
+int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The processors this process may use, 1 to 1024: the default of --threads. */
+int default_threads(void);
+
+#endif

@@ -1,0 +1,33 @@
+/* cli/embedding.h - features and labels from two .npy files, checked against each other. */
+#ifndef OLE_CLI_EMBEDDING_H
+#define OLE_CLI_EMBEDDING_H
+
+#include <ole/linalg.h>
+#include <ole/npy.h>
+
+typedef struct embedding {
+    int64_t rows;
+    int64_t dim;
+    ole_dtype dtype;       /* OLE_F32 or OLE_F64 */
+    const void *features;  /* [rows, dim]; in the file's map where it can be used as it is */
+    const int64_t *labels; /* [rows] */
+
+    ole_npy *feature_file; /* private from here on */
+    ole_npy *label_file;
+    void *feature_copy;
+    void *label_copy;
+} embedding;
+
+/*
+ * Opens both.  `dtype` is the type to compute in, 0 for that of the file (float32 for float16).
+ * False after an error, explained on stderr in the name of `command`; close it either way.
+ */
+bool embedding_open(embedding *e, const char *command, const char *feature_path,
+                    const char *label_path, ole_dtype dtype);
+void embedding_close(embedding *e);
+
+/* ole_effective_rank() of a matrix's singular values. */
+ole_status matrix_effective_rank(const ole_matrix *matrix, int threads, double *rank,
+                                 ole_error *error);
+
+#endif

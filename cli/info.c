@@ -1,0 +1,49 @@
+/*
+ * cli/info.c - `ole info`: what this build and this machine offer.
+ */
+#include "commands.h"
+
+#include <ole/json.h>
+
+#include <stdio.h>
+#include <string.h>
+
+const char info_summary[] = "version, build options, devices, libraries found";
+
+enum { MAX_ROWS = 64 };
+
+int run_info(int argc, char **argv) {
+    bool json = false;
+    const arg_option options[] = {
+        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "info",
+        .summary = info_summary,
+        .example = "  $ ole info\n",
+        .about = "Prints what this build holds and what this machine offers.\n",
+        .options = options,
+    };
+    int code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+
+    ole_info_row rows[MAX_ROWS];
+    size_t count = ole_info(rows, MAX_ROWS);
+    if (count > MAX_ROWS) count = MAX_ROWS;
+    if (json) {
+        ole_json w;
+        ole_json_init(&w, stdout, 2);
+        ole_json_open(&w, NULL, '{');
+        for (size_t i = 0; i < count; i++)
+            ole_json_string(&w, rows[i].name, rows[i].value);
+        ole_json_close(&w);
+        return EXIT_DONE;
+    }
+    size_t widest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(rows[i].name) > widest) widest = strlen(rows[i].name);
+    for (size_t i = 0; i < count; i++)
+        printf("%-*s  %s\n", (int)widest, rows[i].name, rows[i].value);
+    return EXIT_DONE;
+}

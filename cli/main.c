@@ -1,0 +1,83 @@
+/*
+ * cli/main.c - the program `ole`: finds the command, and makes sure that what it printed arrived.
+ */
+#include "commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"demo", demo_summary, run_demo},
+    {"score", score_summary, run_score},
+    {"info", info_summary, run_info},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int print_usage(void) {
+    printf("ole demo\n"
+           "ole score features.npy labels.npy\n\n"
+           "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+    printf("\n'ole COMMAND --help' explains a command; 'ole --version' prints the version.\n");
+    return EXIT_DONE;
+}
+
+static int unknown_command(const char *name) {
+    const char *names[COMMANDS];
+    for (size_t i = 0; i < COMMANDS; i++)
+        names[i] = commands[i].name;
+    const char *nearest = args_nearest(name, names, COMMANDS);
+    const char *what = name[0] == '-' ? "option" : "command";
+    if (nearest)
+        fprintf(stderr, "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);
+    else
+        fprintf(stderr, "ole: unknown %s %s; 'ole --help' lists the commands\n", what, name);
+    return EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "--help";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return print_usage();
+    if (strcmp(name, "--version") == 0) {
+        printf("ole %s\n", ole_version());
+        return EXIT_DONE;
+    }
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    return unknown_command(name);
+}
+
+/*
+ * A closed standard stream would hand its number to the next file opened, and output would land in
+ * that file.  A stand-in opened the wrong way round keeps the number taken and every write failing.
+ */
+static bool occupy_standard_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv) {
+    if (!occupy_standard_streams()) return EXIT_FAILED;
+    int code = dispatch(argc, argv);
+    errno = 0;
+    bool printed = fflush(stdout) == 0 && !ferror(stdout);
+    if (!printed && code == EXIT_DONE) {
+        fprintf(stderr, "ole: cannot write to standard output: %s\n",
+                errno ? strerror(errno) : "an earlier write failed");
+        code = EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,309 @@
+/*
+ * cli/score.c - `ole score`: the OLÉ loss, and its gradient, of any embedding.
+ *
+ * JSON prints what the evaluation gave.  The text for a person adds what takes more work: effective
+ * ranks and the classes that overlap most.
+ */
+#include "commands.h"
+#include "embedding.h"
+
+#include <ole/analyze.h>
+#include <ole/json.h>
+#include <ole/loss.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char score_summary[] = "the OLE loss and gradient of features and labels in .npy files";
+
+enum { PAIRS = 5 };
+static const double energy = 0.95; /* of a class, held by the directions compared */
+
+typedef struct arguments {
+    const char *features;
+    const char *labels;
+    const char *gradient; /* NULL: not wanted */
+    ole_loss_options loss;
+    int reduction; /* as in the help: mean, sum */
+    int dtype;     /* auto, float32, float64 */
+    bool json;
+} arguments;
+
+/* ---- The command line --------------------------------------------------------------------- */
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    *a = (arguments){0};
+    ole_loss_options_init(&a->loss);
+    a->loss.threads = default_threads();
+    const arg_positional positionals[] = {
+        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
+        {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"grad", ARG_STRING, &a->gradient, "G.npy",
+         .help = "write the gradient, of the type computed in"},
+        {"delta-floor", ARG_NUMBER, &a->loss.delta_floor, "X",
+         .help = "floor under each class's nuclear norm (default 1)", .max = HUGE_VAL},
+        {"delta-abs", ARG_NUMBER, &a->loss.delta_abs, "X",
+         .help = "singular values up to X count as zero (default 1e-6)", .max = HUGE_VAL},
+        {"delta-rel", ARG_NUMBER, &a->loss.delta_rel, "X",
+         .help = "the same, times the largest one (default auto: 64 eps)", .max = HUGE_VAL,
+         .special = "auto", .special_value = OLE_DELTA_REL_AUTO},
+        {"weight", ARG_NUMBER, &a->loss.weight, "X", .help = "factor of the loss (default 1)",
+         .min = -HUGE_VAL, .max = HUGE_VAL},
+        {"reduction", ARG_CHOICE, &a->reduction, "mean|sum",
+         .help = "divide by the number of rows or not (default mean)"},
+        {"dtype", ARG_CHOICE, &a->dtype, "auto|float32|float64",
+         .help = "type to compute in (default auto: the file's)"},
+        {"threads", ARG_INTEGER, &a->loss.threads, "N",
+         .help = "threads (default: all processors); the result is the same", .min = 1,
+         .max = 1024},
+        {"json", ARG_FLAG, &a->json, .help = "print JSON, without overlaps and effective ranks"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "score",
+        .summary = score_summary,
+        .example = "  $ ole score features.npy labels.npy --grad gradient.npy\n",
+        .about = "Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear "
+                 "norm of\nall rows.  It is 0 when the classes are orthogonal to each other.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    a->loss.reduction = a->reduction == 1 ? OLE_REDUCTION_SUM : OLE_REDUCTION_MEAN;
+    return true;
+}
+
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* ---- Evaluating --------------------------------------------------------------------------- */
+
+static ole_status evaluate(const arguments *a, const embedding *e, void *gradient,
+                           ole_loss_result *result, ole_error *error) {
+    ole_loss_plan *plan;
+    ole_status status = ole_loss_plan_create(&plan, e->rows, e->dim, e->dtype, &a->loss, error);
+    if (status != OLE_OK) return status;
+    const ole_loss_batch batch = {
+        .rows = e->rows, .features = e->features, .labels = e->labels, .label_type = OLE_I64};
+    const ole_loss_gradient out = {.data = gradient, .upstream = 1.0};
+    status = ole_loss_eval(plan, &batch, gradient ? &out : NULL, result, error);
+    ole_loss_plan_destroy(plan);
+    return status;
+}
+
+static void print_json(const embedding *e, const ole_loss_result *r) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_number(&w, "loss", r->value);
+    ole_json_number(&w, "class_term", r->class_term);
+    ole_json_number(&w, "global_norm", r->global_norm);
+    ole_json_integer(&w, "n", r->rows);
+    ole_json_integer(&w, "d", e->dim);
+    ole_json_integer(&w, "classes", r->classes);
+    ole_json_integer(&w, "rank", r->rank);
+    ole_json_open(&w, "per_class", '[');
+    for (int64_t i = 0; i < r->classes; i++) {
+        const ole_loss_class *c = &r->per_class[i];
+        ole_json_open(&w, NULL, '{');
+        ole_json_integer(&w, "label", c->label);
+        ole_json_integer(&w, "n", c->count);
+        ole_json_number(&w, "norm", c->norm);
+        ole_json_integer(&w, "rank", c->rank);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_close(&w);
+}
+
+/* ---- What the text adds ------------------------------------------------------------------- */
+
+typedef struct extras {
+    double rank;       /* effective, of all rows */
+    double class_rank; /* effective, mean over the classes */
+    ole_overlap pairs[PAIRS];
+    int64_t pair_count;
+} extras;
+
+static int compare_labels(const void *key, const void *entry) {
+    int64_t label = *(const int64_t *)key, other = ((const ole_loss_class *)entry)->label;
+    return (label > other) - (label < other);
+}
+
+/* Copies the rows that count into `out`, class after class. `next` has room for a number a class.
+ */
+static void group_rows(const embedding *e, const ole_loss_result *r, int64_t *next, char *out) {
+    size_t bytes = (size_t)e->dim * ole_dtype_size(e->dtype);
+    int64_t begin = 0;
+    for (int64_t c = 0; c < r->classes; c++) {
+        next[c] = begin;
+        begin += r->per_class[c].count;
+    }
+    for (int64_t i = 0; i < e->rows; i++) {
+        if (e->labels[i] < 0) continue;
+        const ole_loss_class *c = bsearch(&e->labels[i], r->per_class, (size_t)r->classes,
+                                          sizeof *r->per_class, compare_labels);
+        size_t to = (size_t)next[c - r->per_class]++;
+        memcpy(out + to * bytes, (const char *)e->features + (size_t)i * bytes, bytes);
+    }
+}
+
+static ole_status effective_ranks(const embedding *e, const ole_loss_result *r, char *grouped,
+                                  int threads, extras *x, ole_error *error) {
+    ole_matrix all = {.data = grouped, .rows = r->rows, .cols = e->dim, .dtype = e->dtype};
+    ole_status status = matrix_effective_rank(&all, threads, &x->rank, error);
+    ole_matrix part = all;
+    double sum = 0.0;
+    for (int64_t c = 0; c < r->classes && status == OLE_OK; c++) {
+        double rank = 0.0;
+        part.rows = r->per_class[c].count;
+        status = matrix_effective_rank(&part, threads, &rank, error);
+        part.data = (char *)part.data + (size_t)(part.rows * e->dim) * ole_dtype_size(e->dtype);
+        sum += rank;
+    }
+    x->class_rank = sum / (double)r->classes;
+    return status;
+}
+
+static ole_status find_extras(const embedding *e, const ole_loss_result *r, int threads, extras *x,
+                              ole_error *error) {
+    char *grouped = malloc((size_t)(r->rows * e->dim) * ole_dtype_size(e->dtype));
+    int64_t *next = malloc((size_t)r->classes * sizeof *next);
+    ole_status status = OLE_ERROR_MEMORY;
+    if (grouped && next) {
+        group_rows(e, r, next, grouped);
+        status = effective_ranks(e, r, grouped, threads, x, error);
+    } else {
+        snprintf(error->message, sizeof error->message, "out of memory for the effective ranks");
+    }
+    free(next);
+    free(grouped);
+    if (status != OLE_OK) return status;
+    return ole_overlaps(e->rows, e->dim, e->dtype, e->features, e->labels, energy, threads,
+                        x->pairs, PAIRS, &x->pair_count, error);
+}
+
+/* One line: name, value, and what the value is, where that needs saying. */
+static void print_row(const char *name, const char *value, const char *note) {
+    printf(*note ? "%-16s %-12s %s\n" : "%-16s %s%s\n", name, value, note);
+}
+
+static void print_number(const char *name, double value, const char *note) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", value);
+    print_row(name, text, note);
+}
+
+static void print_count(const char *name, int64_t value, const char *note) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    print_row(name, text, note);
+}
+
+static double mean_rank(const ole_loss_result *r) {
+    double sum = 0.0;
+    for (int64_t c = 0; c < r->classes; c++)
+        sum += (double)r->per_class[c].rank;
+    return sum / (double)r->classes;
+}
+
+static void print_pairs(const extras *x) {
+    if (x->pair_count == 0) return;
+    printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
+    for (int64_t i = 0; i < x->pair_count; i++) {
+        char names[64];
+        snprintf(names, sizeof names, "%" PRId64 " and %" PRId64, x->pairs[i].label_a,
+                 x->pairs[i].label_b);
+        printf("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
+    }
+}
+
+static void print_text(const arguments *a, const embedding *e, const ole_loss_result *r,
+                       const extras *x) {
+    char note[128], factor[48] = "", divisor[48] = "", ignored[48] = "";
+    if (a->loss.weight != 1.0) snprintf(factor, sizeof factor, "%g * ", a->loss.weight);
+    if (a->loss.reduction == OLE_REDUCTION_MEAN)
+        snprintf(divisor, sizeof divisor, " / %" PRId64, r->rows);
+    snprintf(note, sizeof note, "%s(class term - global norm)%s", factor, divisor);
+    print_number("loss", r->value, note);
+    snprintf(note, sizeof note, "sum over classes of max(%g, nuclear norm)", a->loss.delta_floor);
+    print_number("class term", r->class_term, note);
+    print_number("global norm", r->global_norm, "nuclear norm of all rows");
+    if (r->rows < e->rows)
+        snprintf(ignored, sizeof ignored, "and %" PRId64 " ignored", e->rows - r->rows);
+    print_count("rows", r->rows, ignored);
+    print_count("dimensions", e->dim, "");
+    print_count("classes", r->classes, "");
+    snprintf(note, sizeof note, "effective rank %.2f", x->rank);
+    print_count("rank", r->rank, note);
+    snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
+    print_number("rank of a class", mean_rank(r), note);
+    print_pairs(x);
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+static int report(const arguments *a, const embedding *e, const ole_loss_result *r) {
+    if (a->json) {
+        print_json(e, r);
+        return EXIT_DONE;
+    }
+    extras x = {0};
+    ole_error error;
+    if (find_extras(e, r, a->loss.threads, &x, &error) != OLE_OK)
+        return fail_command("score", "%s", error.message);
+    print_text(a, e, r, &x);
+    return EXIT_DONE;
+}
+
+/* Evaluates, writes the gradient where it is wanted, and prints. */
+static int score(const arguments *a, const embedding *e) {
+    size_t size = (size_t)(e->rows * e->dim) * ole_dtype_size(e->dtype);
+    void *gradient = a->gradient ? malloc(size) : NULL;
+    ole_loss_class *classes = malloc((size_t)e->rows * sizeof *classes);
+    ole_loss_result result = {.per_class = classes, .per_class_capacity = e->rows};
+    ole_error error;
+    int code;
+    if (!classes || (a->gradient && !gradient)) {
+        code = fail_command("score", "out of memory for %" PRId64 " rows of %" PRId64 " dimensions",
+                            e->rows, e->dim);
+    } else if (evaluate(a, e, gradient, &result, &error) != OLE_OK) {
+        bool is_data = error.status == OLE_ERROR_DATA;
+        code = fail_command("score", "%s%s%s", is_data ? a->features : "", is_data ? ": " : "",
+                            error.message);
+    } else if (a->gradient &&
+               ole_npy_write(a->gradient, e->dtype, 2, (const int64_t[]){e->rows, e->dim}, gradient,
+                             &error) != OLE_OK) {
+        code = fail_command("score", "%s", error.message);
+    } else {
+        code = report(a, e, &result);
+    }
+    free(gradient);
+    free(classes);
+    return code;
+}
+
+int run_score(int argc, char **argv) {
+    arguments a;
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    if (a.gradient && (same_file(a.gradient, a.features) || same_file(a.gradient, a.labels))) {
+        fail_command("score", "--grad %s would overwrite an input; name another file", a.gradient);
+        return EXIT_USAGE;
+    }
+    static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
+    embedding e;
+    bool opened = embedding_open(&e, "score", a.features, a.labels, dtypes[a.dtype]);
+    code = opened ? score(&a, &e) : EXIT_FAILED;
+    embedding_close(&e);
+    return code;
+}
