@@ -1,0 +1,24 @@
+/*
+ * src/base/pool.h - worker threads for loops over fixed tasks.
+ *
+ * A loop is cut into tasks by its shape alone, never by the number of threads, and each task writes
+ * its own output: so results do not depend on how many threads there are or who runs what.
+ */
+#ifndef OLE_SRC_BASE_POOL_H
+#define OLE_SRC_BASE_POOL_H
+
+#include "ole/base.h"
+
+typedef struct ole_pool ole_pool;
+
+/* One task of a loop: its number, and which worker (0 to threads-1) runs it, for scratch memory. */
+typedef void ole_task(void *context, int64_t task, int worker);
+
+/* `threads` includes the calling one. One thread needs no pool: *pool is NULL then. */
+ole_status ole_pool_create(ole_pool **pool, int threads, ole_error *error);
+void ole_pool_destroy(ole_pool *pool);
+
+/* Runs tasks 0 to count-1 and returns when all are done. A NULL pool runs them in order here. */
+void ole_pool_run(ole_pool *pool, int64_t count, ole_task *task, void *context);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * src/linalg/eigen.h - eigenvalues and eigenvectors of a symmetric matrix in float64.
+ *
+ * Written here rather than taken from LAPACK because it is the loss's hottest part at the sizes
+ * that training uses: between 2 and 4 times faster for 16 to 512 rows, and its bits do not depend
+ * on which BLAS the process happens to have loaded.
+ */
+#ifndef OLE_SRC_LINALG_EIGEN_H
+#define OLE_SRC_LINALG_EIGEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows and leading dimension of the padded matrices for a problem of n rows. */
+static inline int64_t ole_eigen_pad(int64_t n) {
+    return (n + 7) / 8 * 8;
+}
+
+/* Doubles of scratch that ole_eigen() needs besides its two matrices. */
+static inline int64_t ole_eigen_scratch(int64_t n) {
+    return 10 * ole_eigen_pad(n);
+}
+
+/*
+ * Decomposes the symmetric n x n matrix in `a` (lower triangle given, leading dimension and rows
+ * ole_eigen_pad(n), 64-byte aligned; no NaN or Inf).  values[n] in no particular order, row i of
+ * `a` becomes the eigenvector of values[i].  `work` is another matrix of the same size.
+ * False if the iteration does not converge.
+ */
+bool ole_eigen(double *a, int64_t n, double *values, double *work, double *scratch);
+
+#endif

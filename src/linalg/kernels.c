@@ -1,0 +1,410 @@
+/*
+ * src/linalg/kernels.c - the inner loops of kernels.h, written with vector types and compiled once
+ * per instruction set (OLE_ISA is generic, avx2 or avx512).
+ *
+ * Micro-kernel: MR rows times up to NV vectors of columns are kept in registers while the depth
+ * runs; a panel holds NV vectors of items, so it is MR-row panels and NV-vector panels at once.
+ */
+#include "linalg/kernels.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+enum { VL = 8, MR = 8, NV = 3, RB = 4 };
+#elif defined(__AVX2__)
+enum { VL = 4, MR = 4, NV = 3, RB = 2 };
+#else
+enum { VL = 2, MR = 4, NV = 2, RB = 2 };
+#endif
+enum { NR = VL * NV };
+
+/* Depth of one pass over the panels: NR * DEPTH doubles stay in the first-level cache. */
+enum { DEPTH = 128 };
+
+typedef double vec __attribute__((vector_size(VL * sizeof(double)), aligned(8), may_alias));
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vec load(const double *p) {
+    return *(const vec *)p;
+}
+
+INLINE void store(double *p, vec v) {
+    *(vec *)p = v;
+}
+
+INLINE vec splat(double x) {
+    return x - (vec){0};
+}
+
+INLINE double sum(vec v) {
+    double s[VL];
+    memcpy(s, &v, sizeof s);
+    for (int half = VL / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            s[i] += s[i + half];
+    return s[0];
+}
+
+/* ---- packing -------------------------------------------------------------------------------- */
+
+#define DEFINE_PACK(NAME, TYPE)                                                                    \
+    static void NAME(double *dst, const TYPE *src, int64_t item_stride, int64_t depth_stride,      \
+                     int64_t items, int64_t depth) {                                               \
+        for (int64_t i0 = 0; i0 < items; i0 += NR, dst += NR * depth) {                            \
+            int64_t width = items - i0 < NR ? items - i0 : NR;                                     \
+            const TYPE *s = src + i0 * item_stride;                                                \
+            for (int64_t p = 0; p < depth; p++, s += depth_stride) {                               \
+                double *d = dst + p * NR;                                                          \
+                if (width == NR && item_stride == 1)                                               \
+                    for (int64_t i = 0; i < NR; i++)                                               \
+                        d[i] = s[i];                                                               \
+                else if (width == NR)                                                              \
+                    for (int64_t i = 0; i < NR; i++)                                               \
+                        d[i] = s[i * item_stride];                                                 \
+                else                                                                               \
+                    for (int64_t i = 0; i < NR; i++)                                               \
+                        d[i] = i < width ? s[i * item_stride] : 0.0;                               \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+DEFINE_PACK(pack_f32, float)
+DEFINE_PACK(pack_f64, double)
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* C[0:rows, 0:nv*VL cut to cols] (+)= alpha * sum_p a[p][0:MR] b[p][0:nv*VL]. */
+INLINE void micro(int nv, const double *a, const double *b, int64_t rows, int64_t cols,
+                  int64_t depth, double alpha, double *c, int64_t ldc, ole_store how) {
+    vec acc[MR][NV];
+    for (int r = 0; r < MR; r++)
+        for (int v = 0; v < nv; v++)
+            acc[r][v] = (vec){0};
+    for (int64_t p = 0; p < depth; p++, a += NR, b += NR) {
+        vec bv[NV];
+        for (int v = 0; v < nv; v++)
+            bv[v] = load(b + v * VL);
+        for (int r = 0; r < MR; r++) {
+            vec ar = splat(a[r]);
+            for (int v = 0; v < nv; v++)
+                acc[r][v] += ar * bv[v];
+        }
+    }
+    if (rows >= MR && cols >= nv * VL) {
+        for (int r = 0; r < MR; r++)
+            for (int v = 0; v < nv; v++) {
+                double *p = c + r * ldc + v * VL;
+                vec x = acc[r][v] * alpha;
+                if (how == OLE_STORE_ADD) x += load(p);
+                store(p, x);
+            }
+        return;
+    }
+    for (int r = 0; r < MR && r < rows; r++) {
+        double line[NR];
+        for (int v = 0; v < nv; v++)
+            store(line + v * VL, acc[r][v] * alpha);
+        for (int64_t j = 0; j < cols && j < nv * VL; j++)
+            c[r * ldc + j] = how == OLE_STORE_ADD ? c[r * ldc + j] + line[j] : line[j];
+    }
+}
+
+static void micro1(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
+                   double alpha, double *c, int64_t ldc, ole_store how) {
+    micro(1, a, b, rows, cols, depth, alpha, c, ldc, how);
+}
+
+static void micro2(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
+                   double alpha, double *c, int64_t ldc, ole_store how) {
+    micro(2, a, b, rows, cols, depth, alpha, c, ldc, how);
+}
+
+static void micro_full(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
+                       double alpha, double *c, int64_t ldc, ole_store how) {
+    micro(NV, a, b, rows, cols, depth, alpha, c, ldc, how);
+}
+
+static void multiply(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
+                     double alpha, double *c, int64_t ldc, int64_t row0, int64_t col0, bool lower,
+                     ole_store how) {
+    for (int64_t p = 0; p < depth || p == 0; p += DEPTH) {
+        int64_t pd = depth - p < DEPTH ? depth - p : DEPTH;
+        ole_store now = p ? OLE_STORE_ADD : how;
+        for (int64_t j = 0; j < cols; j += NR) {
+            const double *bp = b + j * depth + p * NR;
+            int64_t nc = cols - j < NR ? cols - j : NR;
+            for (int64_t i = 0; i < rows; i += MR) {
+                if (lower && row0 + i + MR <= col0 + j) continue;
+                const double *ap = a + (i / NR * NR) * depth + p * NR + i % NR;
+                double *cp = c + i * ldc + j;
+                if (nc <= VL)
+                    micro1(ap, bp, rows - i, nc, pd, alpha, cp, ldc, now);
+                else if (nc <= 2 * VL)
+                    micro2(ap, bp, rows - i, nc, pd, alpha, cp, ldc, now);
+                else
+                    micro_full(ap, bp, rows - i, nc, pd, alpha, cp, ldc, now);
+            }
+        }
+    }
+}
+
+#define DEFINE_DOT(NAME, TYPE)                                                                     \
+    static double NAME(const TYPE *x, const TYPE *y, int64_t n) {                                  \
+        vec acc[4] = {{0}};                                                                        \
+        int64_t i = 0;                                                                             \
+        for (; i + 4 * VL <= n; i += 4 * VL)                                                       \
+            for (int u = 0; u < 4; u++) {                                                          \
+                vec a, b;                                                                          \
+                for (int l = 0; l < VL; l++) {                                                     \
+                    a[l] = x[i + u * VL + l];                                                      \
+                    b[l] = y[i + u * VL + l];                                                      \
+                }                                                                                  \
+                acc[u] += a * b;                                                                   \
+            }                                                                                      \
+        double s = sum((acc[0] + acc[1]) + (acc[2] + acc[3]));                                     \
+        for (; i < n; i++)                                                                         \
+            s += (double)x[i] * (double)y[i];                                                      \
+        return s;                                                                                  \
+    }
+
+DEFINE_DOT(dot_f32, float)
+DEFINE_DOT(dot_f64, double)
+
+static void axpy(double *y, double a, const double *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
+/* ---- symmetric tridiagonalisation ----------------------------------------------------------- */
+
+/*
+ * The Householder reflector I - tau v v^T that takes x[0:n] to (0, ..., 0, alpha).  Overwrites x
+ * with v (v[n-1] = 1) and returns alpha.
+ */
+static double householder(double *x, int64_t n, double *tau) {
+    double pivot = x[n - 1];
+    double rest = dot_f64(x, x, n - 1);
+    x[n - 1] = 1.0;
+    if (rest == 0.0) {
+        *tau = 0.0;
+        return pivot;
+    }
+    double alpha = -copysign(sqrt(pivot * pivot + rest), pivot);
+    double scale = 1.0 / (pivot - alpha);
+    *tau = (alpha - pivot) / alpha;
+    for (int64_t i = 0; i < n - 1; i++)
+        x[i] *= scale;
+    return alpha;
+}
+
+/*
+ * One pass over the leading m x m block, rows [r0, r0 + RB): a -= v w^T + w v^T, and at once the
+ * product p += a * u with the next reflector u.  Blocks left of the diagonal count for both
+ * triangles; the diagonal block is kept whole, so it needs no special care.
+ */
+INLINE void update_rows(double *a, int64_t lda, int64_t r0, const double *v, const double *w,
+                        const double *u, double *p) {
+    vec vr[RB], wr[RB], ur[RB], dot[RB];
+    for (int r = 0; r < RB; r++) {
+        vr[r] = splat(v[r0 + r]);
+        wr[r] = splat(w[r0 + r]);
+        ur[r] = splat(u[r0 + r]);
+        dot[r] = (vec){0};
+    }
+    double *row = a + r0 * lda;
+    int64_t diagonal = r0 / VL * VL;
+    for (int64_t j = 0; j < diagonal; j += VL) {
+        vec vj = load(v + j), wj = load(w + j), uj = load(u + j), pj = load(p + j);
+        for (int r = 0; r < RB; r++) {
+            vec x = load(row + r * lda + j) - vr[r] * wj - wr[r] * vj;
+            store(row + r * lda + j, x);
+            dot[r] += x * uj;
+            pj += x * ur[r];
+        }
+        store(p + j, pj);
+    }
+    vec vj = load(v + diagonal), wj = load(w + diagonal), uj = load(u + diagonal);
+    for (int r = 0; r < RB; r++) {
+        vec x = load(row + r * lda + diagonal) - vr[r] * wj - wr[r] * vj;
+        store(row + r * lda + diagonal, x);
+        p[r0 + r] += sum(dot[r] + x * uj);
+    }
+}
+
+/*
+ * Works upwards from the last row, so that every row access is contiguous.  v, w of step i are
+ * applied to the rest in the same pass that forms step i - 1's product: half the memory traffic.
+ */
+static void tridiagonalise(double *a, int64_t n, int64_t lda, double *diag, double *off,
+                           double *tau, double *scratch) {
+    double *v = scratch, *w = scratch + lda, *u = scratch + 2 * lda, *p = scratch + 3 * lda;
+    memset(scratch, 0, 4 * (size_t)lda * sizeof *scratch);
+    tau[0] = 0.0;
+    for (int64_t i = n - 1; i > 0; i--) {
+        double *row = a + i * lda;
+        for (int64_t j = 0; j <= i; j++)
+            row[j] -= v[i] * w[j] + w[i] * v[j];
+        diag[i] = row[i];
+        v[i] = w[i] = 0.0;
+        off[i - 1] = householder(row, i, &tau[i]);
+        memcpy(u, row, (size_t)i * sizeof *u);
+        memset(u + i, 0, (size_t)(lda - i) * sizeof *u);
+        memset(p, 0, (size_t)lda * sizeof *p);
+        for (int64_t r = 0; r < i; r += RB)
+            update_rows(a, lda, r, v, w, u, p);
+        double half = 0.5 * tau[i] * tau[i] * dot_f64(p, u, i);
+        for (int64_t j = 0; j < i; j++)
+            w[j] = tau[i] * p[j] - half * u[j];
+        memset(w + i, 0, (size_t)(lda - i) * sizeof *w);
+        double *next = v;
+        v = u;
+        u = next;
+    }
+    diag[0] = a[0] - 2.0 * v[0] * w[0];
+}
+
+/* ---- the orthogonal factor ------------------------------------------------------------------ */
+
+enum { WY = 8 }; /* reflectors applied together */
+
+/*
+ * Q[0:m, 0:m] <- H_last ... H_first Q for the reflectors of rows first to first+count-1 of `a`,
+ * in compact form: H_last ... H_first = I - V S V^T with S[count, count] lower triangular.
+ * `v`: scratch of m * WY doubles, V by rows.
+ */
+static void apply_reflectors(const double *a, int64_t lda, const double *tau, int64_t first,
+                             int count, double *q, int64_t m, double *v) {
+    double s[WY][WY] = {{0}};
+    for (int k = 0; k < count; k++) {
+        const double *vk = a + (first + k) * lda;
+        double cross[WY] = {0};
+        for (int l = 0; l < k; l++)
+            cross[l] = dot_f64(vk, a + (first + l) * lda, first + l);
+        for (int l = 0; l < k; l++) {
+            double x = 0.0;
+            for (int h = l; h < k; h++)
+                x += cross[h] * s[h][l];
+            s[k][l] = -tau[first + k] * x;
+        }
+        s[k][k] = tau[first + k];
+    }
+    for (int64_t i = 0; i < m; i++)
+        for (int k = 0; k < WY; k++)
+            v[i * WY + k] = k < count && i < first + k ? a[(first + k) * lda + i] : 0.0;
+    for (int64_t j = 0; j < m; j += VL) {
+        vec t[WY], y[WY];
+        for (int k = 0; k < WY; k++)
+            t[k] = (vec){0};
+        for (int64_t i = 0; i < m; i++) {
+            vec x = load(q + i * lda + j);
+            for (int k = 0; k < WY; k++)
+                t[k] += x * splat(v[i * WY + k]);
+        }
+        for (int k = 0; k < WY; k++) {
+            y[k] = (vec){0};
+            for (int l = 0; l <= k; l++)
+                y[k] += t[l] * splat(s[k][l]);
+        }
+        for (int64_t i = 0; i < m; i++) {
+            vec x = load(q + i * lda + j);
+            for (int k = 0; k < WY; k++)
+                x -= y[k] * splat(v[i * WY + k]);
+            store(q + i * lda + j, x);
+        }
+    }
+}
+
+static void form_q(const double *a, int64_t n, int64_t lda, const double *tau, double *q,
+                   double *scratch) {
+    memset(q, 0, (size_t)(n * lda) * sizeof *q);
+    for (int64_t i = 0; i < n; i++)
+        q[i * lda + i] = 1.0;
+    for (int64_t first = 1; first < n; first += WY) {
+        int count = n - first < WY ? (int)(n - first) : WY;
+        apply_reflectors(a, lda, tau, first, count, q, first + count - 1, scratch);
+    }
+}
+
+/* ---- the tridiagonal eigenproblem ----------------------------------------------------------- */
+
+/* Rows x and y turn: (x, y) <- (c x - s y, s x + c y). */
+INLINE void turn_rows(double *x, double *y, int64_t n, double c, double s) {
+    for (int64_t j = 0; j < n; j += VL) {
+        vec xj = load(x + j), yj = load(y + j);
+        store(x + j, c * xj - s * yj);
+        store(y + j, s * xj + c * yj);
+    }
+}
+
+/* The first m >= l where the matrix falls apart between m and m + 1 (n - 1 when it does not). */
+static int64_t split_after(const double *d, const double *e, int64_t l, int64_t n, double tiny) {
+    int64_t m = l;
+    while (m < n - 1 && fabs(e[m]) > DBL_EPSILON / 2 * (fabs(d[m]) + fabs(d[m + 1])) &&
+           fabs(e[m]) > tiny)
+        m++;
+    return m;
+}
+
+/*
+ * One implicit QL sweep over rows l to m.  The turns of z run in the shadow of the next turns'
+ * square roots and divisions, so vectors cost little more than values alone.
+ */
+static void ql_sweep(double *d, double *e, double *z, int64_t ldz, int64_t l, int64_t m) {
+    double g = (d[l + 1] - d[l]) / (2.0 * e[l]);
+    double r = sqrt(g * g + 1.0);
+    g = d[m] - d[l] + e[l] / (g + copysign(r, g));
+    double s = 1.0, c = 1.0, p = 0.0;
+    int64_t i = m - 1;
+    for (; i >= l; i--) {
+        double f = s * e[i], b = c * e[i];
+        r = sqrt(f * f + g * g);
+        e[i + 1] = r;
+        if (r == 0.0) break;
+        s = f / r;
+        c = g / r;
+        g = d[i + 1] - p;
+        r = (d[i] - g) * s + 2.0 * c * b;
+        p = s * r;
+        d[i + 1] = g + p;
+        g = c * r - b;
+        turn_rows(z + i * ldz, z + (i + 1) * ldz, ldz, c, s);
+    }
+    d[i >= l ? i + 1 : l] -= p;
+    if (i < l) e[l] = g;
+    e[m] = 0.0;
+}
+
+static bool ql(double *d, double *e, double *z, int64_t n, int64_t ldz) {
+    double norm = 0.0;
+    for (int64_t i = 0; i < n; i++)
+        norm = fmax(norm, fabs(d[i]) + (i < n - 1 ? fabs(e[i]) : 0.0));
+    e[n - 1] = 0.0;
+    int64_t sweeps = 60 * n;
+    for (int64_t l = 0; l < n; l++)
+        for (int64_t m; (m = split_after(d, e, l, n, DBL_EPSILON / 4 * norm)) != l; sweeps--) {
+            if (sweeps == 0) return false;
+            ql_sweep(d, e, z, ldz, l, m);
+        }
+    return true;
+}
+
+const ole_kernels PASTE(ole_kernels_, OLE_ISA) = {
+    .name = TEXT(OLE_ISA),
+    .width = NR,
+    .pack_f32 = pack_f32,
+    .pack_f64 = pack_f64,
+    .multiply = multiply,
+    .dot_f32 = dot_f32,
+    .dot_f64 = dot_f64,
+    .axpy = axpy,
+    .tridiagonalise = tridiagonalise,
+    .form_q = form_q,
+    .ql = ql,
+};

@@ -1,0 +1,82 @@
+/*
+ * src/linalg/kernels.h - the inner loops that decide the speed of everything above them.
+ *
+ * kernels.c is compiled once per instruction set; kernels_select.c picks the table for the CPU that
+ * runs.  Each table gives its own bits (other vector lengths sum in another order), but always the
+ * same bits on the same CPU model.
+ *
+ * Panels.  Products work on operands packed into panels: `width` items side by side, depth after
+ * depth, [ceil(items/width)][depth][width] doubles, zero-padded.  One format serves as the left
+ * and the right operand, so a Gram matrix packs its matrix once.
+ */
+#ifndef OLE_SRC_LINALG_KERNELS_H
+#define OLE_SRC_LINALG_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How a tile of a product meets what stands in C. */
+typedef enum ole_store {
+    OLE_STORE_SET, /* C = alpha A B */
+    OLE_STORE_ADD, /* C += alpha A B */
+} ole_store;
+
+typedef struct ole_kernels {
+    const char *name;
+    int width; /* items of a panel */
+
+    /*
+     * Packs `items` x `depth` elements, element (i, p) at src[i * item_stride + p * depth_stride],
+     * into consecutive panels.
+     */
+    void (*pack_f32)(double *dst, const float *src, int64_t item_stride, int64_t depth_stride,
+                     int64_t items, int64_t depth);
+    void (*pack_f64)(double *dst, const double *src, int64_t item_stride, int64_t depth_stride,
+                     int64_t items, int64_t depth);
+
+    /*
+     * C[rows, cols] (+)= alpha * A B for whole panels a, b of the same depth.  `row0` and `col0`
+     * place the tile in the product: with `lower`, micro-tiles wholly above the diagonal are left
+     * out (and elements above it inside the others are written but meaningless).
+     */
+    void (*multiply)(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
+                     double alpha, double *c, int64_t ldc, int64_t row0, int64_t col0, bool lower,
+                     ole_store store);
+
+    /* sum_i x[i] * y[i] in double, for short rows that are not worth packing. */
+    double (*dot_f32)(const float *x, const float *y, int64_t n);
+    double (*dot_f64)(const double *x, const double *y, int64_t n);
+
+    /* y[i] += a * x[i]. */
+    void (*axpy)(double *y, double a, const double *x, int64_t n);
+
+    /*
+     * The symmetric eigenproblem in three steps on matrices [lda, lda] of which n rows and columns
+     * count: lda is n rounded up to a multiple of 8, what lies beyond n is zero.
+     *
+     * First, Householder tridiagonalisation of `a` (both triangles given).  On return diag[n],
+     * off[n-1] hold the tridiagonal matrix T, row i of `a` the reflector that eliminated row i
+     * (columns 0 to i-1, the last of them 1), tau[i] its factor.  `scratch`: 4 * lda doubles.
+     */
+    void (*tridiagonalise)(double *a, int64_t n, int64_t lda, double *diag, double *off,
+                           double *tau, double *scratch);
+
+    /* Second, the orthogonal q of those reflectors, a = q T q^T. `scratch`: 8 * lda doubles. */
+    void (*form_q)(const double *a, int64_t n, int64_t lda, const double *tau, double *q,
+                   double *scratch);
+
+    /*
+     * Third, the eigenvalues of T into diag (in no order) by implicit QL, each turn applied to the
+     * rows of z: given z = q^T, row i of z ends as the eigenvector of diag[i].  off has room for n.
+     * False if it does not converge.
+     */
+    bool (*ql)(double *diag, double *off, double *z, int64_t n, int64_t ldz);
+} ole_kernels;
+
+/* The table for this CPU. */
+const ole_kernels *ole_kernels_get(void);
+
+/* Its name: "avx512", "avx2" or "generic". */
+const char *ole_kernels_name(void);
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * src/linalg/spectrum.c - the Gram route of spectrum.h: first look, second looks, inverse root.
+ */
+#include "linalg/spectrum.h"
+
+#include "linalg/eigen.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* λ under this share of the level's largest is looked at again: σ under 1e-4. */
+static const double WEAK = 1e-8;
+
+/* A tail whose norm is surely under this share of the whole norm is counted as one number. */
+static const double NEGLIGIBLE = 1e-7;
+
+enum { DOT_ROWS = 8 }; /* Gram matrices up to this size are formed by dot products, unpacked */
+
+void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k) {
+    int64_t square = ole_eigen_pad(n) * ole_eigen_pad(n);
+    int64_t wide = ole_panels_size(n, k), tall = ole_panels_size(k, n);
+    space->vectors = ole_arena_take(arena, square, sizeof(double));
+    space->square[0] = ole_arena_take(arena, square, sizeof(double));
+    space->square[1] = ole_arena_take(arena, square, sizeof(double));
+    space->values = ole_arena_take(arena, n, sizeof(double));
+    space->small_values = ole_arena_take(arena, n, sizeof(double));
+    space->scratch = ole_arena_take(arena, ole_eigen_scratch(n), sizeof(double));
+    space->panels = ole_arena_take(arena, wide > tall ? wide : tall, sizeof(double));
+    space->small_panels = ole_arena_take(arena, ole_panels_size(n, n), sizeof(double));
+    space->rows = ole_arena_take(arena, n * k, sizeof(double));
+}
+
+static double dot_rows(const ole_kernels *kernels, const ole_operand *a, int64_t i, int64_t j) {
+    if (a->dtype == OLE_F32) {
+        const float *x = a->data;
+        return kernels->dot_f32(x + i * a->item_stride, x + j * a->item_stride, a->depth);
+    }
+    const double *x = a->data;
+    return kernels->dot_f64(x + i * a->item_stride, x + j * a->item_stride, a->depth);
+}
+
+void ole_gram(ole_pool *pool, const ole_operand *a, double *panels, double *gram, int64_t ld) {
+    if (a->items <= DOT_ROWS && a->depth_stride == 1) {
+        const ole_kernels *kernels = ole_kernels_get();
+        for (int64_t i = 0; i < a->items; i++)
+            for (int64_t j = 0; j <= i; j++)
+                gram[i * ld + j] = dot_rows(kernels, a, i, j);
+        return;
+    }
+    ole_panels packed = ole_panels_pack(pool, panels, a);
+    ole_product product = {.alpha = 1.0, .c = gram, .ldc = ld, .lower = true};
+    ole_panels_multiply(pool, &packed, &packed, &product);
+}
+
+static void swap_rows(double *matrix, double *values, int64_t n, int64_t i, int64_t j) {
+    double *x = matrix + i * ole_eigen_pad(n), *y = matrix + j * ole_eigen_pad(n);
+    for (int64_t c = 0; c < n; c++) {
+        double t = x[c];
+        x[c] = y[c];
+        y[c] = t;
+    }
+    double t = values[i];
+    values[i] = values[j];
+    values[j] = t;
+}
+
+/*
+ * Values first to n-1 are eigenvalues of one level.  Moves the weak ones to the end, turns the
+ * strong ones into singular values, and returns where the weak ones begin.
+ */
+static int64_t settle_strong(double *vectors, double *values, int64_t n, int64_t first) {
+    double top = 0.0;
+    for (int64_t i = first; i < n; i++)
+        top = fmax(top, values[i]);
+    int64_t weak = n;
+    for (int64_t i = first; i < weak;) {
+        if (values[i] >= WEAK * top && values[i] > 0.0) {
+            values[i] = sqrt(values[i]);
+            i++;
+        } else {
+            swap_rows(vectors, values, n, i, --weak);
+        }
+    }
+    return weak;
+}
+
+/* rows[n - first, k] = Q2^T A for the weak directions; returns its Frobenius norm. */
+static double form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
+                        int64_t first) {
+    int64_t n = a->items, k = a->depth, ld = ole_eigen_pad(n);
+    ole_operand weak = {space->vectors + first * ld, OLE_F64, n - first, n, ld, 1};
+    ole_operand turned = ole_operand_transposed(*a);
+    ole_panels left = ole_panels_pack(pool, space->small_panels, &weak);
+    ole_panels right = ole_panels_pack(pool, space->panels, &turned);
+    ole_product product = {.alpha = 1.0, .c = space->rows, .ldc = k};
+    ole_panels_multiply(pool, &left, &right, &product);
+    const ole_kernels *kernels = ole_kernels_get();
+    double square = 0.0;
+    for (int64_t i = 0; i < n - first; i++)
+        square += kernels->dot_f64(space->rows + i * k, space->rows + i * k, k);
+    return sqrt(square);
+}
+
+/* Decomposes the rows just formed, and turns the weak vectors into the better ones found. */
+static bool look_again(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space *space,
+                       int64_t first) {
+    int64_t count = n - first, ld = ole_eigen_pad(n), small = ole_eigen_pad(count);
+    double *gram = space->square[0], *work = space->square[1];
+    ole_operand rows = {space->rows, OLE_F64, count, k, k, 1};
+    ole_gram(pool, &rows, space->panels, gram, small);
+    if (!ole_eigen(gram, count, space->small_values, work, space->scratch)) return false;
+    ole_operand turn = {gram, OLE_F64, count, count, small, 1};
+    ole_operand old = {space->vectors + first * ld, OLE_F64, n, count, 1, ld};
+    ole_panels left = ole_panels_pack(pool, space->panels, &turn);
+    ole_panels right = ole_panels_pack(pool, space->small_panels, &old);
+    ole_product product = {.alpha = 1.0, .c = space->vectors + first * ld, .ldc = ld};
+    ole_panels_multiply(pool, &left, &right, &product);
+    memcpy(space->values + first, space->small_values, (size_t)count * sizeof(double));
+    return true;
+}
+
+/* The eigenvalues from `first` on are below what float64 resolves: their σ as they stand. */
+static void settle_rest(double *values, int64_t n, int64_t first) {
+    for (int64_t i = first; i < n; i++)
+        values[i] = values[i] > 0.0 ? sqrt(values[i]) : 0.0;
+}
+
+/* Second looks at the weak directions, until none is left; adds a tail counted as one to *tail. */
+static bool refine(ole_pool *pool, const ole_operand *a, bool whole_tail, ole_cut cut,
+                   ole_spectrum_space *space, double *tail) {
+    int64_t n = a->items;
+    double *sigma = space->values, largest = 0.0, norm = 0.0;
+    int64_t settled = 0, weak = settle_strong(space->vectors, sigma, n, 0);
+    for (int64_t i = 0; i < weak; i++)
+        largest = fmax(largest, sigma[i]);
+    double noise = DBL_EPSILON * largest;
+    while (weak < n) {
+        for (; settled < weak; settled++)
+            norm += sigma[settled];
+        double size = form_rows(pool, a, space, weak);
+        bool negligible = sqrt((double)(n - weak)) * size <= NEGLIGIBLE * norm;
+        if (!whole_tail && negligible && size <= ole_cut_at(cut, largest)) {
+            memset(sigma + weak, 0, (size_t)(n - weak) * sizeof *sigma);
+            *tail = size;
+            return true;
+        }
+        if (!look_again(pool, n, a->depth, space, weak)) return false;
+        int64_t before = weak;
+        if (size > noise) weak = settle_strong(space->vectors, sigma, n, weak);
+        if (weak == before) {
+            settle_rest(sigma, n, weak);
+            return true;
+        }
+    }
+    return true;
+}
+
+bool ole_spectrum_of(ole_pool *pool, const ole_operand *a, bool gram_given, bool whole_tail,
+                     ole_cut cut, ole_spectrum_space *space, ole_spectrum *out) {
+    int64_t n = a->items;
+    if (!gram_given) ole_gram(pool, a, space->panels, space->vectors, ole_eigen_pad(n));
+    if (!ole_eigen(space->vectors, n, space->values, space->square[0], space->scratch))
+        return false;
+    double tail = 0.0;
+    if (!refine(pool, a, whole_tail, cut, space, &tail)) return false;
+    *out = (ole_spectrum){.n = n, .sigma = space->values, .vectors = space->vectors};
+    for (int64_t i = 0; i < n; i++) {
+        out->norm += out->sigma[i];
+        out->largest = fmax(out->largest, out->sigma[i]);
+    }
+    out->norm += tail;
+    out->threshold = ole_cut_at(cut, out->largest);
+    for (int64_t i = 0; i < n; i++)
+        out->rank += out->sigma[i] > out->threshold;
+    return true;
+}
+
+void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
+                               ole_spectrum_space *space, double *root, int64_t ld) {
+    int64_t n = spectrum->n, pad = ole_eigen_pad(n), kept = 0;
+    double *scaled = space->square[0];
+    for (int64_t i = 0; i < n; i++) {
+        if (!(spectrum->sigma[i] > spectrum->threshold)) continue;
+        double scale = 1.0 / sqrt(spectrum->sigma[i]);
+        for (int64_t j = 0; j < n; j++)
+            scaled[kept * pad + j] = scale * spectrum->vectors[i * pad + j];
+        kept++;
+    }
+    ole_operand half = {scaled, OLE_F64, n, kept, 1, pad};
+    ole_panels packed = ole_panels_pack(pool, space->small_panels, &half);
+    ole_product product = {.alpha = 1.0, .c = root, .ldc = ld, .lower = true};
+    ole_panels_multiply(pool, &packed, &packed, &product);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++)
+            root[j * ld + i] = root[i * ld + j];
+}
+
+void ole_spectrum_apply(ole_pool *pool, const ole_operand *a, const double *root, int64_t ld,
+                        ole_spectrum_space *space, const ole_product *product) {
+    bool turned = a->depth_stride != 1;
+    ole_operand square = {root, OLE_F64, a->items, a->items, ld, 1};
+    ole_operand across = ole_operand_transposed(*a);
+    ole_panels k = ole_panels_pack(pool, space->small_panels, &square);
+    ole_panels x = ole_panels_pack(pool, space->panels, &across);
+    ole_panels_multiply(pool, turned ? &x : &k, turned ? &k : &x, product);
+}

@@ -1,0 +1,109 @@
+/*
+ * src/linalg/svd.c - the SVD route: dgesdd, and dgesvd where that fails to converge.
+ *
+ * LAPACK is column-major, so it is handed the transpose: its left vectors are the rows of vt.
+ */
+#include "linalg/svd.h"
+
+#include <lapack.h>
+#include <math.h>
+#include <string.h>
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The work space with which either method runs at its best block size. */
+static int64_t best_work(int m, int n) {
+    int k = (int)smaller(m, n), query = -1, info, iunused = 0;
+    double unused = 0.0, sdd = 0.0, svd = 0.0;
+    LAPACK_dgesdd("S", &m, &n, &unused, &m, &unused, &unused, &m, &unused, &k, &sdd, &query,
+                  &iunused, &info);
+    LAPACK_dgesvd("S", "S", &m, &n, &unused, &m, &unused, &unused, &m, &unused, &k, &svd, &query,
+                  &info);
+    return (int64_t)fmax(sdd, svd);
+}
+
+/* Enough for every matrix of up to rows x cols: the formulas grow with both, with 64 as block. */
+static int64_t enough_work(int64_t rows, int64_t cols) {
+    int64_t k = smaller(rows, cols), most = 5 * k * k + 8 * k + 64 * (rows + cols) + 64;
+    int64_t best = best_work((int)cols, (int)rows);
+    return smaller(most > best ? most : best, INT32_MAX);
+}
+
+void ole_svd_place(ole_svd_space *space, ole_arena *arena, int64_t rows, int64_t cols) {
+    int64_t k = smaller(rows, cols);
+    space->work_size = enough_work(rows, cols);
+    space->a = ole_arena_take(arena, rows * cols, sizeof(double));
+    space->u = ole_arena_take(arena, rows * k, sizeof(double));
+    space->sigma = ole_arena_take(arena, k, sizeof(double));
+    space->vt = ole_arena_take(arena, k * cols, sizeof(double));
+    space->work = ole_arena_take(arena, space->work_size, sizeof(double));
+    space->iwork = ole_arena_take(arena, 8 * k, sizeof(int));
+    space->left = ole_arena_take(arena, ole_panels_size(rows, k), sizeof(double));
+    space->right = ole_arena_take(arena, ole_panels_size(cols, k), sizeof(double));
+}
+
+static double element(const ole_operand *s, int64_t i, int64_t p) {
+    int64_t at = i * s->item_stride + p * s->depth_stride;
+    return s->dtype == OLE_F32 ? ((const float *)s->data)[at] : ((const double *)s->data)[at];
+}
+
+/* The exponent that brings the largest element into [1/2, 1). */
+static int common_exponent(const ole_operand *s) {
+    double largest = 0.0;
+    for (int64_t i = 0; i < s->items; i++)
+        for (int64_t p = 0; p < s->depth; p++)
+            largest = fmax(largest, fabs(element(s, i, p)));
+    int exponent = 0;
+    frexp(largest, &exponent);
+    return exponent;
+}
+
+static void copy_scaled(const ole_operand *s, int exponent, double *to) {
+    for (int64_t i = 0; i < s->items; i++)
+        for (int64_t p = 0; p < s->depth; p++)
+            to[i * s->depth + p] = ldexp(element(s, i, p), -exponent);
+}
+
+bool ole_svd_of(const ole_operand *source, ole_svd_space *space) {
+    int64_t rows = source->items, cols = source->depth;
+    int m = (int)cols, n = (int)rows, k = (int)smaller(rows, cols), info;
+    int lwork = (int)smaller(space->work_size, best_work(m, n));
+    int exponent = common_exponent(source);
+    copy_scaled(source, exponent, space->a);
+    LAPACK_dgesdd("S", &m, &n, space->a, &m, space->sigma, space->vt, &m, space->u, &k, space->work,
+                  &lwork, space->iwork, &info);
+    if (info != 0) {
+        copy_scaled(source, exponent, space->a);
+        LAPACK_dgesvd("S", "S", &m, &n, space->a, &m, space->sigma, space->vt, &m, space->u, &k,
+                      space->work, &lwork, &info);
+    }
+    for (int64_t i = 0; i < k; i++)
+        space->sigma[i] = ldexp(space->sigma[i], exponent);
+    return info == 0;
+}
+
+double ole_svd_norm(const ole_svd_space *space, int64_t k) {
+    double norm = 0.0;
+    for (int64_t i = k - 1; i >= 0; i--)
+        norm += space->sigma[i];
+    return norm;
+}
+
+int64_t ole_svd_rank(const ole_svd_space *space, int64_t k, ole_cut cut) {
+    double threshold = ole_cut_at(cut, space->sigma[0]);
+    int64_t rank = 0;
+    while (rank < k && space->sigma[rank] > threshold)
+        rank++;
+    return rank;
+}
+
+void ole_svd_polar(ole_pool *pool, ole_svd_space *space, int64_t rows, int64_t cols, int64_t rank,
+                   const ole_product *product) {
+    ole_operand u = {space->u, OLE_F64, rows, rank, smaller(rows, cols), 1};
+    ole_operand v = {space->vt, OLE_F64, cols, rank, 1, cols};
+    ole_panels left = ole_panels_pack(pool, space->left, &u);
+    ole_panels right = ole_panels_pack(pool, space->right, &v);
+    ole_panels_multiply(pool, &left, &right, product);
+}
