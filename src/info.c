@@ -7,11 +7,7 @@
 #include "ole/base.h"
 
 #include "build_parts.h"
-#if __has_include("linalg/kernels.h")
 #include "linalg/kernels.h"
-#else
-#define ole_kernels_name() "none"
-#endif
 
 #include <pthread.h>
 #include <sched.h>

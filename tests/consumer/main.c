@@ -1,4 +1,5 @@
-/* A program as a user of the installed library writes it: two classes, orthogonal, so the loss is 0. */
+/* A program as a user of the installed library writes it: two classes, orthogonal, so the loss is
+ * 0. */
 #include <ole/loss.h>
 
 #include <math.h>
