@@ -47,7 +47,11 @@ if(SerialOpenBLAS_FOUND)
             IMPORTED_LOCATION "${${_variable}}"
             INTERFACE_INCLUDE_DIRECTORIES "${SerialOpenBLAS_INCLUDE_DIR}")
         if(OLE_STATIC_BLAS)
-            set_property(TARGET SerialOpenBLAS::SerialOpenBLAS PROPERTY
+            # src/info.c refers to these weakly, which takes nothing out of an archive.
+            set(_wanted openblas_get_config openblas_get_corename openblas_get_parallel)
+            list(TRANSFORM _wanted PREPEND "-Wl,-u,")
+            set_target_properties(SerialOpenBLAS::SerialOpenBLAS PROPERTIES
+                INTERFACE_LINK_OPTIONS "${_wanted}"
                 INTERFACE_LINK_LIBRARIES gfortran)
         endif()
     endif()
@@ -57,4 +61,5 @@ unset(_serial_dirs)
 unset(_name)
 unset(_variable)
 unset(_dir)
+unset(_wanted)
 mark_as_advanced(SerialOpenBLAS_LIBRARY SerialOpenBLAS_STATIC_LIBRARY SerialOpenBLAS_INCLUDE_DIR)
