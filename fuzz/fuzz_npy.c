@@ -1,0 +1,171 @@
+/*
+ * fuzz/fuzz_npy.c - .npy files that are nearly right: no crash, no leak, and an error is one line.
+ *
+ *     fuzz_npy [COUNT [SEED]]       COUNT mutated files (default 20000)
+ *
+ * The same target serves libFuzzer: clang -fsanitize=fuzzer -DOLE_LIBFUZZER.
+ */
+#include "ole/npy.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void require(bool condition, const char *what) {
+    if (condition) return;
+    fprintf(stderr, "fuzz_npy: %s\n", what);
+    abort();
+}
+
+static char path[64];
+
+static void remove_file(void) {
+    unlink(path);
+}
+
+/* One file, used again and again; in memory where the system has such a place. */
+static void put_file(const uint8_t *bytes, size_t size) {
+    static int fd = -1;
+    if (fd < 0) {
+        strcpy(path,
+               access("/dev/shm", W_OK) == 0 ? "/dev/shm/ole-fuzz-XXXXXX" : "/tmp/ole-fuzz-XXXXXX");
+        fd = mkstemp(path);
+        require(fd >= 0, "cannot make a temporary file");
+        atexit(remove_file);
+    }
+    require(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size,
+            "cannot write the temporary file");
+}
+
+/* An error is one terminated line, of the status returned. */
+static void check_error(ole_status status, const ole_error *error) {
+    require(error->status == status, "the error has another status");
+    require(memchr(error->message, '\0', sizeof error->message) != NULL, "no end of the message");
+    require(error->message[0] != '\0', "the message is empty");
+    require(strpbrk(error->message, "\n\r\x1b") == NULL, "the message is not one plain line");
+}
+
+static void read_as(const ole_npy *array, ole_dtype as) {
+    int64_t count = ole_npy_get_header(array)->count;
+    void *out = malloc((size_t)count * ole_dtype_size(as) + 1);
+    require(out != NULL, "out of memory");
+    ole_error error = {0};
+    ole_status status = ole_npy_read(array, as, out, &error);
+    if (status != OLE_OK) check_error(status, &error);
+    free(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
+    put_file(bytes, size);
+    ole_npy *array;
+    ole_error error = {0};
+    ole_status status = ole_npy_open(&array, path, &error);
+    if (status != OLE_OK) {
+        require(array == NULL, "an array in spite of an error");
+        check_error(status, &error);
+        return 0;
+    }
+    const ole_npy_header *h = ole_npy_get_header(array);
+    size_t data_size = (size_t)h->count * ole_dtype_size(h->dtype);
+    require(h->ndim >= 0 && h->ndim <= OLE_NPY_MAX_DIMS, "the dimensions are out of range");
+    require(data_size <= size, "more elements than the file has bytes");
+    const unsigned char *data = ole_npy_data(array);
+    volatile unsigned sum = 0; /* so that every byte is really read */
+    for (size_t i = 0; data && i < data_size; i++)
+        sum += data[i];
+    read_as(array, OLE_F32);
+    read_as(array, OLE_F64);
+    read_as(array, OLE_I64);
+    ole_npy_close(array);
+    return 0;
+}
+
+#ifndef OLE_LIBFUZZER
+
+enum { MAX_FILE = 1024 };
+
+static uint64_t random_state;
+
+static uint64_t next_random(uint64_t below) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % below;
+}
+
+/* A good file of a random version, type, order and shape; returns its size. */
+static size_t make_good(uint8_t *bytes) {
+    static const char *const types[] = {"<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "|i1",
+                                        "<i2", ">i4", "<i8", "|u1", ">u2", "<u4", ">u8"};
+    const char *type = types[next_random(sizeof types / sizeof *types)];
+    unsigned rows = (unsigned)next_random(5), cols = 1 + (unsigned)next_random(4);
+    unsigned version = 1 + (unsigned)next_random(3);
+    size_t begin = version == 1 ? 10 : 12;
+    int length = snprintf((char *)bytes + begin, MAX_FILE - begin,
+                          "{'descr': '%s', 'fortran_order': %s, 'shape': (%u, %u), }\n", type,
+                          next_random(2) ? "True" : "False", rows, cols);
+    memcpy(bytes, "\x93NUMPY", 6);
+    memset(bytes + 6, 0, begin - 6);
+    bytes[6] = (uint8_t)version;
+    bytes[8] = (uint8_t)length;
+    size_t size = begin + (size_t)length;
+    size_t data = (size_t)rows * cols * (size_t)(type[2] - '0');
+    for (size_t i = 0; i < data; i++)
+        bytes[size++] = (uint8_t)next_random(256);
+    return size;
+}
+
+/* Changes, inserts, removes or repeats something; returns the new size. */
+static size_t mutate(uint8_t *bytes, size_t size) {
+    static const char *const words[] = {"-1",         "99999999999999999999",
+                                        "4294967296", "(",
+                                        ")",          "'",
+                                        "{",          "}",
+                                        ",",          "|O",
+                                        "[('a'",      "False",
+                                        "\\",         ":",
+                                        "L"};
+    size_t at = (size_t)next_random(size + 1);
+    switch (next_random(5)) {
+    case 0:
+        if (at < size) bytes[at] = (uint8_t)next_random(256);
+        return size;
+    case 1:
+        if (at < size) bytes[at] ^= (uint8_t)(1u << next_random(8));
+        return size;
+    case 2:
+        return at;
+    case 3: {
+        size_t cut = at + (size_t)next_random(8);
+        if (cut >= size) return at;
+        memmove(bytes + at, bytes + cut, size - cut);
+        return size - (cut - at);
+    }
+    default: {
+        const char *word = words[next_random(sizeof words / sizeof *words)];
+        size_t length = strlen(word);
+        if (size + length > MAX_FILE) return size;
+        memmove(bytes + at + length, bytes + at, size - at);
+        memcpy(bytes + at, word, length);
+        return size + length;
+    }
+    }
+}
+
+int main(int argc, char **argv) {
+    long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
+    random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    for (long i = 0; i < count; i++) {
+        uint8_t bytes[MAX_FILE];
+        size_t size = make_good(bytes);
+        for (uint64_t m = next_random(4); m > 0; m--)
+            size = mutate(bytes, size);
+        LLVMFuzzerTestOneInput(bytes, size);
+    }
+    printf("fuzz_npy: %ld files\n", count);
+    return 0;
+}
+
+#endif

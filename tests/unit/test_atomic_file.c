@@ -1,0 +1,174 @@
+/*
+ * tests/unit/test_atomic_file.c - the old file or the new, and nothing beside it.
+ */
+#include "base/atomic_file.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "temporary.h"
+
+static ole_status replace(const char *path, const void *bytes, size_t size, ole_error *error) {
+    ole_atomic_file file;
+    ole_status status = ole_atomic_file_begin(&file, path, error);
+    if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, size, error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
+    ole_atomic_file_abort(&file);
+    return status;
+}
+
+static void assert_holds(const char *path, const char *text) {
+    char content[64] = {0};
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(content, 1, sizeof content - 1, file), strlen(text));
+    fclose(file);
+    assert_string_equal(content, text);
+}
+
+static void test_creates_and_replaces(void **state) {
+    (void)state;
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "one", 3, NULL), OLE_OK);
+    assert_holds(path, "one");
+    assert_int_equal(replace(path, "second", 6, NULL), OLE_OK);
+    assert_holds(path, "second");
+    assert_int_equal(replace(path, NULL, 0, NULL), OLE_OK);
+    assert_holds(path, "");
+    assert_int_equal(temporary_each(NULL), 1);
+}
+
+static void test_abort_keeps_the_old_file(void **state) {
+    (void)state;
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    ole_atomic_file file;
+    assert_int_equal(ole_atomic_file_begin(&file, path, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_write(&file, "new", 3, NULL), OLE_OK);
+    assert_int_equal(temporary_each(NULL), 2);
+    assert_holds(path, "old");
+    ole_atomic_file_abort(&file);
+    ole_atomic_file_abort(&file);
+    assert_holds(path, "old");
+    assert_int_equal(temporary_each(NULL), 1);
+}
+
+/* A limit on the size of files stands for a full disk. */
+static void test_a_failed_write_keeps_the_old_file(void **state) {
+    (void)state;
+    enum { SIZE = 1 << 16 };
+    static char bytes[SIZE];
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = SIZE / 2;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ole_error error;
+    ole_status status = replace(path, bytes, SIZE, &error);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+
+    assert_int_equal(status, OLE_ERROR_IO);
+    assert_int_equal(error.status, OLE_ERROR_IO);
+    assert_non_null(strstr(error.message, "/file: cannot write: File too large"));
+    assert_holds(path, "old");
+    assert_int_equal(temporary_each(NULL), 1);
+}
+
+static void test_keeps_permissions_and_links(void **state) {
+    (void)state;
+    const char *path = temporary_path("file"), *link = temporary_path("link");
+    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(symlink("file", link), 0);
+    assert_int_equal(replace(link, "new", 3, NULL), OLE_OK);
+    assert_holds(path, "new");
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0640);
+    assert_int_equal(lstat(link, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(temporary_each(NULL), 2);
+}
+
+static void test_new_files_follow_the_umask(void **state) {
+    (void)state;
+    mode_t before = umask(027);
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "x", 1, NULL), OLE_OK);
+    umask(before);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0640);
+}
+
+static void test_devices_are_written_in_place(void **state) {
+    (void)state;
+    struct stat about;
+    assert_int_equal(replace("/dev/null", "x", 1, NULL), OLE_OK);
+    assert_int_equal(stat("/dev/null", &about), 0);
+    assert_true(S_ISCHR(about.st_mode));
+    ole_error error;
+    assert_int_equal(replace("/dev/full", "x", 1, &error), OLE_ERROR_IO);
+    assert_string_equal(error.message, "/dev/full: cannot write: No space left on device");
+}
+
+static void test_bad_paths(void **state) {
+    (void)state;
+    ole_error error;
+    assert_int_equal(replace(temporary_dir, "x", 1, &error), OLE_ERROR_IO);
+    assert_non_null(strstr(error.message, ": cannot write: Is a directory"));
+    assert_int_equal(replace("no/such/dir/file", "x", 1, &error), OLE_ERROR_IO);
+    assert_string_equal(error.message, "no/such/dir/file: cannot write: No such file or directory");
+    assert_int_equal(replace("", "x", 1, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(replace(NULL, "x", 1, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(temporary_each(NULL), 0);
+}
+
+/* The name beside is short whatever the target's is, so the longest name works. */
+static void test_longest_name(void **state) {
+    (void)state;
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    const char *path = temporary_path(name);
+    assert_int_equal(replace(path, "x", 1, NULL), OLE_OK);
+    assert_holds(path, "x");
+}
+
+static void test_relative_path(void **state) {
+    (void)state;
+    char before[4096];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(temporary_dir), 0);
+    ole_status status = replace("plain", "x", 1, NULL);
+    assert_int_equal(chdir(before), 0);
+    assert_int_equal(status, OLE_OK);
+    assert_holds(temporary_path("plain"), "x");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_creates_and_replaces, temporary_clear),
+        cmocka_unit_test_teardown(test_abort_keeps_the_old_file, temporary_clear),
+        cmocka_unit_test_teardown(test_a_failed_write_keeps_the_old_file, temporary_clear),
+        cmocka_unit_test_teardown(test_keeps_permissions_and_links, temporary_clear),
+        cmocka_unit_test_teardown(test_new_files_follow_the_umask, temporary_clear),
+        cmocka_unit_test_teardown(test_devices_are_written_in_place, temporary_clear),
+        cmocka_unit_test_teardown(test_bad_paths, temporary_clear),
+        cmocka_unit_test_teardown(test_longest_name, temporary_clear),
+        cmocka_unit_test_teardown(test_relative_path, temporary_clear),
+    };
+    return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
+}
