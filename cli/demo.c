@@ -20,7 +20,12 @@
 const char demo_summary[] = "a made embedding before and after orthogonalisation";
 
 enum { CLASSES = 5, PER_CLASS = 20, ROWS = CLASSES * PER_CLASS, DIM = 32, STEPS = 400 };
-static const double first_rate = 0.3; /* of the gradient of the summed loss; falls to 0 */
+
+/*
+ * The rate of the descent, of the summed loss, falls from first to last: a step moves each singular
+ * value by up to the rate, so an overlap ends as small as the last rate.
+ */
+static const double first_rate = 1.0, last_rate = 1e-6;
 
 typedef struct demo {
     float before[ROWS * DIM];
@@ -98,7 +103,7 @@ static ole_status orthogonalise(demo *d, ole_error *error) {
         ole_loss_result result = {0};
         ole_status status = evaluate(d, d->after, true, &result, error);
         if (status != OLE_OK) return status;
-        float rate = (float)(first_rate * (STEPS - step) / STEPS);
+        float rate = (float)(first_rate * pow(last_rate / first_rate, (double)step / STEPS));
         for (int i = 0; i < ROWS * DIM; i++)
             d->after[i] -= rate * d->gradient[i];
         for (int i = 0; i < ROWS; i++)
@@ -213,10 +218,9 @@ static void print_text(const figures *before, const figures *after, const char *
     printf("%d rows of %d dimensions in %d classes; %d steps down the gradient of the OLE loss\n\n",
            ROWS, DIM, CLASSES, STEPS);
     printf("%-30s %10s %10s\n", "", "before", "after");
-    printf("%-30s %10.4f %10.4f\n", "loss", before->loss, after->loss);
+    printf("%-30s %10.6f %10.6f\n", "loss", before->loss, after->loss);
     printf("%-30s %10.1f %10.1f\n", "angle within classes, deg", before->within, after->within);
     printf("%-30s %10.1f %10.1f\n", "angle between classes, deg", before->between, after->between);
-    printf("%-30s %10d %10d\n", "rank", (int)before->rank, (int)after->rank);
     printf("%-30s %10.1f %10.1f\n", "effective rank", before->effective_rank,
            after->effective_rank);
     if (directory)
