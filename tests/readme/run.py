@@ -20,8 +20,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def furnish(work, build):
     """Makes `work` look like the checkout, with the package installed; returns the environment."""
     for entry in ROOT.iterdir():
-        if entry.name != "dev" and not entry.name.startswith("."):
+        if entry.name not in ("dev", "build") and not entry.name.startswith("."):
             (work / entry.name).symlink_to(entry)
+    (work / "build").symlink_to(build)
     dev = work / "dev"
     dev.write_text(f'#!/bin/sh\nexec "{ROOT}/dev" "$@"\n')
     dev.chmod(0o755)
