@@ -23,7 +23,7 @@ static int64_t smaller_side(const ole_matrix *m) {
 }
 
 static ole_operand operand_of(const ole_matrix *m) {
-    return (ole_operand){m->data, m->dtype, m->rows, m->cols, stride_of(m), 1};
+    return (ole_operand){m->data, m->dtype, m->rows, m->cols, stride_of(m), 1, false};
 }
 
 static ole_status check_view(const char *name, const ole_matrix *m, ole_error *error) {

@@ -22,6 +22,7 @@ typedef struct ole_operand {
     int64_t depth;
     int64_t item_stride;
     int64_t depth_stride;
+    bool transposed; /* items are the columns of what lies in memory row by row */
 } ole_operand;
 
 /* A packed operand. */
@@ -33,7 +34,8 @@ typedef struct ole_panels {
 
 /* The operand with the roles of its two indices exchanged. */
 static inline ole_operand ole_operand_transposed(ole_operand a) {
-    return (ole_operand){a.data, a.dtype, a.depth, a.items, a.depth_stride, a.item_stride};
+    return (ole_operand){a.data,         a.dtype,       a.depth,      a.items,
+                         a.depth_stride, a.item_stride, !a.transposed};
 }
 
 /* Doubles that the panels of an operand take. */

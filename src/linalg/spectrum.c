@@ -89,7 +89,7 @@ static int64_t settle_strong(double *vectors, double *values, int64_t n, int64_t
 static double form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
                         int64_t first) {
     int64_t n = a->items, k = a->depth, ld = ole_eigen_pad(n);
-    ole_operand weak = {space->vectors + first * ld, OLE_F64, n - first, n, ld, 1};
+    ole_operand weak = {space->vectors + first * ld, OLE_F64, n - first, n, ld, 1, false};
     ole_operand turned = ole_operand_transposed(*a);
     ole_panels left = ole_panels_pack(pool, space->small_panels, &weak);
     ole_panels right = ole_panels_pack(pool, space->panels, &turned);
@@ -107,11 +107,11 @@ static bool look_again(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space 
                        int64_t first) {
     int64_t count = n - first, ld = ole_eigen_pad(n), small = ole_eigen_pad(count);
     double *gram = space->square[0], *work = space->square[1];
-    ole_operand rows = {space->rows, OLE_F64, count, k, k, 1};
+    ole_operand rows = {space->rows, OLE_F64, count, k, k, 1, false};
     ole_gram(pool, &rows, space->panels, gram, small);
     if (!ole_eigen(gram, count, space->small_values, work, space->scratch)) return false;
-    ole_operand turn = {gram, OLE_F64, count, count, small, 1};
-    ole_operand old = {space->vectors + first * ld, OLE_F64, n, count, 1, ld};
+    ole_operand turn = {gram, OLE_F64, count, count, small, 1, false};
+    ole_operand old = {space->vectors + first * ld, OLE_F64, n, count, 1, ld, false};
     ole_panels left = ole_panels_pack(pool, space->panels, &turn);
     ole_panels right = ole_panels_pack(pool, space->small_panels, &old);
     ole_product product = {.alpha = 1.0, .c = space->vectors + first * ld, .ldc = ld};
@@ -187,7 +187,7 @@ void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
             scaled[kept * pad + j] = scale * spectrum->vectors[i * pad + j];
         kept++;
     }
-    ole_operand half = {scaled, OLE_F64, n, kept, 1, pad};
+    ole_operand half = {scaled, OLE_F64, n, kept, 1, pad, false};
     ole_panels packed = ole_panels_pack(pool, space->small_panels, &half);
     ole_product product = {.alpha = 1.0, .c = root, .ldc = ld, .lower = true};
     ole_panels_multiply(pool, &packed, &packed, &product);
@@ -198,10 +198,9 @@ void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
 
 void ole_spectrum_apply(ole_pool *pool, const ole_operand *a, const double *root, int64_t ld,
                         ole_spectrum_space *space, const ole_product *product) {
-    bool turned = a->depth_stride != 1;
-    ole_operand square = {root, OLE_F64, a->items, a->items, ld, 1};
+    ole_operand square = {root, OLE_F64, a->items, a->items, ld, 1, false};
     ole_operand across = ole_operand_transposed(*a);
     ole_panels k = ole_panels_pack(pool, space->small_panels, &square);
     ole_panels x = ole_panels_pack(pool, space->panels, &across);
-    ole_panels_multiply(pool, turned ? &x : &k, turned ? &k : &x, product);
+    ole_panels_multiply(pool, a->transposed ? &x : &k, a->transposed ? &k : &x, product);
 }

@@ -56,8 +56,8 @@ void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
                                ole_spectrum_space *space, double *root, int64_t ld);
 
 /*
- * product = root A for an operand whose depth is contiguous, (root A)^T = A^T root for one taken
- * transposed: either way the polar factor lies as the matrix itself does in memory.
+ * product = root A, or (root A)^T = A^T root for an operand taken transposed: either way the polar
+ * factor lies as the matrix itself does in memory.
  */
 void ole_spectrum_apply(ole_pool *pool, const ole_operand *a, const double *root, int64_t ld,
                         ole_spectrum_space *space, const ole_product *product);

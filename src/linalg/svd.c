@@ -101,8 +101,8 @@ int64_t ole_svd_rank(const ole_svd_space *space, int64_t k, ole_cut cut) {
 
 void ole_svd_polar(ole_pool *pool, ole_svd_space *space, int64_t rows, int64_t cols, int64_t rank,
                    const ole_product *product) {
-    ole_operand u = {space->u, OLE_F64, rows, rank, smaller(rows, cols), 1};
-    ole_operand v = {space->vt, OLE_F64, cols, rank, 1, cols};
+    ole_operand u = {space->u, OLE_F64, rows, rank, smaller(rows, cols), 1, false};
+    ole_operand v = {space->vt, OLE_F64, cols, rank, 1, cols, false};
     ole_panels left = ole_panels_pack(pool, space->left, &u);
     ole_panels right = ole_panels_pack(pool, space->right, &v);
     ole_panels_multiply(pool, &left, &right, product);

@@ -50,7 +50,7 @@ typedef struct gram_run {
 /* Rows first to last-1 of X, the smaller side as items. */
 static ole_operand block(const gram_run *run, int64_t first, int64_t last) {
     int64_t dim = run->job->dim;
-    ole_operand rows = {run->route->rows + first * dim, OLE_F32, last - first, dim, dim, 1};
+    ole_operand rows = {run->route->rows + first * dim, OLE_F32, last - first, dim, dim, 1, false};
     return rows.items <= dim ? rows : ole_operand_transposed(rows);
 }
 
@@ -87,7 +87,7 @@ static void place_class(gram_run *run, ole_pool *pool, int64_t first, const ole_
         ole_product product = {.alpha = 1.0, .c = into, .ldc = dim};
         ole_spectrum_apply(pool, a, space->square[1], ld, space, &product);
     } else {
-        int64_t count = a->depth_stride == 1 ? a->items : a->depth;
+        int64_t count = a->transposed ? a->depth : a->items;
         memset(into, 0, (size_t)(count * dim) * sizeof *into);
     }
 }

@@ -13,7 +13,7 @@ void ole_route_svd_place(ole_route_svd *route, ole_arena *arena, int64_t max_row
 static bool decompose(ole_route_svd *route, const ole_route_job *job, int64_t first, int64_t last,
                       double *norm, int64_t *rank) {
     int64_t dim = job->dim, rows = last - first, k = rows < dim ? rows : dim;
-    ole_operand block = {route->rows + first * dim, OLE_F64, rows, dim, dim, 1};
+    ole_operand block = {route->rows + first * dim, OLE_F64, rows, dim, dim, 1, false};
     if (!ole_svd_of(&block, &route->svd)) return false;
     *norm = ole_svd_norm(&route->svd, k);
     *rank = ole_svd_rank(&route->svd, k, job->cut);
