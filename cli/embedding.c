@@ -93,6 +93,14 @@ static const void *elements(const ole_npy *file, ole_dtype as, const char *comma
     return NULL;
 }
 
+/* There is a row that counts. */
+static bool check_used(const embedding *e, const char *command, const char *label_path) {
+    for (int64_t i = 0; i < e->rows; i++)
+        if (e->labels[i] >= 0) return true;
+    fail_command(command, "%s: every label is negative, so that every row is ignored", label_path);
+    return false;
+}
+
 static ole_npy *open_file(const char *command, const char *path) {
     ole_npy *file;
     ole_error error;
@@ -109,7 +117,7 @@ bool embedding_open(embedding *e, const char *command, const char *feature_path,
     if (!e->label_file || !check_labels(e, command, feature_path, label_path)) return false;
     e->features = elements(e->feature_file, e->dtype, command, &e->feature_copy);
     if (e->features) e->labels = elements(e->label_file, OLE_I64, command, &e->label_copy);
-    return e->features && e->labels;
+    return e->features && e->labels && check_used(e, command, label_path);
 }
 
 void embedding_close(embedding *e) {

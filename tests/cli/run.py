@@ -1,0 +1,445 @@
+#!/usr/bin/env python3
+"""run.py OLE - runs the program OLE and compares what it prints, byte for byte, and its exit code.
+
+The files it reads are made here, with numbers whose result is exact, in a directory of their own.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import npyfile
+
+passed = failed = 0
+
+
+class Program:
+    def __init__(self, path, work):
+        self.path = path
+        self.work = work
+        self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+
+    def run(self, *args, shell=None):
+        """Runs with the arguments; `shell` is a command line in which "$@" is the program."""
+        command = [self.path, *args]
+        if shell:
+            command = ["sh", "-c", shell, "sh", *command]
+        return subprocess.run(command, cwd=self.work, env=self.environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+
+def report(name, problems):
+    global passed, failed
+    if problems:
+        failed += 1
+        print(f"FAILED {name}")
+        for problem in problems:
+            print("  " + problem.replace("\n", "\n  "))
+    else:
+        passed += 1
+
+
+def check(program, args, out="", err="", code=0, shell=None):
+    """One run with exactly this stdout, stderr and exit code."""
+    run = program.run(*args.split(), shell=shell)
+    problems = []
+    for what, got, expected in (("stdout", run.stdout, out), ("stderr", run.stderr, err),
+                                ("exit code", run.returncode, code)):
+        if got != expected:
+            problems.append(f"{what} is\n{got}\nand not\n{expected}")
+    report(f"ole {args}" + (f"   ({shell})" if shell else ""), problems)
+
+
+def check_that(name, condition):
+    report(name, [] if condition else ["this does not hold"])
+
+
+def read_json(program, *args):
+    """What the program prints with these arguments, as Python values; {} when it is no JSON."""
+    run = program.run(*args)
+    try:
+        return json.loads(run.stdout)
+    except ValueError:
+        report(f"ole {' '.join(args)}", [f"no JSON: {run.stdout}{run.stderr}"])
+        return {}
+
+
+# ---- Files --------------------------------------------------------------------------------------
+
+def write_files(work):
+    """Good files, then every kind of bad one."""
+    orthogonal = [0.25, 0, 0, 0, 0.5, 0]
+    slanted = [1, 0, 1, 1]
+    good = {
+        "F.npy": npyfile.array("<f4", (2, 3), orthogonal),
+        "F-v2.npy": npyfile.array("<f4", (2, 3), orthogonal, version=2),
+        "F-v3.npy": npyfile.array("<f4", (2, 3), orthogonal, version=3),
+        "F-half.npy": npyfile.array("<f2", (2, 3), orthogonal),
+        "F-double.npy": npyfile.array("<f8", (2, 3), orthogonal),
+        "F-big.npy": npyfile.array(">f4", (2, 3), orthogonal),
+        "F-fortran.npy": npyfile.array("<f4", (2, 3), [0.25, 0, 0, 0.5, 0, 0], fortran=True),
+        "F-int.npy": npyfile.array("<i4", (2, 3), [1, 0, 0, 0, 1, 0]),
+        "F-slanted.npy": npyfile.array("<f4", (2, 2), slanted),
+        "F-ignored.npy": npyfile.array("<f4", (3, 3), orthogonal + [float("nan"), 9, 9]),
+        "L-ignored.npy": npyfile.array("<i4", (3,), [0, 1, -1]),
+        "L.npy": npyfile.array("<i8", (2,), [0, 1]),
+        "L-column.npy": npyfile.array("<i8", (2, 1), [0, 1]),
+        "L-one.npy": npyfile.array("<i8", (2,), [7, 7]),
+    }
+    for descr in ("|i1", "<i2", ">i2", "<i4", ">i4", ">i8", "|u1", "<u2", "<u4", ">u4", "<u8"):
+        good[f"L-{descr[1:]}{'-big' if descr[0] == '>' else ''}.npy"] = npyfile.array(
+            descr, (2,), [0, 1])
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }"
+    bad = {
+        "empty.npy": b"",
+        "text.npy": b"0.25 0 0\n",
+        "magic.npy": b"\x93NUM",
+        "version.npy": npyfile.frame("{}", b"", version=2).replace(b"NUMPY\2", b"NUMPY\t"),
+        "cut-header.npy": good["F.npy"][:40],
+        "cut-data.npy": good["F.npy"][:-3],
+        "trailing.npy": good["F.npy"] + b"\0\0",
+        "huge-header.npy": b"\x93NUMPY\2\0\xff\xff\xff\xff{'descr': '<f4'",
+        "object.npy": npyfile.frame(header % ("|O", "(2, 3)"), b"\x80\x04]."),
+        "structured.npy": npyfile.frame(
+            "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2,), }", b"\0" * 8),
+        "complex.npy": npyfile.frame(header % ("<c8", "(2, 3)"), b"\0" * 48),
+        "string.npy": npyfile.frame(header % ("<U1", "(2,)"), b"\0" * 8),
+        "negative.npy": npyfile.frame(header % ("<f4", "(2, -3)"), b"\0" * 24),
+        "overflow.npy": npyfile.frame(header % ("<f4", "(4294967296, 4294967296)"), b"\0" * 24),
+        "no-shape.npy": npyfile.frame("{'descr': '<f4', 'fortran_order': False}", b"\0" * 24),
+        "F-flat.npy": npyfile.array("<f4", (6,), orthogonal),
+        "F-cube.npy": npyfile.array("<f4", (2, 3, 1), orthogonal),
+        "F-none.npy": npyfile.array("<f4", (0, 3), []),
+        "F-nan.npy": npyfile.array("<f4", (2, 3), [1, 2, 3, 4, float("nan"), 6]),
+        "F-inf.npy": npyfile.array("<f8", (2, 3), [1, 2, 3, float("-inf"), 5, 6]),
+        "F-wide.npy": npyfile.array("<f8", (2, 3), [1, 2, 3, 4, 1e300, 6]),
+        "L-three.npy": npyfile.array("<i8", (3,), [0, 1, 2]),
+        "L-float.npy": npyfile.array("<f4", (2,), [0, 1]),
+        "L-table.npy": npyfile.array("<i8", (2, 2), [0, 1, 2, 3]),
+        "L-large.npy": npyfile.array("<u8", (2,), [0, 2 ** 63]),
+        "L-negative.npy": npyfile.array("<i8", (2,), [-1, -1]),
+    }
+    for name, content in {**good, **bad}.items():
+        (work / name).write_bytes(content)
+    (work / "dir").mkdir()
+
+
+# ---- Expected text ------------------------------------------------------------------------------
+
+TEXT = """\
+loss             0.625        (class term - global norm) / 2
+class term       2            sum over classes of max(1, nuclear norm)
+global norm      0.75         nuclear norm of all rows
+rows             2
+dimensions       3
+classes          2
+rank             2            effective rank 1.89
+rank of a class  1            effective rank 1.00, means over the classes
+
+classes that overlap most, by principal angle (90 degrees: orthogonal)
+  0 and 1           90.00 degrees
+"""
+
+SLANTED = """\
+loss             -3.52786     -2 * (class term - global norm)
+class term       4            sum over classes of max(2, nuclear norm)
+global norm      2.23607      nuclear norm of all rows
+rows             2
+dimensions       2
+classes          2
+rank             2            effective rank 1.80
+rank of a class  1            effective rank 1.00, means over the classes
+
+classes that overlap most, by principal angle (90 degrees: orthogonal)
+  0 and 1           45.00 degrees
+"""
+
+JSON = """\
+{
+  "loss": 0.625,
+  "class_term": 2,
+  "global_norm": 0.75,
+  "n": 2,
+  "d": 3,
+  "classes": 2,
+  "rank": 2,
+  "per_class": [
+    {
+      "label": 0,
+      "n": 1,
+      "norm": 0.25,
+      "rank": 1
+    },
+    {
+      "label": 1,
+      "n": 1,
+      "norm": 0.5,
+      "rank": 1
+    }
+  ]
+}
+"""
+
+USAGE = """\
+ole demo
+ole score features.npy labels.npy
+
+Orthogonal low-rank embeddings: features that are orthogonal between classes.
+
+  demo     a made embedding before and after orthogonalisation
+  score    the OLE loss and gradient of features and labels in .npy files
+  info     version, build options, devices, libraries found
+
+'ole COMMAND --help' explains a command; 'ole --version' prints the version.
+"""
+
+SCORE_HELP = """\
+  $ ole score features.npy labels.npy --grad gradient.npy
+
+ole score FEATURES.npy LABELS.npy [options]
+
+Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear norm of
+all rows.  It is 0 when the classes are orthogonal to each other.
+
+  FEATURES.npy                 [rows, dimensions], float16, float32 or float64
+  LABELS.npy                   [rows], integers; rows with a label < 0 are ignored
+  --grad G.npy                 write the gradient, of the type computed in
+  --delta-floor X              floor under each class's nuclear norm (default 1)
+  --delta-abs X                singular values up to X count as zero (default 1e-6)
+  --delta-rel X                the same, times the largest one (default auto: 64 eps)
+  --weight X                   factor of the loss (default 1)
+  --reduction mean|sum         divide by the number of rows or not (default mean)
+  --dtype auto|float32|float64 type to compute in (default auto: the file's)
+  --threads N                  threads (default: all processors); the result is the same
+  --json                       print JSON, without overlaps and effective ranks
+  --help                       this text
+"""
+
+AGAIN = "save it again with numpy.save"
+DAMAGED = f"the header is damaged, {AGAIN}"
+
+
+# ---- Checks -------------------------------------------------------------------------------------
+
+def check_program(ole):
+    check(ole, "", USAGE)
+    check(ole, "--help", USAGE)
+    check(ole, "help", USAGE)
+    check(ole, "--version", "ole 0.1.0\n")
+    check(ole, "scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+    check(ole, "dmeo", err="ole: unknown command dmeo; did you mean 'demo'?\n", code=2)
+    check(ole, "frobnicate",
+          err="ole: unknown command frobnicate; 'ole --help' lists the commands\n", code=2)
+    check(ole, "--frobnicate",
+          err="ole: unknown option --frobnicate; 'ole --help' lists the commands\n", code=2)
+    check(ole, "score --help", SCORE_HELP)
+    check(ole, "score F.npy --no-such -h", SCORE_HELP)
+    run = ole.run("info")
+    check_that("ole info", run.returncode == 0 and run.stdout.startswith("version") and
+               not run.stderr)
+    check_that("ole info --json", read_json(ole, "info", "--json").get("version") == "0.1.0")
+    check(ole, "info x", err="ole info: unexpected argument 'x'; see 'ole info --help'\n", code=2)
+
+
+def check_usage(ole):
+    def wrong(args, message):
+        check(ole, args, err=f"ole score: {message}\n", code=2)
+
+    see = "see 'ole score --help'"
+    wrong("score", "FEATURES.npy is missing: [rows, dimensions], float16, float32 or float64; "
+          + see)
+    wrong("score F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
+          "ignored; " + see)
+    wrong("score F.npy L.npy x", f"unexpected argument 'x'; {see}")
+    wrong("score F.npy L.npy --grd G.npy", "unknown option --grd; did you mean --grad?")
+    wrong("score F.npy L.npy --delta=3", "unknown option --delta; 'ole score --help' lists them")
+    wrong("score F.npy L.npy --wieght=3", "unknown option --wieght; did you mean --weight?")
+    wrong("score F.npy L.npy -j", "unknown option -j; 'ole score --help' lists them")
+    wrong("score F.npy L.npy --grad", "--grad needs a value: G.npy")
+    wrong("score F.npy L.npy --grad=", "--grad: the value is empty")
+    wrong("score F.npy L.npy --json=yes", "--json takes no value")
+    wrong("score F.npy L.npy --weight nan", "--weight nan: a number expected")
+    wrong("score F.npy L.npy --weight 1x", "--weight 1x: a number expected")
+    wrong("score F.npy L.npy --delta-floor -1",
+          "--delta-floor -1: a number from 0 up expected")
+    wrong("score F.npy L.npy --delta-rel -1",
+          "--delta-rel -1: a number from 0 up or auto expected")
+    wrong("score F.npy L.npy --threads 0",
+          "--threads 0: a whole number from 1 to 1024 expected")
+    wrong("score F.npy L.npy --threads 1.5",
+          "--threads 1.5: a whole number from 1 to 1024 expected")
+    wrong("score F.npy L.npy --reduction max", "--reduction max: expected one of mean|sum")
+    wrong("score F.npy L.npy --dtype float16",
+          "--dtype float16: expected one of auto|float32|float64")
+    wrong("score F.npy L.npy --grad ./F.npy",
+          "--grad ./F.npy would overwrite an input; name another file")
+
+
+def check_score(ole):
+    check(ole, "score F.npy L.npy", TEXT)
+    check(ole, "score F.npy L.npy --threads 2", TEXT)
+    check(ole, "score --delta-rel=auto F.npy --reduction mean -- L.npy", TEXT)
+    check(ole, "score F-slanted.npy L.npy --delta-floor 2 --weight -2 --reduction=sum", SLANTED)
+    check(ole, "score F.npy L.npy --json", JSON)
+    check(ole, "score F.npy L.npy --json --dtype float64", JSON)
+    for name in ("v2", "v3", "half", "double", "big", "fortran"):
+        check(ole, f"score F-{name}.npy L.npy --json", JSON)
+        check(ole, f"score F-{name}.npy L.npy", TEXT)
+    check(ole, "score F-ignored.npy L-ignored.npy --json", JSON)
+    check(ole, "score F-ignored.npy L-ignored.npy",
+          TEXT.replace("rows             2\n", "rows             2            and 1 ignored\n"))
+    for name in ("column", "i1", "i2", "i2-big", "i4", "i4-big", "i8-big", "u1", "u2", "u4",
+                 "u4-big", "u8"):
+        check(ole, f"score F.npy L-{name}.npy --json", JSON)
+    check(ole, "score F.npy L-one.npy --delta-floor 0", TEXT[:TEXT.index("\nclasses that")]
+          .replace("0.625 ", "0     ").replace("2            sum", "0.75         sum")
+          .replace("max(1", "max(0").replace("classes          2", "classes          1")
+          .replace("class  1            effective rank 1.00",
+                   "class  2            effective rank 1.89"))
+    check(ole, "score F-int.npy L.npy --json --dtype float32",
+          JSON.replace("0.625", "0").replace('norm": 0.75', 'norm": 2')
+          .replace('norm": 0.25', 'norm": 1').replace('norm": 0.5', 'norm": 1'))
+
+
+def check_gradient(ole, work):
+    expected = [-0.5, 0, 0, 0, -0.5, 0]
+    for features, option, descr in (("F", "", "<f4"), ("F-double", "", "<f8"), ("F-half", "", "<f4"),
+                                    ("F", " --dtype float64", "<f8"),
+                                    ("F-double", " --dtype float32", "<f4")):
+        check(ole, f"score {features}.npy L.npy --json --grad G.npy{option}", JSON)
+        got, shape, values = npyfile.read(work / "G.npy")
+        check_that(f"gradient of {features}{option}", got == descr and shape == (2, 3) and
+                   all(abs(a - b) < 1e-6 for a, b in zip(values, expected)))
+    (work / "G.npy").write_text("old")
+    check(ole, "score F-nan.npy L.npy --grad G.npy", code=1,
+          err="ole score: F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it\n")
+    check_that("the old gradient stays after an error", (work / "G.npy").read_text() == "old")
+    for target, reason in (("nowhere/G.npy", "No such file or directory"),
+                           ("dir", "Is a directory"), ("F.npy/G.npy", "Not a directory"),
+                           ("/dev/full", "No space left on device")):
+        check(ole, f"score F.npy L.npy --grad {target}", code=1,
+              err=f"ole score: {target}: cannot write: {reason}\n")
+    check(ole, "score F.npy L.npy --json --grad /dev/null", JSON)
+    if os.geteuid() != 0:  # root may write anywhere
+        (work / "dir").chmod(0o555)
+        check(ole, "score F.npy L.npy --grad dir/G.npy", code=1,
+              err="ole score: dir/G.npy: cannot write: Permission denied\n")
+        (work / "dir").chmod(0o755)
+    check_that("no temporary file is left", not list(work.glob("**/.ole*")))
+
+
+def check_bad_files(ole):
+    def bad(args, message):
+        check(ole, f"score {args}", err=f"ole score: {message}\n", code=1)
+
+    one_field = "structured arrays are not read: save one field, as a['field']"
+    files = {
+        "missing.npy": "cannot open: No such file or directory",
+        "dir": "cannot open: Is a directory",
+        "/dev/null": "not a regular file and cannot be mapped: copy it to a file first",
+        "empty.npy": f"the file is empty: {AGAIN}",
+        "text.npy": f"not a .npy file, its first bytes are not \\x93NUMPY: {AGAIN}",
+        "magic.npy": "cut off after 4 bytes, inside the header: copy it again",
+        "version.npy": f".npy version 9 at byte 6 is not known (1 to 3 are): {AGAIN}",
+        "cut-header.npy": "the header is said to have 118 bytes, the file has 40 in all: it is cut "
+                          "off or damaged, copy it again",
+        "cut-data.npy": "3 bytes short: header says (2, 3) float32, 24 bytes, and 21 follow it; "
+                        "copy or save it again",
+        "trailing.npy": "2 bytes too many: header says (2, 3) float32, 24 bytes, and 26 follow it; "
+                        + AGAIN,
+        "huge-header.npy": "the header is said to have 4294967295 bytes, the file has 27 in all: "
+                           "it is cut off or damaged, copy it again",
+        "object.npy": "header, byte 20: dtype '|O': object arrays are not read: convert it with "
+                      ".astype('float32') or .astype('int64') and save it again",
+        "structured.npy": f"header, byte 20: {one_field}",
+        "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not read: save the real "
+                       "and imaginary parts apart",
+        "string.npy": "header, byte 20: dtype '<U1': strings are not read: save integers, as from "
+                      "numpy.unique(x, return_inverse=True)",
+        "negative.npy": f"header, byte 64: a dimension is negative: {DAMAGED}",
+        "overflow.npy": f"shape (4294967296, 4294967296) is larger than any file: {DAMAGED}",
+        "no-shape.npy": f"header, byte 50: key 'shape' is missing: {DAMAGED}",
+    }
+    for name, message in files.items():
+        bad(f"{name} L.npy", f"{name}: {message}")
+        bad(f"F.npy {name} --json", f"{name}: {message}")
+
+    two_d = "features must be 2-D (rows, dimensions), this is"
+    first = "features come first, then labels"
+    bad("F-flat.npy L.npy", f"F-flat.npy: {two_d} (6,); {first}")
+    bad("F-cube.npy L.npy", f"F-cube.npy: {two_d} (2, 3, 1); {first}")
+    bad("L.npy F.npy", f"L.npy: {two_d} (2,); {first}")
+    bad("F-none.npy L.npy", "F-none.npy: there are no features, the shape is (0, 3)")
+    bad("F-int.npy L.npy",
+        "F-int.npy: features are int32; convert them with --dtype float32 or float64")
+    bad("F-wide.npy L.npy --dtype float32",
+        "F-wide.npy: element 4 is 1e+300, over the largest float32: read it as float64")
+    bad("F-nan.npy L.npy", "F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it")
+    bad("F-inf.npy L.npy --json", "F-inf.npy: features: row 1 holds NaN or Inf: look at what produced it")
+    bad("F.npy L-three.npy", "F.npy has 2 rows and L-three.npy has 3 labels; they must match")
+    bad("F.npy L-float.npy", "L-float.npy: labels are float32, integers are needed; save them with "
+        ".astype('int64')")
+    bad("F.npy L-table.npy",
+        "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one integer a row")
+    bad("F.npy L-large.npy", "L-large.npy: element 1 is 9223372036854775808, over the largest "
+        "int64: renumber the values")
+    bad("F.npy L-negative.npy", "L-negative.npy: every label is negative, so that every row is ignored")
+
+
+def check_output_errors(ole):
+    full = "ole: cannot write to standard output: No space left on device\n"
+    closed = "ole: cannot write to standard output: Bad file descriptor\n"
+    for args in ("score F.npy L.npy", "score F.npy L.npy --json", "info", "info --json", "demo",
+                 "demo --json", "--help", "--version", "score --help"):
+        check(ole, args, err=full, code=1, shell='"$@" >/dev/full')
+        check(ole, args, err=closed, code=1, shell='"$@" >&-')
+    check(ole, "score F.npy L.npy --json", JSON, shell='"$@" 2>&- <&-')
+    check(ole, "score missing.npy L.npy", code=1, shell='"$@" 2>&-')
+
+
+def check_demo(ole, work):
+    first = ole.run("demo", "--out", "demo")
+    check_that("ole demo", first.returncode == 0 and not first.stderr and "before" in first.stdout)
+    check_that("ole demo again", ole.run("demo", "--out", "demo").stdout == first.stdout)
+    figures = read_json(ole, "demo", "--json")
+    if not figures:
+        return
+    before, after = figures["before"], figures["after"]
+    check_that("the demo's loss falls", after["loss"] < before["loss"] / 1000)
+    check_that("the demo's classes are apart", abs(after["angle_between"] - 90) < 0.5)
+    for name, expected in (("F-before", before), ("F-after", after)):
+        scored = read_json(ole, "score", f"demo/{name}.npy", "demo/L.npy", "--json")
+        check_that(f"score of the demo's {name}",
+                   abs(scored.get("loss", 1) - expected["loss"]) < 1e-12)
+    check(ole, "demo --out F.npy", err="ole demo: F.npy/F-before.npy: cannot write: "
+          "Not a directory\n", code=1)
+    check(ole, "demo --out no/where", err="ole demo: no/where: cannot make the directory: "
+          "No such file or directory\n", code=1)
+    check_that("the demo's labels", npyfile.read(work / "demo/L.npy")[:2] == ("<i8", (100,)))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
+        work = Path(name)
+        ole = Program(os.path.abspath(sys.argv[1]), work)
+        write_files(work)
+        check_program(ole)
+        check_usage(ole)
+        check_score(ole)
+        check_gradient(ole, work)
+        check_bad_files(ole)
+        check_output_errors(ole)
+        check_demo(ole, work)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
