@@ -45,7 +45,7 @@ typedef struct workspace {
     double *values;   /* [pad] */
     double *scratch;  /* of ole_eigen() */
     double *gathered; /* [min(rows, chunk), dim] */
-    double *panels;   /* gathered, packed */
+    double *panels;   /* gathered, packed; then of ole_eigen() */
     int64_t size;     /* doubles in all */
 } workspace;
 
@@ -63,12 +63,13 @@ static workspace cut_workspace(double *memory, int64_t rows, int64_t dim) {
     int64_t pad = ole_eigen_pad(side);
     int64_t gathered = is_tall(rows, dim) && rows > CHUNK ? CHUNK : rows;
     int64_t depth = is_tall(rows, dim) ? gathered : dim;
+    int64_t packed = round_up(side, width) * depth, eigen = ole_eigen_panels(side);
     const int64_t sizes[] = {pad * pad,
                              pad * pad,
                              pad,
                              ole_eigen_scratch(side),
                              gathered * dim,
-                             round_up(side, width) * depth};
+                             packed > eigen ? packed : eigen};
     double *at[sizeof sizes / sizeof *sizes] = {0};
     int64_t used = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -176,7 +177,7 @@ static void solve_class(void *context, int64_t c, int worker) {
     form_gram(j, j->begin[c], j->begin[c + 1], &w);
 
     int64_t side = is_tall(n, dim) ? dim : n, pad = ole_eigen_pad(side);
-    j->converged[c] = ole_eigen(w.gram, side, w.values, w.work, w.scratch);
+    j->converged[c] = ole_eigen(NULL, w.gram, side, w.values, w.work, w.panels, w.scratch);
     int64_t chosen[OLE_SUBSPACE_MAX];
     s->size = choose(w.values, side, j->energy, chosen);
     for (int64_t i = 0; i < s->size; i++) {

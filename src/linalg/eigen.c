@@ -1,9 +1,11 @@
 /*
- * src/linalg/eigen.c - the symmetric eigenproblem: scale, tridiagonalise, accumulate, QL.
- * The inner loops are in kernels.c; this file puts them in order and keeps the padding.
+ * src/linalg/eigen.c - the symmetric eigenproblem: scale, tridiagonalise, divide and
+ * conquer, transform back.  The inner loops are in kernels.c; this file puts the steps in order and
+ * keeps the padding.
  */
 #include "linalg/eigen.h"
 
+#include "linalg/divide.h"
 #include "linalg/kernels.h"
 
 #include <math.h>
@@ -34,7 +36,16 @@ static void transpose(double *to, const double *from, int64_t n) {
                     to[i * n + j] = from[j * n + i];
 }
 
-bool ole_eigen(double *a, int64_t n, double *values, double *work, double *scratch) {
+int64_t ole_eigen_panels(int64_t n) {
+    return ole_divide_panels(ole_eigen_pad(n));
+}
+
+int64_t ole_eigen_scratch(int64_t n) {
+    return 10 * ole_eigen_pad(n) + ole_divide_scratch(ole_eigen_pad(n));
+}
+
+bool ole_eigen(ole_pool *pool, double *a, int64_t n, double *values, double *work, double *panels,
+               double *scratch) {
     const ole_kernels *k = ole_kernels_get();
     int64_t lda = ole_eigen_pad(n);
     double largest = symmetrise(a, n, lda);
@@ -51,11 +62,12 @@ bool ole_eigen(double *a, int64_t n, double *values, double *work, double *scrat
         a[i] *= scale;
     double *off = scratch, *tau = scratch + lda, *rest = scratch + 2 * lda;
     k->tridiagonalise(a, n, lda, values, off, tau, rest);
-    k->form_q(a, n, lda, tau, work, rest);
-    memset(work + n * lda, 0, (size_t)((lda - n) * lda) * sizeof *work);
-    transpose(a, work, lda);
-    bool converged = k->ql(values, off, a, n, lda);
+    if (!ole_divide(pool, values, off, n, work, lda, panels, rest)) return false;
+    /* The reflectors act on columns: they are applied to the transpose. */
+    transpose(panels, work, lda);
+    k->apply_q(a, n, lda, tau, panels, n, rest);
+    transpose(a, panels, lda);
     for (int64_t i = 0; i < n; i++)
         values[i] = ldexp(values[i], exponent);
-    return converged;
+    return true;
 }

@@ -8,6 +8,8 @@
 #ifndef OLE_SRC_LINALG_EIGEN_H
 #define OLE_SRC_LINALG_EIGEN_H
 
+#include "base/pool.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,10 +19,9 @@ static inline int64_t ole_eigen_pad(int64_t n) {
     return (n + 7) / 8 * 8;
 }
 
-/* Doubles of scratch that ole_eigen() needs besides its two matrices. */
-static inline int64_t ole_eigen_scratch(int64_t n) {
-    return 10 * ole_eigen_pad(n);
-}
+/* Doubles of panel memory and of scratch that ole_eigen() needs besides its two matrices. */
+int64_t ole_eigen_panels(int64_t n);
+int64_t ole_eigen_scratch(int64_t n);
 
 /*
  * Decomposes the symmetric n x n matrix in `a` (lower triangle given, leading dimension and rows
@@ -28,6 +29,7 @@ static inline int64_t ole_eigen_scratch(int64_t n) {
  * `a` becomes the eigenvector of values[i].  `work` is another matrix of the same size.
  * False if the iteration does not converge.
  */
-bool ole_eigen(double *a, int64_t n, double *values, double *work, double *scratch);
+bool ole_eigen(ole_pool *pool, double *a, int64_t n, double *values, double *work, double *panels,
+               double *scratch);
 
 #endif

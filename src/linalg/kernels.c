@@ -275,12 +275,12 @@ static void tridiagonalise(double *a, int64_t n, int64_t lda, double *diag, doub
 enum { WY = 8 }; /* reflectors applied together */
 
 /*
- * Q[0:m, 0:m] <- H_last ... H_first Q for the reflectors of rows first to first+count-1 of `a`,
+ * q[0:m, 0:cols] <- H_last ... H_first q for the reflectors of rows first to first+count-1 of `a`,
  * in compact form: H_last ... H_first = I - V S V^T with S[count, count] lower triangular.
  * `v`: scratch of m * WY doubles, V by rows.
  */
 static void apply_reflectors(const double *a, int64_t lda, const double *tau, int64_t first,
-                             int count, double *q, int64_t m, double *v) {
+                             int count, double *q, int64_t m, int64_t cols, double *v) {
     double s[WY][WY] = {{0}};
     for (int k = 0; k < count; k++) {
         const double *vk = a + (first + k) * lda;
@@ -298,7 +298,7 @@ static void apply_reflectors(const double *a, int64_t lda, const double *tau, in
     for (int64_t i = 0; i < m; i++)
         for (int k = 0; k < WY; k++)
             v[i * WY + k] = k < count && i < first + k ? a[(first + k) * lda + i] : 0.0;
-    for (int64_t j = 0; j < m; j += VL) {
+    for (int64_t j = 0; j < cols; j += VL) {
         vec t[WY], y[WY];
         for (int k = 0; k < WY; k++)
             t[k] = (vec){0};
@@ -321,14 +321,11 @@ static void apply_reflectors(const double *a, int64_t lda, const double *tau, in
     }
 }
 
-static void form_q(const double *a, int64_t n, int64_t lda, const double *tau, double *q,
-                   double *scratch) {
-    memset(q, 0, (size_t)(n * lda) * sizeof *q);
-    for (int64_t i = 0; i < n; i++)
-        q[i * lda + i] = 1.0;
+static void apply_q(const double *a, int64_t n, int64_t lda, const double *tau, double *m,
+                    int64_t cols, double *scratch) {
     for (int64_t first = 1; first < n; first += WY) {
         int count = n - first < WY ? (int)(n - first) : WY;
-        apply_reflectors(a, lda, tau, first, count, q, first + count - 1, scratch);
+        apply_reflectors(a, lda, tau, first, count, m, first + count - 1, cols, scratch);
     }
 }
 
@@ -356,7 +353,8 @@ static int64_t split_after(const double *d, const double *e, int64_t l, int64_t 
  * One implicit QL sweep over rows l to m.  The turns of z run in the shadow of the next turns'
  * square roots and divisions, so vectors cost little more than values alone.
  */
-static void ql_sweep(double *d, double *e, double *z, int64_t ldz, int64_t l, int64_t m) {
+static void ql_sweep(double *d, double *e, double *z, int64_t cols, int64_t ldz, int64_t l,
+                     int64_t m) {
     double g = (d[l + 1] - d[l]) / (2.0 * e[l]);
     double r = sqrt(g * g + 1.0);
     g = d[m] - d[l] + e[l] / (g + copysign(r, g));
@@ -374,14 +372,14 @@ static void ql_sweep(double *d, double *e, double *z, int64_t ldz, int64_t l, in
         p = s * r;
         d[i + 1] = g + p;
         g = c * r - b;
-        turn_rows(z + i * ldz, z + (i + 1) * ldz, ldz, c, s);
+        turn_rows(z + i * ldz, z + (i + 1) * ldz, cols, c, s);
     }
     d[i >= l ? i + 1 : l] -= p;
     if (i < l) e[l] = g;
     e[m] = 0.0;
 }
 
-static bool ql(double *d, double *e, double *z, int64_t n, int64_t ldz) {
+static bool ql(double *d, double *e, double *z, int64_t n, int64_t cols, int64_t ldz) {
     double norm = 0.0;
     for (int64_t i = 0; i < n; i++)
         norm = fmax(norm, fabs(d[i]) + (i < n - 1 ? fabs(e[i]) : 0.0));
@@ -390,9 +388,112 @@ static bool ql(double *d, double *e, double *z, int64_t n, int64_t ldz) {
     for (int64_t l = 0; l < n; l++)
         for (int64_t m; (m = split_after(d, e, l, n, DBL_EPSILON / 4 * norm)) != l; sweeps--) {
             if (sweeps == 0) return false;
-            ql_sweep(d, e, z, ldz, l, m);
+            ql_sweep(d, e, z, cols, ldz, l, m);
         }
     return true;
+}
+
+/* ---- the secular equation ------------------------------------------------------------------- */
+
+typedef long long mask __attribute__((vector_size(VL * sizeof(double)), may_alias));
+
+/* 1 + sum_i square[i] / (pole[i] - λ), its negative terms, and both parts' derivatives. */
+typedef struct secular {
+    double value;
+    double below, above; /* the terms of poles below λ (negative), and above it */
+    double below_slope, above_slope;
+} secular;
+
+INLINE secular evaluate(const double *pole, const double *square, int64_t k, double base,
+                        double offset) {
+    vec below = {0}, above = {0}, below_slope = {0}, above_slope = {0};
+    for (int64_t i = 0; i < k; i += VL) {
+        vec inverse = 1.0 / (load(pole + i) - base - offset);
+        vec term = load(square + i) * inverse, slope = term * inverse;
+        mask negative = term < 0.0;
+        below += (vec)((mask)term & negative);
+        above += (vec)((mask)term & ~negative);
+        below_slope += (vec)((mask)slope & negative);
+        above_slope += (vec)((mask)slope & ~negative);
+    }
+    secular f = {0, sum(below), sum(above), sum(below_slope), sum(above_slope)};
+    f.value = 1.0 + f.below + f.above;
+    return f;
+}
+
+/*
+ * The step from f's point to the root of the model c + p/(low - x) + q/(high - x), the terms below
+ * and above matched in value and slope.  low, high: the neighbouring poles seen from the point;
+ * `last`: there is no pole above.
+ */
+INLINE double model_step(const secular *f, double low, double high, bool last) {
+    if (last) return low + f->below_slope * low * low / (f->value - f->below_slope * low);
+    double c = f->value - low * f->below_slope - high * f->above_slope;
+    double b = low * high * f->value;
+    double a = (low + high) * f->value - low * high * (f->below_slope + f->above_slope);
+    double root = sqrt(fabs(a * a - 4.0 * b * c));
+    return a <= 0.0 ? (a - root) / (2.0 * c) : 2.0 * b / (a + root);
+}
+
+static double secular_root(const double *pole, const double *square, int64_t k, int64_t j,
+                           double total, int64_t *origin) {
+    *origin = j;
+    if (k == 1) return total;
+    bool last = j == k - 1;
+    double width = last ? total : pole[j + 1] - pole[j], base = pole[j], at = 0.5 * width;
+    double low = 0.0, high = width;
+    secular f = evaluate(pole, square, k, base, at);
+    if (!last && f.value < 0.0) {
+        *origin = j + 1;
+        base = pole[j + 1];
+        low = -width;
+        high = 0.0;
+        at = -at;
+    }
+    for (int turn = 0; turn < 120; turn++) {
+        double noise = 8.0 * (f.above - f.below) + 2.0 + fabs(at) * (f.below_slope + f.above_slope);
+        if (fabs(f.value) <= DBL_EPSILON / 2 * noise) break;
+        if (f.value < 0.0)
+            low = at;
+        else
+            high = at;
+        double below = pole[j] - base - at, above = last ? 0.0 : pole[j + 1] - base - at;
+        double next = at + model_step(&f, below, above, last);
+        if (!(next > low && next < high)) next = 0.5 * (low + high);
+        if (next == at || next == low || next == high) break;
+        at = next;
+        f = evaluate(pole, square, k, base, at);
+    }
+    return at;
+}
+
+static void secular_weights(const double *pole, int64_t k, int64_t j, double base, double offset,
+                            double *product) {
+    double own = product[j] * (pole[j] - base - offset), at = pole[j];
+    for (int64_t i = 0; i < k; i += VL) {
+        vec p = load(pole + i);
+        store(product + i, load(product + i) * ((p - base - offset) / (p - at)));
+    }
+    product[j] = own;
+}
+
+static void secular_vector(const double *pole, const double *weight, int64_t k, double base,
+                           double offset, double *u) {
+    vec square = {0};
+    int64_t i = 0;
+    for (; i + VL <= k; i += VL) {
+        vec x = load(weight + i) / (load(pole + i) - base - offset);
+        store(u + i, x);
+        square += x * x;
+    }
+    double norm = sum(square);
+    for (; i < k; i++) {
+        u[i] = weight[i] / (pole[i] - base - offset);
+        norm += u[i] * u[i];
+    }
+    double scale = 1.0 / sqrt(norm);
+    for (i = 0; i < k; i++)
+        u[i] *= scale;
 }
 
 const ole_kernels PASTE(ole_kernels_, OLE_ISA) = {
@@ -405,6 +506,9 @@ const ole_kernels PASTE(ole_kernels_, OLE_ISA) = {
     .dot_f64 = dot_f64,
     .axpy = axpy,
     .tridiagonalise = tridiagonalise,
-    .form_q = form_q,
+    .apply_q = apply_q,
     .ql = ql,
+    .secular_root = secular_root,
+    .secular_weights = secular_weights,
+    .secular_vector = secular_vector,
 };

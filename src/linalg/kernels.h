@@ -51,26 +51,43 @@ typedef struct ole_kernels {
     void (*axpy)(double *y, double a, const double *x, int64_t n);
 
     /*
-     * The symmetric eigenproblem in three steps on matrices [lda, lda] of which n rows and columns
-     * count: lda is n rounded up to a multiple of 8, what lies beyond n is zero.
+     * The symmetric eigenproblem (eigen.c puts the steps together), on matrices [lda, lda] of which
+     * n rows and columns count: lda is n rounded up to a multiple of 8, what lies beyond n is zero.
      *
-     * First, Householder tridiagonalisation of `a` (both triangles given).  On return diag[n],
+     * Householder tridiagonalisation of `a` (both triangles given).  On return diag[n],
      * off[n-1] hold the tridiagonal matrix T, row i of `a` the reflector that eliminated row i
-     * (columns 0 to i-1, the last of them 1), tau[i] its factor.  `scratch`: 4 * lda doubles.
+     * (columns 0 to i-1, the last of them 1), tau[i] its factor.  `scratch`, here and below: 8 *
+     * lda doubles.
      */
     void (*tridiagonalise)(double *a, int64_t n, int64_t lda, double *diag, double *off,
                            double *tau, double *scratch);
 
-    /* Second, the orthogonal q of those reflectors, a = q T q^T. `scratch`: 8 * lda doubles. */
-    void (*form_q)(const double *a, int64_t n, int64_t lda, const double *tau, double *q,
-                   double *scratch);
+    /* m[n, cols] <- q m for the orthogonal q of those reflectors, a = q T q^T. */
+    void (*apply_q)(const double *a, int64_t n, int64_t lda, const double *tau, double *m,
+                    int64_t cols, double *scratch);
 
     /*
-     * Third, the eigenvalues of T into diag (in no order) by implicit QL, each turn applied to the
-     * rows of z: given z = q^T, row i of z ends as the eigenvector of diag[i].  off has room for n.
-     * False if it does not converge.
+     * The eigenvalues of a small T into diag (in no order) by implicit QL, each turn applied to the
+     * first `cols` columns (rounded up to 8) of the rows of z.  off has room for n.  False if it
+     * does not converge.
      */
-    bool (*ql)(double *diag, double *off, double *z, int64_t n, int64_t ldz);
+    bool (*ql)(double *diag, double *off, double *z, int64_t n, int64_t cols, int64_t ldz);
+
+    /*
+     * For D + rho z z^T with rising poles[k] (padded with infinity to a multiple of 8) and
+     * square = rho z^2 (padded with zeros, their sum `total`): eigenvalue j is
+     * pole[*origin] + the number returned, which is accurate relative to its own size.
+     */
+    double (*secular_root)(const double *pole, const double *square, int64_t k, int64_t j,
+                           double total, int64_t *origin);
+
+    /* product[i] *= (pole[i] - λ) / (pole[i] - pole[j]), without the divisor for i = j. */
+    void (*secular_weights)(const double *pole, int64_t k, int64_t j, double base, double offset,
+                            double *product);
+
+    /* The unit vector u with u[i] ~ weight[i] / (pole[i] - λ), λ = base + offset. */
+    void (*secular_vector)(const double *pole, const double *weight, int64_t k, double base,
+                           double offset, double *u);
 } ole_kernels;
 
 /* The table for this CPU. */

@@ -27,7 +27,8 @@ void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, 
     space->small_values = ole_arena_take(arena, n, sizeof(double));
     space->scratch = ole_arena_take(arena, ole_eigen_scratch(n), sizeof(double));
     space->panels = ole_arena_take(arena, wide > tall ? wide : tall, sizeof(double));
-    space->small_panels = ole_arena_take(arena, ole_panels_size(n, n), sizeof(double));
+    int64_t small = ole_panels_size(n, n), eigen = ole_eigen_panels(n);
+    space->small_panels = ole_arena_take(arena, small > eigen ? small : eigen, sizeof(double));
     space->rows = ole_arena_take(arena, n * k, sizeof(double));
 }
 
@@ -109,7 +110,9 @@ static bool look_again(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space 
     double *gram = space->square[0], *work = space->square[1];
     ole_operand rows = {space->rows, OLE_F64, count, k, k, 1, false};
     ole_gram(pool, &rows, space->panels, gram, small);
-    if (!ole_eigen(gram, count, space->small_values, work, space->scratch)) return false;
+    if (!ole_eigen(pool, gram, count, space->small_values, work, space->small_panels,
+                   space->scratch))
+        return false;
     ole_operand turn = {gram, OLE_F64, count, count, small, 1, false};
     ole_operand old = {space->vectors + first * ld, OLE_F64, n, count, 1, ld, false};
     ole_panels left = ole_panels_pack(pool, space->panels, &turn);
@@ -160,7 +163,8 @@ bool ole_spectrum_of(ole_pool *pool, const ole_operand *a, bool gram_given, bool
                      ole_cut cut, ole_spectrum_space *space, ole_spectrum *out) {
     int64_t n = a->items;
     if (!gram_given) ole_gram(pool, a, space->panels, space->vectors, ole_eigen_pad(n));
-    if (!ole_eigen(space->vectors, n, space->values, space->square[0], space->scratch))
+    if (!ole_eigen(pool, space->vectors, n, space->values, space->square[0], space->small_panels,
+                   space->scratch))
         return false;
     double tail = 0.0;
     if (!refine(pool, a, whole_tail, cut, space, &tail)) return false;
