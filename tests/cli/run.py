@@ -308,9 +308,9 @@ def check_score(ole):
 
 def check_gradient(ole, work):
     expected = [-0.5, 0, 0, 0, -0.5, 0]
-    for features, option, descr in (("F", "", "<f4"), ("F-double", "", "<f8"), ("F-half", "", "<f4"),
-                                    ("F", " --dtype float64", "<f8"),
-                                    ("F-double", " --dtype float32", "<f4")):
+    types = (("F", "", "<f4"), ("F-double", "", "<f8"), ("F-half", "", "<f4"),
+             ("F", " --dtype float64", "<f8"), ("F-double", " --dtype float32", "<f4"))
+    for features, option, descr in types:
         check(ole, f"score {features}.npy L.npy --json --grad G.npy{option}", JSON)
         got, shape, values = npyfile.read(work / "G.npy")
         check_that(f"gradient of {features}{option}", got == descr and shape == (2, 3) and
@@ -380,7 +380,8 @@ def check_bad_files(ole):
     bad("F-wide.npy L.npy --dtype float32",
         "F-wide.npy: element 4 is 1e+300, over the largest float32: read it as float64")
     bad("F-nan.npy L.npy", "F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it")
-    bad("F-inf.npy L.npy --json", "F-inf.npy: features: row 1 holds NaN or Inf: look at what produced it")
+    bad("F-inf.npy L.npy --json",
+        "F-inf.npy: features: row 1 holds NaN or Inf: look at what produced it")
     bad("F.npy L-three.npy", "F.npy has 2 rows and L-three.npy has 3 labels; they must match")
     bad("F.npy L-float.npy", "L-float.npy: labels are float32, integers are needed; save them with "
         ".astype('int64')")
@@ -388,7 +389,8 @@ def check_bad_files(ole):
         "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one integer a row")
     bad("F.npy L-large.npy", "L-large.npy: element 1 is 9223372036854775808, over the largest "
         "int64: renumber the values")
-    bad("F.npy L-negative.npy", "L-negative.npy: every label is negative, so that every row is ignored")
+    bad("F.npy L-negative.npy",
+        "L-negative.npy: every label is negative, so that every row is ignored")
 
 
 def check_output_errors(ole):
