@@ -14,9 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows and leading dimension of the padded matrices for a problem of n rows. */
+/*
+ * Rows and leading dimension of the padded matrices for a problem of n rows: a multiple of 8, and
+ * for larger ones no multiple of 64, whose columns would all fall into the same few cache sets.
+ */
 static inline int64_t ole_eigen_pad(int64_t n) {
-    return (n + 7) / 8 * 8;
+    int64_t pad = (n + 7) / 8 * 8;
+    return pad >= 128 && pad % 64 == 0 ? pad + 8 : pad;
 }
 
 /* Doubles of panel memory and of scratch that ole_eigen() needs besides its two matrices. */

@@ -11,12 +11,16 @@
 #include <math.h>
 #include <string.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__)
-enum { VL = 8, MR = 8, NV = 3, RB = 4 };
+enum { VL = 8, MR = 8, NV = 3, RB = 4, GR = 4, GC = 6 };
 #elif defined(__AVX2__)
-enum { VL = 4, MR = 4, NV = 3, RB = 2 };
+enum { VL = 4, MR = 4, NV = 3, RB = 2, GR = 3, GC = 3 };
 #else
-enum { VL = 2, MR = 4, NV = 2, RB = 2 };
+enum { VL = 2, MR = 4, NV = 2, RB = 2, GR = 3, GC = 3 };
 #endif
 enum { NR = VL * NV };
 
@@ -37,6 +41,17 @@ INLINE vec load(const double *p) {
 
 INLINE void store(double *p, vec v) {
     *(vec *)p = v;
+}
+
+/* Intrinsics where there are some: gcc 12 splits the general conversion in two. */
+INLINE vec load_f32(const float *p) {
+#if defined(__AVX512F__)
+    return (vec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif defined(__AVX2__)
+    return (vec)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
+    return (vec){p[0], p[1]};
+#endif
 }
 
 INLINE vec splat(double x) {
@@ -155,27 +170,101 @@ static void multiply(const double *a, const double *b, int64_t rows, int64_t col
     }
 }
 
-#define DEFINE_DOT(NAME, TYPE)                                                                     \
-    static double NAME(const TYPE *x, const TYPE *y, int64_t n) {                                  \
-        vec acc[4] = {{0}};                                                                        \
-        int64_t i = 0;                                                                             \
-        for (; i + 4 * VL <= n; i += 4 * VL)                                                       \
-            for (int u = 0; u < 4; u++) {                                                          \
-                vec a, b;                                                                          \
-                for (int l = 0; l < VL; l++) {                                                     \
-                    a[l] = x[i + u * VL + l];                                                      \
-                    b[l] = y[i + u * VL + l];                                                      \
-                }                                                                                  \
-                acc[u] += a * b;                                                                   \
-            }                                                                                      \
-        double s = sum((acc[0] + acc[1]) + (acc[2] + acc[3]));                                     \
-        for (; i < n; i++)                                                                         \
-            s += (double)x[i] * (double)y[i];                                                      \
-        return s;                                                                                  \
+/* The products of rows i to i+GR-1 with rows j to j+GC-1 (both cut at n), summed in vectors. */
+INLINE void gram_block(const float *x, int64_t n, int64_t depth, int64_t ldx, int64_t i, int64_t j,
+                       double *gram, int64_t ld) {
+    vec acc[GR][GC];
+    const float *xi[GR], *xj[GC];
+    for (int r = 0; r < GR; r++)
+        xi[r] = x + (i + r < n ? i + r : n - 1) * ldx;
+    for (int c = 0; c < GC; c++)
+        xj[c] = x + (j + c < n ? j + c : n - 1) * ldx;
+    for (int r = 0; r < GR; r++)
+        for (int c = 0; c < GC; c++)
+            acc[r][c] = (vec){0};
+    int64_t p = 0;
+    for (; p + VL <= depth; p += VL) {
+        vec a[GR];
+        for (int r = 0; r < GR; r++)
+            a[r] = load_f32(xi[r] + p);
+        for (int c = 0; c < GC; c++) {
+            vec b = load_f32(xj[c] + p);
+            for (int r = 0; r < GR; r++)
+                acc[r][c] += a[r] * b;
+        }
     }
+    for (int r = 0; r < GR && i + r < n; r++)
+        for (int c = 0; c < GC && j + c <= i + r; c++) {
+            double s = sum(acc[r][c]);
+            for (int64_t q = p; q < depth; q++)
+                s += (double)xi[r][q] * (double)xj[c][q];
+            gram[(i + r) * ld + j + c] = s;
+        }
+}
 
-DEFINE_DOT(dot_f32, float)
-DEFINE_DOT(dot_f64, double)
+static void gram_f32(const float *x, int64_t n, int64_t depth, int64_t ldx, double *gram,
+                     int64_t ld) {
+    for (int64_t i = 0; i < n; i += GR)
+        for (int64_t j = 0; j < n && j < i + GR; j += GC)
+            gram_block(x, n, depth, ldx, i, j, gram, ld);
+}
+
+/* c[0:MR, 0:nv*VL] = m[0:MR, 0:n] x[0:n, 0:nv*VL]; rows over the edge repeat the last one. */
+INLINE void direct_block(int nv, const double *m, int64_t ldm, int64_t rows, int64_t n,
+                         const float *x, int64_t ldx, double *c, int64_t ldc) {
+    vec acc[MR][NV];
+    const double *row[MR];
+    for (int r = 0; r < MR; r++) {
+        row[r] = m + (r < rows ? r : rows - 1) * ldm;
+        for (int v = 0; v < nv; v++)
+            acc[r][v] = (vec){0};
+    }
+    for (int64_t p = 0; p < n; p++) {
+        vec b[NV];
+        for (int v = 0; v < nv; v++)
+            b[v] = load_f32(x + p * ldx + v * VL);
+        for (int r = 0; r < MR; r++)
+            for (int v = 0; v < nv; v++)
+                acc[r][v] += row[r][p] * b[v];
+    }
+    for (int r = 0; r < MR && r < rows; r++)
+        for (int v = 0; v < nv; v++)
+            store(c + r * ldc + v * VL, acc[r][v]);
+}
+
+static void multiply_f32(const double *m, int64_t ldm, int64_t rows, int64_t n, const float *x,
+                         int64_t ldx, int64_t cols, double *c, int64_t ldc) {
+    for (int64_t i = 0; i < rows; i += MR) {
+        const double *mi = m + i * ldm;
+        double *ci = c + i * ldc;
+        int64_t j = 0;
+        for (; j + NR <= cols; j += NR)
+            direct_block(NV, mi, ldm, rows - i, n, x + j, ldx, ci + j, ldc);
+        for (; j + VL <= cols; j += VL)
+            direct_block(1, mi, ldm, rows - i, n, x + j, ldx, ci + j, ldc);
+        for (; j < cols; j++)
+            for (int64_t r = 0; r < MR && i + r < rows; r++) {
+                double s = 0.0;
+                for (int64_t p = 0; p < n; p++)
+                    s += mi[r * ldm + p] * (double)x[p * ldx + j];
+                ci[r * ldc + j] = s;
+            }
+    }
+}
+
+static double dot_f64(const double *x, const double *y, int64_t n) {
+    vec acc[4] = {{0}};
+    int64_t i = 0;
+    for (; i + 4 * VL <= n; i += 4 * VL)
+        for (int u = 0; u < 4; u++)
+            acc[u] += load(x + i + u * VL) * load(y + i + u * VL);
+    for (; i + VL <= n; i += VL)
+        acc[0] += load(x + i) * load(y + i);
+    double s = sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+    for (; i < n; i++)
+        s += x[i] * y[i];
+    return s;
+}
 
 static void axpy(double *y, double a, const double *x, int64_t n) {
     for (int64_t i = 0; i < n; i++)
@@ -272,7 +361,38 @@ static void tridiagonalise(double *a, int64_t n, int64_t lda, double *diag, doub
 
 /* ---- the orthogonal factor ------------------------------------------------------------------ */
 
-enum { WY = 8 }; /* reflectors applied together */
+enum {
+    WY = 8,               /* reflectors applied together */
+    ST = VL == 8 ? 2 : 1, /* vectors of columns they are applied to at a time */
+};
+
+/* The columns of q[0:m] in `st` vectors at q: q <- (I - V S V^T) q. */
+INLINE void apply_block(int st, double *q, int64_t lda, int64_t m, const double *v,
+                        double s[WY][WY]) {
+    vec t[WY][ST], y[WY][ST];
+    for (int k = 0; k < WY; k++)
+        for (int c = 0; c < st; c++)
+            t[k][c] = (vec){0};
+    for (int64_t i = 0; i < m; i++)
+        for (int c = 0; c < st; c++) {
+            vec x = load(q + i * lda + c * VL);
+            for (int k = 0; k < WY; k++)
+                t[k][c] += x * v[i * WY + k];
+        }
+    for (int k = 0; k < WY; k++)
+        for (int c = 0; c < st; c++) {
+            y[k][c] = (vec){0};
+            for (int l = 0; l <= k; l++)
+                y[k][c] += t[l][c] * s[k][l];
+        }
+    for (int64_t i = 0; i < m; i++)
+        for (int c = 0; c < st; c++) {
+            vec x = load(q + i * lda + c * VL);
+            for (int k = 0; k < WY; k++)
+                x -= y[k][c] * v[i * WY + k];
+            store(q + i * lda + c * VL, x);
+        }
+}
 
 /*
  * q[0:m, 0:cols] <- H_last ... H_first q for the reflectors of rows first to first+count-1 of `a`,
@@ -298,27 +418,11 @@ static void apply_reflectors(const double *a, int64_t lda, const double *tau, in
     for (int64_t i = 0; i < m; i++)
         for (int k = 0; k < WY; k++)
             v[i * WY + k] = k < count && i < first + k ? a[(first + k) * lda + i] : 0.0;
-    for (int64_t j = 0; j < cols; j += VL) {
-        vec t[WY], y[WY];
-        for (int k = 0; k < WY; k++)
-            t[k] = (vec){0};
-        for (int64_t i = 0; i < m; i++) {
-            vec x = load(q + i * lda + j);
-            for (int k = 0; k < WY; k++)
-                t[k] += x * splat(v[i * WY + k]);
-        }
-        for (int k = 0; k < WY; k++) {
-            y[k] = (vec){0};
-            for (int l = 0; l <= k; l++)
-                y[k] += t[l] * splat(s[k][l]);
-        }
-        for (int64_t i = 0; i < m; i++) {
-            vec x = load(q + i * lda + j);
-            for (int k = 0; k < WY; k++)
-                x -= y[k] * splat(v[i * WY + k]);
-            store(q + i * lda + j, x);
-        }
-    }
+    int64_t j = 0;
+    for (; j + ST * VL <= cols; j += ST * VL)
+        apply_block(ST, q + j, lda, m, v, s);
+    for (; j < cols; j += VL)
+        apply_block(1, q + j, lda, m, v, s);
 }
 
 static void apply_q(const double *a, int64_t n, int64_t lda, const double *tau, double *m,
@@ -502,7 +606,8 @@ const ole_kernels PASTE(ole_kernels_, OLE_ISA) = {
     .pack_f32 = pack_f32,
     .pack_f64 = pack_f64,
     .multiply = multiply,
-    .dot_f32 = dot_f32,
+    .gram_f32 = gram_f32,
+    .multiply_f32 = multiply_f32,
     .dot_f64 = dot_f64,
     .axpy = axpy,
     .tridiagonalise = tridiagonalise,

@@ -43,8 +43,17 @@ typedef struct ole_kernels {
                      double alpha, double *c, int64_t ldc, int64_t row0, int64_t col0, bool lower,
                      ole_store store);
 
-    /* sum_i x[i] * y[i] in double, for short rows that are not worth packing. */
-    double (*dot_f32)(const float *x, const float *y, int64_t n);
+    /*
+     * Two products of small float32 matrices straight from memory, where packing would cost more
+     * than it saves: gram[n, n] = X X^T (lower triangle) of x[n, depth], and C = M X of m[rows, n]
+     * and x[n, cols]; both in float64.
+     */
+    void (*gram_f32)(const float *x, int64_t n, int64_t depth, int64_t ldx, double *gram,
+                     int64_t ld);
+    void (*multiply_f32)(const double *m, int64_t ldm, int64_t rows, int64_t n, const float *x,
+                         int64_t ldx, int64_t cols, double *c, int64_t ldc);
+
+    /* sum_i x[i] * y[i]. */
     double (*dot_f64)(const double *x, const double *y, int64_t n);
 
     /* y[i] += a * x[i]. */
@@ -52,7 +61,7 @@ typedef struct ole_kernels {
 
     /*
      * The symmetric eigenproblem (eigen.c puts the steps together), on matrices [lda, lda] of which
-     * n rows and columns count: lda is n rounded up to a multiple of 8, what lies beyond n is zero.
+     * n rows and columns count: lda is a multiple of 8, what lies beyond n is zero.
      *
      * Householder tridiagonalisation of `a` (both triangles given).  On return diag[n],
      * off[n-1] hold the tridiagonal matrix T, row i of `a` the reflector that eliminated row i

@@ -15,7 +15,7 @@ static const double WEAK = 1e-8;
 /* A tail whose norm is surely under this share of the whole norm is counted as one number. */
 static const double NEGLIGIBLE = 1e-7;
 
-enum { DOT_ROWS = 8 }; /* Gram matrices up to this size are formed by dot products, unpacked */
+enum { DIRECT = 64 }; /* rows up to which float32 matrices are multiplied unpacked */
 
 void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k) {
     int64_t square = ole_eigen_pad(n) * ole_eigen_pad(n);
@@ -32,21 +32,14 @@ void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, 
     space->rows = ole_arena_take(arena, n * k, sizeof(double));
 }
 
-static double dot_rows(const ole_kernels *kernels, const ole_operand *a, int64_t i, int64_t j) {
-    if (a->dtype == OLE_F32) {
-        const float *x = a->data;
-        return kernels->dot_f32(x + i * a->item_stride, x + j * a->item_stride, a->depth);
-    }
-    const double *x = a->data;
-    return kernels->dot_f64(x + i * a->item_stride, x + j * a->item_stride, a->depth);
+/* A float32 matrix with contiguous rows, small enough that packing would not pay. */
+static bool is_direct(const ole_operand *a) {
+    return a->dtype == OLE_F32 && a->depth_stride == 1 && !a->transposed && a->items <= DIRECT;
 }
 
 void ole_gram(ole_pool *pool, const ole_operand *a, double *panels, double *gram, int64_t ld) {
-    if (a->items <= DOT_ROWS && a->depth_stride == 1) {
-        const ole_kernels *kernels = ole_kernels_get();
-        for (int64_t i = 0; i < a->items; i++)
-            for (int64_t j = 0; j <= i; j++)
-                gram[i * ld + j] = dot_rows(kernels, a, i, j);
+    if (is_direct(a)) {
+        ole_kernels_get()->gram_f32(a->data, a->items, a->depth, a->item_stride, gram, ld);
         return;
     }
     ole_panels packed = ole_panels_pack(pool, panels, a);
@@ -202,6 +195,11 @@ void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
 
 void ole_spectrum_apply(ole_pool *pool, const ole_operand *a, const double *root, int64_t ld,
                         ole_spectrum_space *space, const ole_product *product) {
+    if (is_direct(a) && product->alpha == 1.0 && product->store == OLE_STORE_SET) {
+        ole_kernels_get()->multiply_f32(root, ld, a->items, a->items, a->data, a->item_stride,
+                                        a->depth, product->c, product->ldc);
+        return;
+    }
     ole_operand square = {root, OLE_F64, a->items, a->items, ld, 1, false};
     ole_operand across = ole_operand_transposed(*a);
     ole_panels k = ole_panels_pack(pool, space->small_panels, &square);
