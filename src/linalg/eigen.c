@@ -19,7 +19,8 @@ static double symmetrise(double *a, int64_t n, int64_t lda) {
     for (int64_t i = 0; i < n; i++) {
         double *row = a + i * lda;
         for (int64_t j = 0; j <= i; j++) {
-            largest = fmax(largest, fabs(row[j]));
+            double size = fabs(row[j]);
+            if (size > largest) largest = size;
             a[j * lda + i] = row[j];
         }
         memset(row + n, 0, (size_t)(lda - n) * sizeof *row);

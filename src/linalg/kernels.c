@@ -453,6 +453,9 @@ static int64_t split_after(const double *d, const double *e, int64_t l, int64_t 
     return m;
 }
 
+/* Squares under this count as zero: the matrix is scaled to 1, so they are far below rounding. */
+static const double TINY_SQUARE = 1e-290;
+
 /*
  * One implicit QL sweep over rows l to m.  The turns of z run in the shadow of the next turns'
  * square roots and divisions, so vectors cost little more than values alone.
@@ -465,12 +468,18 @@ static void ql_sweep(double *d, double *e, double *z, int64_t cols, int64_t ldz,
     double s = 1.0, c = 1.0, p = 0.0;
     int64_t i = m - 1;
     for (; i >= l; i--) {
-        double f = s * e[i], b = c * e[i];
-        r = sqrt(f * f + g * g);
+        /* 1/r = r/r^2: the root and the division run side by side instead of one after the other.
+         */
+        double f = s * e[i], b = c * e[i], square = f * f + g * g;
+        if (square < TINY_SQUARE) {
+            e[i + 1] = 0.0;
+            break;
+        }
+        r = sqrt(square);
         e[i + 1] = r;
-        if (r == 0.0) break;
-        s = f / r;
-        c = g / r;
+        double inverse = r * (1.0 / square);
+        s = f * inverse;
+        c = g * inverse;
         g = d[i + 1] - p;
         r = (d[i] - g) * s + 2.0 * c * b;
         p = s * r;

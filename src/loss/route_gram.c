@@ -18,6 +18,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* Multiplications under which waking threads costs more than they save, some milliseconds' worth.
+ */
+static const double SERIAL_WORK = 1e8;
+
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -172,8 +176,15 @@ static void finish_single(gram_run *run) {
     ole_spectrum_apply(job->pool, &a, run->route->root, a.items, &run->route->whole, &product);
 }
 
+/* About how many multiplications the batch takes: what decides whether threads pay. */
+static double work_of(const ole_route_job *job) {
+    double n = (double)job->groups->rows, d = (double)job->dim, m = fmin(n, d);
+    return m * m * (3.0 * fmax(n, d) + 6.0 * m);
+}
+
 bool ole_route_gram_run(ole_route_gram *route, ole_route_job *job) {
     const ole_groups *groups = job->groups;
+    if (work_of(job) < SERIAL_WORK) job->pool = NULL;
     gram_run run = {.route = route, .job = job, .shared = groups->rows <= job->dim};
     job->direction = route->direction;
     ole_operand a = block(&run, 0, groups->rows);
