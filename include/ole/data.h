@@ -1,0 +1,135 @@
+/*
+ * ole/data.h - labelled data: the sets of the paper in their authors' own files, image folders,
+ * .npy arrays and the embedded digits; and batches of them, shuffled, augmented and normalised.
+ *
+ * A data set is named NAME[:PATH], e.g. "digits", "cifar10", "stl10:/data/stl10_binary",
+ * "folder:photos", "npy:X.npy,y.npy".  Without PATH: $OLE_DATA/NAME, the cache
+ * ($XDG_CACHE_HOME/ole/NAME or ~/.cache/ole/NAME), the usual places, then an error that lists what
+ * was sought.
+ *
+ *     ole_dataset *set;
+ *     ole_dataset_open(&set, "digits", NULL, &error);
+ *     ole_loader_options options;
+ *     ole_loader_options_init(&options);
+ *     options.batch_size = 64;
+ *     ole_loader *loader;
+ *     ole_loader_create(&loader, set, OLE_SPLIT_TRAIN, &options, &error);
+ *     ole_batch batch;
+ *     for (int64_t b = 0; b < ole_loader_batches(loader); b++)
+ *         ole_loader_get(loader, 0, b, &batch, &error); // epoch 0, batch b
+ *     ole_loader_destroy(loader);
+ *     ole_dataset_close(set);
+ *
+ * The order of samples, crops and flips follow from (seed, epoch, position) alone: any batch can be
+ * asked for again, whatever was asked before and however many threads assemble them.
+ */
+#ifndef OLE_DATA_H
+#define OLE_DATA_H
+
+#include "ole/base.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ole_dataset ole_dataset;
+
+typedef enum ole_split {
+    OLE_SPLIT_TRAIN = 0,
+    OLE_SPLIT_TEST = 1,
+    OLE_SPLIT_VALIDATION = 2, /* what ole_dataset_options.validation took out of the training set */
+} ole_split;
+
+/* What is taken from a data set. Fill with ole_dataset_options_init(). */
+typedef struct ole_dataset_options {
+    size_t struct_size;
+    double validation;         /* share of the training set held out, stratified; default 0 */
+    int64_t samples_per_class; /* of the training set (after validation); 0: all */
+    const char *classes;       /* "a,b,c": only these, by name or number, renumbered; NULL: all */
+    uint64_t seed;             /* of the choices above */
+    int resize;                /* folder: the shorter side, then a centre crop of it; 0: as it is */
+    int channels;              /* folder: 1 grey, 3 colour; 0: as the first image is */
+    bool skip_bad;             /* folder: leave out unreadable images, count them */
+    double test_share;         /* folder, npy without a test part: share held out; default 0.2 */
+} ole_dataset_options;
+
+OLE_API void ole_dataset_options_init(ole_dataset_options *options);
+
+typedef struct ole_dataset_info {
+    const char *name;
+    int channels, height, width; /* vectors: D, 1, 1 */
+    bool bytes;                  /* stored as bytes 0 to 255 (else as float) */
+    int classes;
+    const char *const *class_names; /* [classes] */
+    int64_t count[3];               /* by ole_split */
+    int64_t skipped;                /* images left out by skip_bad */
+} ole_dataset_info;
+
+OLE_API ole_status ole_dataset_open(ole_dataset **set, const char *name,
+                                    const ole_dataset_options *options, ole_error *error);
+OLE_API void ole_dataset_close(ole_dataset *set);
+OLE_API const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set);
+
+/* Labels of a split, [count]. */
+OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split);
+
+/*
+ * Sample i of a split, unnormalised: bytes scaled to [0, 1], floats as they are;
+ * [channels, height, width] floats into `out`.
+ */
+OLE_API ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i,
+                                      float *out, ole_error *error);
+
+/* Per-channel mean and standard deviation of the training split as stored by ole_dataset_sample. */
+OLE_API ole_status ole_dataset_statistics(const ole_dataset *set, float *mean, float *deviation,
+                                          ole_error *error);
+
+enum { OLE_MAX_CHANNELS = 4 };
+
+/* How batches are made. Fill with ole_loader_options_init(). */
+typedef struct ole_loader_options {
+    size_t struct_size;
+    int64_t batch_size; /* default 64 */
+    uint64_t seed;
+    bool shuffle;   /* default false: in order */
+    bool drop_last; /* leave out the last, smaller batch; default false */
+    int crop;       /* pad by this many black pixels on each side, then a random crop; 0: no */
+    bool flip;      /* mirror half of the images at random */
+    float mean[OLE_MAX_CHANNELS];      /* x = (x - mean) / deviation, after augmentation; for */
+    float deviation[OLE_MAX_CHANNELS]; /* vectors [0] holds for all; default 0 and 1 */
+    int balanced_classes;              /* > 0: each batch has this many classes... */
+    int balanced_samples; /* ...with this many samples each (batch_size is their product) */
+    int threads;          /* that assemble batches ahead; 0: in the call */
+} ole_loader_options;
+
+OLE_API void ole_loader_options_init(ole_loader_options *options);
+
+typedef struct ole_loader ole_loader;
+
+typedef struct ole_batch {
+    int64_t count;
+    const float *images;    /* [count, channels, height, width], normalised */
+    const int32_t *labels;  /* [count] */
+    const int64_t *indices; /* [count] sample numbers in the split */
+} ole_batch;
+
+OLE_API ole_status ole_loader_create(ole_loader **loader, const ole_dataset *set, ole_split split,
+                                     const ole_loader_options *options, ole_error *error);
+OLE_API void ole_loader_destroy(ole_loader *loader);
+
+/* Batches of an epoch. */
+OLE_API int64_t ole_loader_batches(const ole_loader *loader);
+
+/*
+ * Batch `batch` of epoch `epoch`, valid until the next call.  The batches that follow it are
+ * assembled ahead where the loader has threads.
+ */
+OLE_API ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_batch *out,
+                                  ole_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/*
+ * ole/model.h - a trained model: load, predict, features.
+ *
+ *     ole_model *model;
+ *     if (ole_model_load(&model, "run/best.safetensors", 1, &error) != OLE_OK) ...
+ *     ole_prediction p;
+ *     ole_model_predict_file(model, "cat.png", &p, &error);
+ *     printf("%s %.3f\n", ole_model_get_info(model)->class_names[p.label], p.score);
+ *     ole_model_free(model);
+ *
+ * Use one model from one thread at a time.
+ */
+#ifndef OLE_MODEL_H
+#define OLE_MODEL_H
+
+#include "ole/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ole_model ole_model;
+
+typedef struct ole_model_info {
+    const char *net;
+    int channels, height, width;
+    int64_t features;
+    int classes;
+    const char *const *class_names;
+    double threshold; /* of the score under which a sample is unknown; 0: none stored */
+} ole_model_info;
+
+/* `path`: a .safetensors file or a run folder (then its best, or its last). */
+OLE_API ole_status ole_model_load(ole_model **model, const char *path, int threads,
+                                  ole_error *error);
+OLE_API void ole_model_free(ole_model *model);
+OLE_API const ole_model_info *ole_model_get_info(const ole_model *model);
+
+enum { OLE_RUNNERS_UP = 4 };
+
+typedef struct ole_prediction {
+    int label;                     /* -1: unknown, the score is under the threshold */
+    int best;                      /* the class with the highest score, known or not */
+    double score;                  /* its softmax score */
+    int runner_up[OLE_RUNNERS_UP]; /* the next classes, -1 where there are no more */
+    double runner_up_score[OLE_RUNNERS_UP];
+} ole_prediction;
+
+/*
+ * images: [count, channels, height, width] floats in [0, 1] (bytes / 255), not normalised; the
+ * model normalises as it was trained.  Either output may be NULL.
+ */
+OLE_API ole_status ole_model_run(ole_model *model, const float *images, int64_t count,
+                                 float *features /* [count, features] */,
+                                 float *logits /* [count, classes] */, ole_error *error);
+OLE_API ole_status ole_model_predict(ole_model *model, const float *images, int64_t count,
+                                     ole_prediction *predictions, ole_error *error);
+
+/* One png, jpeg, pgm or ppm file, resized to the model's input. */
+OLE_API ole_status ole_model_predict_file(ole_model *model, const char *path,
+                                          ole_prediction *prediction, ole_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/*
+ * src/net/params.h - a network's parameters in a backend's memory: weights, gradients, optimiser
+ * state.  Plans of any batch size share one set.
+ */
+#ifndef OLE_SRC_NET_PARAMS_H
+#define OLE_SRC_NET_PARAMS_H
+
+#include "device/backend.h"
+#include "net/graph.h"
+
+typedef struct ole_params ole_params;
+
+/* `train`: room for gradients and two states a trained parameter. All zero at first. */
+ole_status ole_params_create(ole_params **params, const ole_graph *graph,
+                             const ole_backend *backend, ole_device_context *context, bool train,
+                             ole_error *error);
+void ole_params_free(ole_params *params);
+
+/* Parameter i of the graph, to and from plain float in the shape of ole_param. */
+void ole_params_set(ole_params *params, int i, const float *plain);
+void ole_params_get(const ole_params *params, int i, float *plain);
+void ole_params_get_gradient(const ole_params *params, int i, float *plain);
+
+/* Optimiser state `which` (0: momentum or first moment, 1: second moment) of parameter i. */
+void ole_params_set_state(ole_params *params, int i, int which, const float *plain);
+void ole_params_get_state(const ole_params *params, int i, int which, float *plain);
+
+/* A frozen parameter keeps its value; its gradient is not computed. */
+void ole_params_freeze(ole_params *params, int i);
+bool ole_params_is_frozen(const ole_params *params, int i);
+
+/* Random weights ("xavier": uniform; "msra": normal, fan out), biases 0, gamma 1, variance 1. */
+ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, ole_error *error);
+
+/* One optimiser step on all that is trained and not frozen. */
+void ole_params_update(ole_params *params, const ole_update *update);
+
+size_t ole_params_bytes(const ole_params *params);
+
+/* For plans: the backend's memory of parameter i and of its gradient (NULL if there is none). */
+void *ole_params_data(const ole_params *params, int i);
+void *ole_params_gradient(const ole_params *params, int i);
+
+#endif
