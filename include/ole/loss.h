@@ -129,7 +129,7 @@ typedef struct ole_loss_result {
  * Evaluates the loss, and its gradient where `gradient` is not NULL (the value's bits are the same
  * either way).  Errors: OLE_ERROR_ARGUMENT (sizes, strides, types, no row with a label >= 0),
  * OLE_ERROR_DATA (NaN or Inf in a row that is not ignored: the message names the first one),
- * OLE_ERROR_NUMERIC (float64 features so large that the value overflows).
+ * OLE_ERROR_NUMERIC (features, weight or upstream so large that value or gradient overflows).
  */
 OLE_API ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
                                  const ole_loss_gradient *gradient, ole_loss_result *result,

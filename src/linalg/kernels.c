@@ -274,6 +274,12 @@ static void axpy(double *y, double a, const double *x, int64_t n) {
 /* ---- symmetric tridiagonalisation ----------------------------------------------------------- */
 
 /*
+ * Matrices come scaled to about 1.  Elements under this are as good as zero, and must be taken for
+ * zero: their squares would lose digits or vanish, and turns made of them would not be orthogonal.
+ */
+static const double VANISHING = 1e-140;
+
+/*
  * The Householder reflector I - tau v v^T that takes x[0:n] to (0, ..., 0, alpha).  Overwrites x
  * with v (v[n-1] = 1) and returns alpha.
  */
@@ -281,7 +287,7 @@ static double householder(double *x, int64_t n, double *tau) {
     double pivot = x[n - 1];
     double rest = dot_f64(x, x, n - 1);
     x[n - 1] = 1.0;
-    if (rest == 0.0) {
+    if (rest < VANISHING * VANISHING) {
         *tau = 0.0;
         return pivot;
     }
@@ -497,9 +503,10 @@ static bool ql(double *d, double *e, double *z, int64_t n, int64_t cols, int64_t
     for (int64_t i = 0; i < n; i++)
         norm = fmax(norm, fabs(d[i]) + (i < n - 1 ? fabs(e[i]) : 0.0));
     e[n - 1] = 0.0;
+    double tiny = fmax(DBL_EPSILON / 4 * norm, VANISHING);
     int64_t sweeps = 60 * n;
     for (int64_t l = 0; l < n; l++)
-        for (int64_t m; (m = split_after(d, e, l, n, DBL_EPSILON / 4 * norm)) != l; sweeps--) {
+        for (int64_t m; (m = split_after(d, e, l, n, tiny)) != l; sweeps--) {
             if (sweeps == 0) return false;
             ql_sweep(d, e, z, cols, ldz, l, m);
         }

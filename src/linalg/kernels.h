@@ -61,7 +61,8 @@ typedef struct ole_kernels {
 
     /*
      * The symmetric eigenproblem (eigen.c puts the steps together), on matrices [lda, lda] of which
-     * n rows and columns count: lda is a multiple of 8, what lies beyond n is zero.
+     * n rows and columns count: lda is a multiple of 8, what lies beyond n is zero.  The largest
+     * element is about 1; those under 1e-140 count as zero.
      *
      * Householder tridiagonalisation of `a` (both triangles given).  On return diag[n],
      * off[n-1] hold the tridiagonal matrix T, row i of `a` the reflector that eliminated row i

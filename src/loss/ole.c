@@ -264,9 +264,14 @@ static ole_status group(ole_loss_plan *plan, const ole_loss_batch *batch,
 DEFINE_SCATTER(scatter_f32, float)
 DEFINE_SCATTER(scatter_f64, double)
 
+/* No element of a direction, a difference of two polar factors, is over 2 in size. */
+static bool gradient_fits(ole_dtype dtype, double scale) {
+    return fabs(scale) <= (dtype == OLE_F32 ? (double)FLT_MAX : DBL_MAX) / 4.0;
+}
+
 static void write_gradient(const ole_loss_plan *plan, const ole_loss_batch *batch,
                            const ole_loss_gradient *gradient, const double *direction,
-                           double factor) {
+                           double scale) {
     int64_t stride = gradient->stride ? gradient->stride : plan->dim;
     size_t size = ole_dtype_size(plan->dtype);
     if (!gradient->accumulate)
@@ -274,12 +279,11 @@ static void write_gradient(const ole_loss_plan *plan, const ole_loss_batch *batc
             if (ole_label_at(batch->labels, batch->label_type, i) < 0)
                 memset((char *)gradient->data + (size_t)(i * stride) * size, 0,
                        (size_t)plan->dim * size);
-    factor *= gradient->upstream;
     if (plan->dtype == OLE_F32)
-        scatter_f32(gradient->data, stride, direction, factor, gradient->accumulate, plan->dim,
+        scatter_f32(gradient->data, stride, direction, scale, gradient->accumulate, plan->dim,
                     &plan->groups);
     else
-        scatter_f64(gradient->data, stride, direction, factor, gradient->accumulate, plan->dim,
+        scatter_f64(gradient->data, stride, direction, scale, gradient->accumulate, plan->dim,
                     &plan->groups);
 }
 
@@ -317,7 +321,13 @@ ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
         return ole_fail(error, OLE_ERROR_NUMERIC,
                         "the loss overflows (sum of norms %g): scale the features down",
                         class_term);
-    if (gradient) write_gradient(plan, batch, gradient, job.direction, factor);
+    double scale = gradient ? factor * gradient->upstream : 0.0;
+    if (!gradient_fits(plan->dtype, scale))
+        return ole_fail(error, OLE_ERROR_NUMERIC,
+                        "the gradient overflows %s (weight * upstream, over N for the mean, is "
+                        "%g): make weight or upstream smaller",
+                        ole_dtype_name(plan->dtype), scale);
+    if (gradient) write_gradient(plan, batch, gradient, job.direction, scale);
     result->value = value;
     result->class_term = class_term;
     result->global_norm = job.norm;
