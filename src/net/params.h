@@ -41,4 +41,7 @@ size_t ole_params_bytes(const ole_params *params);
 void *ole_params_data(const ole_params *params, int i);
 void *ole_params_gradient(const ole_params *params, int i);
 
+/* For plans: whether the last backward reached parameter i; an update passes over the others. */
+void ole_params_mark(ole_params *params, int i, bool has_gradient);
+
 #endif

@@ -1,0 +1,202 @@
+/*
+ * src/net/params.c - parameters in a backend's memory; initialisation from Philox, so that a seed
+ * gives the same weights on every backend.
+ */
+#include "net/params.h"
+
+#include "base/error.h"
+#include "base/philox.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct slot {
+    size_t bytes;
+    void *data;
+    void *gradient; /* NULL where it is not trained */
+    void *state[2];
+    bool frozen;
+    bool has_gradient; /* the last backward reached it */
+} slot;
+
+struct ole_params {
+    const ole_graph *graph;
+    const ole_backend *backend;
+    ole_device_context *context;
+    slot *slot; /* [graph->params] */
+    size_t bytes;
+};
+
+static const ole_node *node_of(const ole_params *params, int i) {
+    return &params->graph->node[params->graph->param[i].node];
+}
+
+/* A piece of backend memory, counted. NULL and *failed when there is none. */
+static void *take(ole_params *params, size_t bytes, bool *failed) {
+    void *memory = params->backend->allocate(params->context, bytes);
+    if (!memory) *failed = true;
+    params->bytes += bytes;
+    return memory;
+}
+
+ole_status ole_params_create(ole_params **result, const ole_graph *graph,
+                             const ole_backend *backend, ole_device_context *context, bool train,
+                             ole_error *error) {
+    *result = NULL;
+    ole_params *params = calloc(1, sizeof *params);
+    slot *slots = calloc((size_t)graph->params + 1, sizeof *slots);
+    if (!params || !slots) {
+        free(params);
+        free(slots);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the network's parameters");
+    }
+    *params = (ole_params){.graph = graph, .backend = backend, .context = context, .slot = slots};
+    bool failed = false;
+    for (int i = 0; i < graph->params; i++) {
+        slot *s = &slots[i];
+        s->bytes = backend->param_bytes(context, node_of(params, i), &graph->param[i]);
+        s->data = take(params, s->bytes, &failed);
+        if (!train || !graph->param[i].trained) continue;
+        s->gradient = take(params, s->bytes, &failed);
+        for (int k = 0; k < 2; k++)
+            s->state[k] = take(params, s->bytes, &failed);
+    }
+    if (failed) {
+        size_t bytes = params->bytes;
+        ole_params_free(params);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory: the parameters need %.3g GiB",
+                        (double)bytes / 1073741824.0);
+    }
+    *result = params;
+    return OLE_OK;
+}
+
+void ole_params_free(ole_params *params) {
+    if (!params) return;
+    for (int i = 0; i < params->graph->params; i++) {
+        slot *s = &params->slot[i];
+        void *all[] = {s->data, s->gradient, s->state[0], s->state[1]};
+        for (int k = 0; k < 4; k++)
+            if (all[k]) params->backend->free(params->context, all[k]);
+    }
+    free(params->slot);
+    free(params);
+}
+
+static void read_plain(const ole_params *params, int i, const void *from, float *plain) {
+    params->backend->param_to_plain(params->context, node_of(params, i), &params->graph->param[i],
+                                    from, plain);
+}
+
+static void write_plain(ole_params *params, int i, const float *plain, void *to) {
+    params->backend->param_from_plain(params->context, node_of(params, i), &params->graph->param[i],
+                                      plain, to);
+}
+
+void ole_params_set(ole_params *params, int i, const float *plain) {
+    write_plain(params, i, plain, params->slot[i].data);
+}
+
+void ole_params_get(const ole_params *params, int i, float *plain) {
+    read_plain(params, i, params->slot[i].data, plain);
+}
+
+void ole_params_get_gradient(const ole_params *params, int i, float *plain) {
+    read_plain(params, i, params->slot[i].gradient, plain);
+}
+
+void ole_params_set_state(ole_params *params, int i, int which, const float *plain) {
+    write_plain(params, i, plain, params->slot[i].state[which]);
+}
+
+void ole_params_get_state(const ole_params *params, int i, int which, float *plain) {
+    read_plain(params, i, params->slot[i].state[which], plain);
+}
+
+void ole_params_freeze(ole_params *params, int i) {
+    params->slot[i].frozen = true;
+}
+
+bool ole_params_is_frozen(const ole_params *params, int i) {
+    return params->slot[i].frozen;
+}
+
+/* ---- initialisation ----------------------------------------------------------------------- */
+
+/* Inputs and outputs of one unit of a weight: [out, in, k, k] or [out, in]. */
+static void fans(const ole_param *p, double *in, double *out) {
+    double field = p->ndim == 4 ? (double)(p->shape[2] * p->shape[3]) : 1.0;
+    *out = (double)p->shape[0] * field;
+    *in = (double)p->shape[1] * field;
+}
+
+/* Two random numbers: uniform in (-1, 1), or standard normal by Box and Muller. */
+static void draw_two(uint64_t seed, int param, int64_t pair, bool normal, double out[2]) {
+    uint32_t w[4];
+    ole_philox(seed, OLE_RANDOM_INIT, (uint64_t)param, (uint64_t)pair, w);
+    double u = ((double)w[0] + (double)w[1] * 0x1p32 + 0.5) * 0x1p-64;
+    double v = ((double)w[2] + (double)w[3] * 0x1p32 + 0.5) * 0x1p-64;
+    double radius = sqrt(-2.0 * log(u)), angle = 6.283185307179586 * v;
+    out[0] = normal ? radius * cos(angle) : 2.0 * u - 1.0;
+    out[1] = normal ? radius * sin(angle) : 2.0 * v - 1.0;
+}
+
+static void fill_random(const ole_param *p, int index, bool msra, uint64_t seed, float *plain) {
+    double in, out, two[2];
+    fans(p, &in, &out);
+    double scale = msra ? sqrt(2.0 / out) : sqrt(6.0 / (in + out));
+    for (int64_t e = 0; e < p->count; e++) {
+        if (e % 2 == 0) draw_two(seed, index, e / 2, msra, two);
+        plain[e] = (float)(scale * two[e % 2]);
+    }
+}
+
+ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, ole_error *error) {
+    bool msra = strcmp(kind, "msra") == 0;
+    if (!msra && strcmp(kind, "xavier") != 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "init is '%s': give xavier or msra", kind);
+    int64_t largest = 1;
+    for (int i = 0; i < params->graph->params; i++)
+        if (params->graph->param[i].count > largest) largest = params->graph->param[i].count;
+    float *plain = malloc((size_t)largest * sizeof *plain);
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the first weights");
+    for (int i = 0; i < params->graph->params; i++) {
+        const ole_param *p = &params->graph->param[i];
+        bool one = p->kind == OLE_PARAM_GAMMA || p->kind == OLE_PARAM_VAR;
+        if (p->kind == OLE_PARAM_WEIGHT)
+            fill_random(p, i, msra, seed, plain);
+        else
+            for (int64_t e = 0; e < p->count; e++)
+                plain[e] = one ? 1.0f : 0.0f;
+        ole_params_set(params, i, plain);
+    }
+    free(plain);
+    return OLE_OK;
+}
+
+/* ---- use ---------------------------------------------------------------------------------- */
+
+void ole_params_update(ole_params *params, const ole_update *update) {
+    for (int i = 0; i < params->graph->params; i++) {
+        slot *s = &params->slot[i];
+        if (!s->gradient || s->frozen || !s->has_gradient) continue;
+        params->backend->update(params->context, update, s->bytes, s->data, s->gradient, s->state);
+    }
+}
+
+size_t ole_params_bytes(const ole_params *params) {
+    return params->bytes;
+}
+
+void *ole_params_data(const ole_params *params, int i) {
+    return params->slot[i].data;
+}
+
+void *ole_params_gradient(const ole_params *params, int i) {
+    return params->slot[i].frozen ? NULL : params->slot[i].gradient;
+}
+
+void ole_params_mark(ole_params *params, int i, bool has_gradient) {
+    params->slot[i].has_gradient = has_gradient;
+}

@@ -1,0 +1,401 @@
+/*
+ * src/net/plan.c - planning a network for a batch size, and running it.
+ *
+ * Time: node i runs forward at i and backward at 2n - i; the losses are read between, at n.  Each
+ * node has up to three tensors: its output, the gradient of its output, and what its op saves from
+ * forward for backward.  Their lifetimes follow from who reads them when; net/memory.h places them.
+ */
+#include "net/plan.h"
+
+#include "base/error.h"
+#include "net/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A node with its op and its places in the block. */
+typedef struct step {
+    ole_op_plan op;
+    bool planned;
+    bool needs_gradient; /* a trained parameter lies at or before it */
+    bool read;           /* its output is read between forward and backward */
+    int first_writer;    /* the node whose backward writes its gradient first, or -1 */
+    const float *seed;   /* a gradient added before its backward, or NULL */
+    bool written;        /* its gradient has been written in this backward */
+} step;
+
+struct ole_plan {
+    const ole_graph *graph;
+    ole_params *params;
+    const ole_backend *backend;
+    ole_device_context *context;
+    int64_t batch;
+    bool train;
+    step *step;             /* [nodes] */
+    ole_lifetime *lifetime; /* [3 * nodes]: outputs, gradients, saved */
+    char *block;
+    char *scratch;
+    void *input; /* the images in the backend's elements, where float will not do */
+    const void *images;
+    uint64_t step_number;
+    size_t bytes, unshared;
+    bool measure;
+    ole_plan_times times;
+};
+
+/* ---- lifetimes ---------------------------------------------------------------------------- */
+
+static ole_lifetime *output_of(const ole_plan *plan, int i) {
+    return &plan->lifetime[i];
+}
+
+static ole_lifetime *gradient_of(const ole_plan *plan, int i) {
+    return &plan->lifetime[plan->graph->nodes + i];
+}
+
+static ole_lifetime *saved_of(const ole_plan *plan, int i) {
+    return &plan->lifetime[2 * plan->graph->nodes + i];
+}
+
+static int backward_time(const ole_plan *plan, int i) {
+    return 2 * plan->graph->nodes - i;
+}
+
+/* Whether the node's output gradient is wanted, and who writes it first (the last reader). */
+static void find_gradients(ole_plan *plan) {
+    const ole_graph *graph = plan->graph;
+    for (int i = 0; i < graph->nodes; i++) {
+        const ole_node *node = &graph->node[i];
+        step *s = &plan->step[i];
+        s->first_writer = -1;
+        for (int p = 0; p < node->params; p++)
+            if (ole_params_gradient(plan->params, node->first_param + p)) s->needs_gradient = true;
+        for (int k = 0; k < OLE_MAX_INPUTS; k++) {
+            if (node->input[k] < 0) continue;
+            step *source = &plan->step[node->input[k]];
+            s->needs_gradient |= source->needs_gradient;
+            source->first_writer = i;
+        }
+    }
+}
+
+static void extend(ole_lifetime *t, int time) {
+    if (time > t->last) t->last = time;
+}
+
+static void find_lifetimes(ole_plan *plan) {
+    const ole_graph *graph = plan->graph;
+    int n = graph->nodes;
+    for (int i = 0; i < n; i++) {
+        const step *s = &plan->step[i];
+        *output_of(plan, i) = (ole_lifetime){s->op.y_bytes, i, s->read ? n : i, -1, 0};
+        if (i == 0) output_of(plan, i)->bytes = 0;
+        *saved_of(plan, i) = (ole_lifetime){.alias = -1};
+        *gradient_of(plan, i) = (ole_lifetime){.alias = -1};
+        if (!plan->train) continue;
+        int back = backward_time(plan, i);
+        *saved_of(plan, i) = (ole_lifetime){s->op.saved_bytes, i, back, -1, 0};
+        if (s->op.backward_reads_y) extend(output_of(plan, i), back);
+        if (!s->needs_gradient) continue;
+        int from = s->first_writer >= 0 ? backward_time(plan, s->first_writer) : n;
+        *gradient_of(plan, i) = (ole_lifetime){s->op.y_bytes, from, back, -1, 0};
+    }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < OLE_MAX_INPUTS; k++) {
+            int source = graph->node[i].input[k];
+            if (source < 0) continue;
+            extend(output_of(plan, source), i);
+            if (plan->train && plan->step[i].op.backward_reads_x)
+                extend(output_of(plan, source), backward_time(plan, i));
+        }
+}
+
+/* In place: an output over an input that dies there, a gradient over the one it is made from. */
+static void find_aliases(ole_plan *plan) {
+    const ole_graph *graph = plan->graph;
+    for (int i = 1; i < graph->nodes; i++) {
+        const step *s = &plan->step[i];
+        int source = graph->node[i].input[0];
+        if (source < 0) continue;
+        ole_lifetime *x = output_of(plan, source), *y = output_of(plan, i);
+        if (s->op.in_place && source > 0 && x->last == i && x->bytes >= y->bytes) y->alias = source;
+        ole_lifetime *dx = gradient_of(plan, source), *dy = gradient_of(plan, i);
+        if (s->op.dx_in_place && dx->bytes && dy->bytes >= dx->bytes &&
+            plan->step[source].first_writer == i)
+            dx->alias = graph->nodes + i;
+    }
+}
+
+/* ---- planning ----------------------------------------------------------------------------- */
+
+static ole_status plan_ops(ole_plan *plan, size_t *scratch, ole_error *error) {
+    const ole_graph *graph = plan->graph;
+    for (int i = 0; i < graph->nodes; i++) {
+        const ole_node *node = &graph->node[i];
+        ole_layout layouts[OLE_MAX_INPUTS] = {NULL};
+        bool wanted = false;
+        for (int k = 0; k < OLE_MAX_INPUTS; k++) {
+            if (node->input[k] < 0) continue;
+            layouts[k] = plan->step[node->input[k]].op.y_layout;
+            wanted |= plan->step[node->input[k]].needs_gradient;
+        }
+        step *s = &plan->step[i];
+        ole_status status = plan->backend->plan_op(plan->context, node, plan->batch, plan->train,
+                                                   wanted, layouts, &s->op, error);
+        if (status != OLE_OK) return status;
+        s->planned = true;
+        if (s->op.scratch_bytes > *scratch) *scratch = s->op.scratch_bytes;
+    }
+    return OLE_OK;
+}
+
+static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {
+    int count = 3 * plan->graph->nodes;
+    plan->unshared = ole_sum_all(plan->lifetime, count) + scratch;
+    size_t block = ole_place_all(plan->lifetime, count);
+    ole_shape in = plan->graph->node[0].out;
+    size_t images = plan->backend->element_size == sizeof(float)
+                        ? 0
+                        : (size_t)(plan->batch * ole_shape_size(in)) * plan->backend->element_size;
+    if (block != SIZE_MAX) {
+        plan->bytes = block + scratch + images;
+        plan->block = plan->backend->allocate(plan->context, block + 64);
+        plan->scratch = plan->backend->allocate(plan->context, scratch + 64);
+        if (images) plan->input = plan->backend->allocate(plan->context, images);
+    }
+    if (!plan->block || !plan->scratch || (images && !plan->input))
+        return ole_fail(error, OLE_ERROR_MEMORY,
+                        "out of memory: a batch of %lld needs %.3g GiB; make it smaller",
+                        (long long)plan->batch, (double)plan->bytes / 1073741824.0);
+    return OLE_OK;
+}
+
+static ole_status build(ole_plan *plan, const ole_plan_options *options, ole_error *error) {
+    size_t scratch = 0;
+    find_gradients(plan);
+    plan->step[plan->graph->features].read = true;
+    plan->step[plan->graph->classifier].read = true;
+    for (int t = 0; t < options->taps; t++)
+        plan->step[options->tap[t]].read = true;
+    ole_status status = plan_ops(plan, &scratch, error);
+    if (status != OLE_OK) return status;
+    find_lifetimes(plan);
+    find_aliases(plan);
+    return allocate(plan, scratch, error);
+}
+
+ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params *params,
+                           const ole_backend *backend, ole_device_context *context,
+                           const ole_plan_options *options, ole_error *error) {
+    *result = NULL;
+    if (options->batch < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "the batch size is %lld: give at least 1",
+                        (long long)options->batch);
+    size_t nodes = (size_t)graph->nodes;
+    ole_plan *plan = calloc(1, sizeof *plan);
+    step *steps = calloc(nodes, sizeof *steps);
+    ole_lifetime *lifetimes = calloc(3 * nodes, sizeof *lifetimes);
+    if (!plan || !steps || !lifetimes) {
+        free(plan);
+        free(steps);
+        free(lifetimes);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the network's plan");
+    }
+    *plan = (ole_plan){.graph = graph,
+                       .params = params,
+                       .backend = backend,
+                       .context = context,
+                       .batch = options->batch,
+                       .train = options->train,
+                       .step = steps,
+                       .lifetime = lifetimes};
+    ole_status status = build(plan, options, error);
+    if (status != OLE_OK) {
+        ole_plan_free(plan);
+        return status;
+    }
+    *result = plan;
+    return OLE_OK;
+}
+
+void ole_plan_free(ole_plan *plan) {
+    if (!plan) return;
+    for (int i = 0; i < plan->graph->nodes; i++)
+        if (plan->step[i].planned) plan->backend->release_op(plan->context, &plan->step[i].op);
+    void *memory[] = {plan->block, plan->scratch, plan->input};
+    for (int k = 0; k < 3; k++)
+        if (memory[k]) plan->backend->free(plan->context, memory[k]);
+    free(plan->step);
+    free(plan->lifetime);
+    free(plan);
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static void *place(const ole_plan *plan, const ole_lifetime *t) {
+    return t->bytes ? plan->block + t->offset : NULL;
+}
+
+static const void *output_memory(const ole_plan *plan, int i) {
+    return i == 0 ? plan->images : place(plan, output_of(plan, i));
+}
+
+/* What forward and backward of a node share. */
+static ole_op_call call_of(const ole_plan *plan, int i, bool train) {
+    const ole_node *node = &plan->graph->node[i];
+    ole_op_call call = {.y = place(plan, output_of(plan, i)),
+                        .saved = place(plan, saved_of(plan, i)),
+                        .scratch = plan->scratch,
+                        .train = train,
+                        .step = plan->step_number};
+    for (int k = 0; k < OLE_MAX_INPUTS; k++)
+        if (node->input[k] >= 0) call.x[k] = output_memory(plan, node->input[k]);
+    for (int p = 0; p < node->params; p++) {
+        call.param[p] = ole_params_data(plan->params, node->first_param + p);
+        call.dparam[p] = ole_params_gradient(plan->params, node->first_param + p);
+    }
+    return call;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+typedef void op_function(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                         const ole_op_call *call);
+
+/* Runs one op, timed where that is asked for. */
+static void run(ole_plan *plan, int i, op_function *function, const ole_op_call *call,
+                double *times) {
+    const ole_node *node = &plan->graph->node[i];
+    double start = plan->measure ? now() : 0.0;
+    function(plan->context, node, &plan->step[i].op, call);
+    if (plan->measure) times[node->op] += now() - start;
+}
+
+static void begin_forward(ole_plan *plan, const float *images, uint64_t step_number) {
+    plan->images = images;
+    plan->step_number = step_number;
+    if (plan->input) {
+        plan->backend->from_plain(plan->context, NULL, plan->batch, plan->graph->node[0].out,
+                                  images, false, plan->input);
+        plan->images = plan->input;
+    }
+    for (int i = 0; i < plan->graph->nodes; i++) {
+        plan->step[i].seed = NULL;
+        plan->step[i].written = false;
+    }
+}
+
+static void forward_node(ole_plan *plan, int i, bool train) {
+    ole_op_call call = call_of(plan, i, train);
+    run(plan, i, plan->backend->forward, &call, plan->times.forward);
+}
+
+void ole_plan_forward(ole_plan *plan, const float *images, bool train, uint64_t step_number) {
+    begin_forward(plan, images, step_number);
+    for (int i = 1; i < plan->graph->nodes; i++)
+        forward_node(plan, i, train);
+}
+
+void ole_plan_read(const ole_plan *plan, int node, float *plain) {
+    plan->backend->to_plain(plan->context, plan->step[node].op.y_layout, plan->batch,
+                            plan->graph->node[node].out, output_memory(plan, node), plain);
+}
+
+void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float *scores,
+                      double *loss, int64_t *correct) {
+    int c = plan->graph->classifier;
+    void *dlogits = scale != 0.0 ? place(plan, gradient_of(plan, c)) : NULL;
+    plan->backend->softmax_loss(plan->context, plan->batch, plan->graph->classes,
+                                output_memory(plan, c), labels, scale, dlogits, scores, loss,
+                                correct);
+    plan->step[c].written = dlogits != NULL;
+}
+
+void ole_plan_seed(ole_plan *plan, int node, const float *gradient) {
+    plan->step[node].seed = gradient;
+}
+
+static void add_seed(ole_plan *plan, int i) {
+    step *s = &plan->step[i];
+    if (!s->seed || !s->needs_gradient) return;
+    plan->backend->from_plain(plan->context, s->op.y_layout, plan->batch, plan->graph->node[i].out,
+                              s->seed, s->written, place(plan, gradient_of(plan, i)));
+    s->written = true;
+}
+
+static void backward_node(ole_plan *plan, int i) {
+    const ole_node *node = &plan->graph->node[i];
+    ole_op_call call = call_of(plan, i, true);
+    call.dy = place(plan, gradient_of(plan, i));
+    for (int k = 0; k < OLE_MAX_INPUTS; k++) {
+        if (node->input[k] < 0) continue;
+        step *source = &plan->step[node->input[k]];
+        if (!source->needs_gradient) continue;
+        call.dx[k] = place(plan, gradient_of(plan, node->input[k]));
+        call.accumulate[k] = source->written;
+        source->written = true;
+    }
+    run(plan, i, plan->backend->backward, &call, plan->times.backward);
+}
+
+void ole_plan_backward(ole_plan *plan) {
+    for (int i = plan->graph->nodes - 1; i > 0; i--) {
+        const ole_node *node = &plan->graph->node[i];
+        step *s = &plan->step[i];
+        add_seed(plan, i);
+        bool reached = s->written && s->needs_gradient;
+        if (reached) backward_node(plan, i);
+        for (int p = 0; p < node->params; p++)
+            ole_params_mark(plan->params, node->first_param + p, reached);
+    }
+}
+
+/* ---- looking inside ----------------------------------------------------------------------- */
+
+static bool holds_bad(const float *plain, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(plain[i])) return true;
+    return false;
+}
+
+int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number) {
+    int64_t largest = 1;
+    for (int i = 0; i < plan->graph->nodes; i++) {
+        int64_t size = plan->batch * ole_shape_size(plan->graph->node[i].out);
+        if (size > largest) largest = size;
+    }
+    float *plain = malloc((size_t)largest * sizeof *plain);
+    int found = -1;
+    begin_forward(plan, images, step_number);
+    for (int i = 0; i < plan->graph->nodes && found < 0 && plain; i++) {
+        if (i > 0) forward_node(plan, i, true);
+        ole_plan_read(plan, i, plain);
+        if (holds_bad(plain, plan->batch * ole_shape_size(plan->graph->node[i].out))) found = i;
+    }
+    free(plain);
+    return found;
+}
+
+void ole_plan_measure(ole_plan *plan, bool on) {
+    plan->measure = on;
+}
+
+ole_plan_times ole_plan_get_times(ole_plan *plan) {
+    ole_plan_times times = plan->times;
+    plan->times = (ole_plan_times){0};
+    return times;
+}
+
+size_t ole_plan_bytes(const ole_plan *plan) {
+    return plan->bytes;
+}
+
+size_t ole_plan_bytes_unshared(const ole_plan *plan) {
+    return plan->unshared;
+}
