@@ -133,7 +133,7 @@ typedef struct ole_backend {
 
 extern const ole_backend ole_backend_ref;   /* float */
 extern const ole_backend ole_backend_ref64; /* double */
-#if OLE_HAVE_ONEDNN
+#ifdef OLE_HAVE_ONEDNN
 extern const ole_backend ole_backend_cpu;
 #endif
 
