@@ -60,7 +60,4 @@ typedef struct arg_command {
  */
 bool args_parse(const arg_command *command, int argc, char **argv, int *code);
 
-/* The name closest to `word`, or NULL when none is close. names[count]. */
-const char *args_nearest(const char *word, const char *const *names, size_t count);
-
 #endif

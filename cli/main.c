@@ -35,7 +35,7 @@ static int unknown_command(const char *name) {
     const char *names[COMMANDS];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    const char *nearest = args_nearest(name, names, COMMANDS);
+    const char *nearest = ole_nearest(name, names, COMMANDS);
     const char *what = name[0] == '-' ? "option" : "command";
     if (nearest)
         fprintf(stderr, "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);

@@ -77,6 +77,9 @@ OLE_API const char *ole_dtype_name(ole_dtype dtype);
 /* Bytes per element; 0 for a value that is no element type. */
 OLE_API size_t ole_dtype_size(ole_dtype dtype);
 
+/* The one of names[count] closest to `word`, for "did you mean"; NULL when none is close. */
+OLE_API const char *ole_nearest(const char *word, const char *const *names, size_t count);
+
 /* Where a computation runs. */
 typedef enum ole_device {
     OLE_DEVICE_CPU = 0,
