@@ -12,7 +12,8 @@
  *     if (ole_nuclear_norm(&view, 1, &norm, NULL) == OLE_OK)
  *         printf("%g\n", norm); // 7
  *
- * NaN or Inf is OLE_ERROR_DATA with the row named; an empty matrix is OLE_ERROR_ARGUMENT.
+ * NaN or Inf is OLE_ERROR_DATA with the row named; an empty matrix is OLE_ERROR_ARGUMENT; float64
+ * elements so large that a result overflows are OLE_ERROR_NUMERIC.
  * Results do not depend on the number of threads, bit for bit.
  */
 #ifndef OLE_LINALG_H

@@ -75,6 +75,17 @@ static ole_status not_converged(ole_error *error) {
     return ole_fail(error, OLE_ERROR_NUMERIC, "a: the decomposition did not converge");
 }
 
+static ole_status overflow(ole_error *error) {
+    return ole_fail(error, OLE_ERROR_NUMERIC,
+                    "a: the singular values overflow: scale the matrix down");
+}
+
+/* A float64 matrix decomposed: whether that went well, and the largest singular value fits. */
+static ole_status check_svd(bool converged, const ole_svd_space *space, ole_error *error) {
+    if (!converged) return not_converged(error);
+    return isfinite(space->sigma[0]) ? OLE_OK : overflow(error);
+}
+
 /* Copies from[rows, cols] (contiguous) into a view of either type. */
 static void fill_view(const ole_matrix *to, const double *from) {
     for (int64_t i = 0; i < to->rows; i++)
@@ -132,10 +143,10 @@ static ole_status solve(solver *s, const ole_matrix *m, bool whole_tail, bool wa
     place(s, &arena, m, want_polar);
     ole_status status = ole_pool_create(&s->pool, threads, error);
     if (status != OLE_OK) return status;
-    bool done = m->dtype == OLE_F32 ? ole_spectrum_of(s->pool, &s->a, false, whole_tail, cut,
-                                                      &s->gram, &s->spectrum)
-                                    : ole_svd_of(&s->a, &s->svd);
-    return done ? OLE_OK : not_converged(error);
+    if (m->dtype == OLE_F64) return check_svd(ole_svd_of(&s->a, &s->svd), &s->svd, error);
+    if (ole_spectrum_of(s->pool, &s->a, false, whole_tail, cut, &s->gram, &s->spectrum))
+        return OLE_OK;
+    return not_converged(error);
 }
 
 static int falling(const void *x, const void *y) {
@@ -167,13 +178,14 @@ ole_status ole_nuclear_norm(const ole_matrix *a, int threads, double *norm, ole_
     double *sigma = malloc((size_t)k * sizeof *sigma);
     if (!sigma) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     status = ole_singular_values(a, threads, sigma, error);
-    if (status == OLE_OK) {
-        *norm = 0.0;
-        for (int64_t i = k - 1; i >= 0; i--)
-            *norm += sigma[i];
-    }
+    double sum = 0.0;
+    for (int64_t i = k - 1; i >= 0 && status == OLE_OK; i--)
+        sum += sigma[i];
     free(sigma);
-    return status;
+    if (status != OLE_OK) return status;
+    if (!isfinite(sum)) return overflow(error);
+    *norm = sum;
+    return OLE_OK;
 }
 
 ole_status ole_svd(const ole_matrix *a, const ole_matrix *u, double *sigma, const ole_matrix *vt,
@@ -193,12 +205,11 @@ ole_status ole_svd(const ole_matrix *a, const ole_matrix *u, double *sigma, cons
     arena = (ole_arena){.base = memory};
     ole_svd_place(&space, &arena, a->rows, a->cols);
     ole_operand source = operand_of(a);
-    if (ole_svd_of(&source, &space)) {
+    status = check_svd(ole_svd_of(&source, &space), &space, error);
+    if (status == OLE_OK) {
         memcpy(sigma, space.sigma, (size_t)k * sizeof *sigma);
         if (u) fill_view(u, space.u);
         if (vt) fill_view(vt, space.vt);
-    } else {
-        status = not_converged(error);
     }
     free(memory);
     return status;
