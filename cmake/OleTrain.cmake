@@ -1,6 +1,29 @@
 # The rooms that exist for training (device, net, data, train): their sources, added to ole_objects,
 # and the libraries they use, each found here and reported by ole_part().
 
+# ---- device -------------------------------------------------------------------------------------
+
+# The reference backend, once for each element type; like the kernels, objects beside ole_objects.
+set(ole_ref_float ref)
+set(ole_ref_double ref64)
+foreach(real IN ITEMS float double)
+    set(target ole_${ole_ref_${real}})
+    add_library(${target} OBJECT
+        src/device/ref/backend.c
+        src/device/ref/conv.c
+        src/device/ref/linear.c
+        src/device/ref/norm.c
+        src/device/ref/pointwise.c
+        src/device/ref/pool.c
+        src/device/ref/softmax.c
+        src/device/ref/update.c)
+    target_compile_definitions(${target} PRIVATE OLE_REAL=${real} OLE_REF=${ole_ref_${real}})
+    target_include_directories(${target} PRIVATE
+        $<TARGET_PROPERTY:ole_objects,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_link_libraries(${target} PRIVATE ole_flags)
+    list(APPEND ole_kernel_objects $<TARGET_OBJECTS:${target}>)
+endforeach()
+
 # ---- net ----------------------------------------------------------------------------------------
 
 target_sources(ole_objects PRIVATE

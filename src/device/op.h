@@ -36,6 +36,7 @@ enum { OLE_NODE_NAME = 48, OLE_MAX_INPUTS = 2, OLE_MAX_PARAMS = 4 };
 
 typedef struct ole_node {
     ole_op op;
+    int index;                 /* its place in the graph: names dropout's random numbers */
     int input[OLE_MAX_INPUTS]; /* nodes read, -1 where there is none */
     ole_shape in;              /* of input[0] */
     ole_shape out;
