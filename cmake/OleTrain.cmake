@@ -30,3 +30,25 @@ target_sources(ole_objects PRIVATE
     src/net/memory.c
     src/net/params.c
     src/net/plan.c)
+
+# ---- train --------------------------------------------------------------------------------------
+
+# ole_train_library(NAME HEADER PACKAGE): links a library that has no CMake package of its own.
+function(ole_train_library name header package)
+    string(TOUPPER ${name} upper)
+    find_library(${upper}_LIBRARY NAMES ${name})
+    find_path(${upper}_INCLUDE_DIR NAMES ${header})
+    if(NOT ${upper}_LIBRARY OR NOT ${upper}_INCLUDE_DIR)
+        message(FATAL_ERROR "Training needs lib${name} and ${header} (Debian: ${package}); "
+            "install them, or configure with -DOLE_TRAIN=OFF")
+    endif()
+    target_include_directories(ole_objects PRIVATE ${${upper}_INCLUDE_DIR})
+    target_link_libraries(ole_objects PUBLIC ${${upper}_LIBRARY})
+endfunction()
+
+ole_train_library(jansson jansson.h libjansson-dev)
+ole_train_library(yaml yaml.h libyaml-dev)
+ole_train_library(z zlib.h zlib1g-dev)
+
+target_sources(ole_objects PRIVATE
+    src/base/safetensors.c)
