@@ -27,9 +27,14 @@ endforeach()
 # ---- net ----------------------------------------------------------------------------------------
 
 target_sources(ole_objects PRIVATE
+    src/net/graph.c
+    src/net/layers.c
     src/net/memory.c
+    src/net/net.c
+    src/net/notation.c
     src/net/params.c
-    src/net/plan.c)
+    src/net/plan.c
+    src/net/zoo.c)
 
 # ---- train --------------------------------------------------------------------------------------
 

@@ -30,6 +30,9 @@ OLE_API void ole_net_destroy(ole_net *net);
 OLE_API const char *const *ole_net_names(void);
 OLE_API const char *ole_net_notation(const char *name);
 
+/* The images that the paper gives to a named net; 3 x 32 x 32 where `net` is a string. */
+OLE_API void ole_net_input(const char *net, int *channels, int *height, int *width);
+
 /* One op of the net. */
 typedef struct ole_net_layer {
     const char *name; /* of its weights: "3.conv1" */

@@ -24,14 +24,15 @@ void ole_graph_free(ole_graph *graph);
 
 /*
  * Parses a net (a name of zoo.c or a string of the notation) for images of that shape, with a
- * classifier for `classes` classes behind it.  An error points at the column.
+ * classifier for `classes` classes behind it.  An error points at the column; *graph is NULL then.
  */
 ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, int classes,
                            ole_error *error);
 
 /*
- * Merges each ReLU that alone reads a NORM or ADD node into it (node.relu), and drops the nodes
- * that nobody reads any more.  Names and parameters stay.
+ * Merges each ReLU that alone reads a NORM or ADD node of the same token into it (node.relu), and
+ * drops the nodes that nobody reads any more.  Names and parameters stay, and so does the output of
+ * every token: in "BN-ReLU", two tokens, nothing is merged.
  */
 ole_status ole_graph_fuse(ole_graph *graph, ole_error *error);
 

@@ -1,0 +1,339 @@
+/*
+ * src/net/graph.c - from tokens to a graph, and the merging of ReLUs.
+ *
+ * One function a kind of token appends its ops; layers.c knows their shapes and parameters.  Names
+ * count tokens as written: the second convolution of token 3, "C64(x4)", is "3.conv2"; that of the
+ * fifth bottleneck of token 7 is "7.block5.conv2".
+ */
+#include "net/graph.h"
+
+#include "base/show.h"
+#include "net/layers.h"
+#include "net/notation.h"
+#include "net/zoo.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SIDE = 1 << 20, MAX_CLASSES = 1 << 20 };
+
+static const ole_window one_by_one = {.kernel = 1, .stride = 1};
+static const ole_window three_by_three = {.kernel = 3, .stride = 1, .pad = 1};
+
+/* What the tokens so far have left for the next one. */
+typedef struct progress {
+    ole_builder builder;
+    bool flat;  /* the image has become a vector */
+    int stages; /* R and PR so far */
+} progress;
+
+static ole_shape shape_of(const ole_builder *b, int node) {
+    return node >= 0 ? b->graph->node[node].out : (ole_shape){0};
+}
+
+static ole_window window_of(const ole_token *t) {
+    return (ole_window){.kernel = t->kernel, .stride = t->stride, .pad = t->pad};
+}
+
+/* ---- Plain tokens ------------------------------------------------------------------------- */
+
+/* What may follow a convolution or a linear layer. */
+static void add_activation(ole_builder *b, const ole_token *t) {
+    if (t->norm) ole_add_norm(b, "norm", b->last, t->affine);
+    if (t->relu) ole_add_relu(b, "relu", b->last);
+    if (t->drop > 0.0f) ole_add_dropout(b, "dropout", b->last, t->drop);
+}
+
+static void add_convolution(progress *p, const ole_token *t) {
+    ole_add_conv(&p->builder, "conv", p->builder.last, t->width, window_of(t), t->bias);
+    add_activation(&p->builder, t);
+}
+
+static void add_pool(progress *p, const ole_token *t) {
+    if (2 * t->pad > t->kernel)
+        ole_builder_fail(&p->builder, "pads by %d: at most half of its window of %d", t->pad,
+                         t->kernel);
+    ole_op op = t->kind == OLE_TOKEN_MP ? OLE_OP_MAXPOOL : OLE_OP_AVGPOOL;
+    ole_add_pool(&p->builder, "pool", p->builder.last, op, window_of(t));
+}
+
+static void flatten(progress *p) {
+    if (!p->flat) ole_add_flatten(&p->builder, p->builder.last);
+    p->flat = true;
+}
+
+static void add_linear(progress *p, const ole_token *t) {
+    flatten(p);
+    ole_add_linear(&p->builder, "linear", p->builder.last, t->width, t->bias);
+    add_activation(&p->builder, t);
+}
+
+static void add_norm_or_relu(progress *p, const ole_token *t) {
+    int64_t channels = shape_of(&p->builder, p->builder.last).c;
+    if (t->width && t->width != channels)
+        ole_builder_fail(&p->builder, "does not fit the %" PRId64 " channels before it", channels);
+    add_activation(&p->builder, t);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------- */
+
+/* The input of the block as its output needs it: itself, or convolved where the shape changes. */
+static int add_shortcut(ole_builder *b, int input, const ole_token *t, int stride, bool norm) {
+    if (stride == 1 && shape_of(b, input).c == t->width) return input;
+    ole_window window = {.kernel = 1, .stride = stride};
+    int node = ole_add_conv(b, "shortcut.conv", input, t->width, window, false);
+    return norm ? ole_add_norm(b, "shortcut.norm", node, true) : node;
+}
+
+/* conv-BN-ReLU-conv-BN-ReLU-conv-BN, add, ReLU. */
+static void add_bottleneck(ole_builder *b, const ole_token *t, int stride) {
+    ole_window middle = {.kernel = 3, .stride = stride, .pad = 1};
+    int input = b->last;
+    ole_add_conv(b, "conv1", input, t->inner, one_by_one, false);
+    ole_add_norm(b, "norm1", b->last, true);
+    ole_add_relu(b, "relu1", b->last);
+    ole_add_conv(b, "conv2", b->last, t->inner, middle, false);
+    ole_add_norm(b, "norm2", b->last, true);
+    ole_add_relu(b, "relu2", b->last);
+    ole_add_conv(b, "conv3", b->last, t->width, one_by_one, false);
+    int main_path = ole_add_norm(b, "norm3", b->last, true);
+    int shortcut = add_shortcut(b, input, t, stride, true);
+    ole_add_sum(b, "add", main_path, shortcut);
+    ole_add_relu(b, "relu", b->last);
+}
+
+/* BN-ReLU-conv three times, add. */
+static void add_pre_bottleneck(ole_builder *b, const ole_token *t, int stride) {
+    ole_window middle = {.kernel = 3, .stride = stride, .pad = 1};
+    int input = b->last;
+    ole_add_norm(b, "norm1", input, true);
+    ole_add_relu(b, "relu1", b->last);
+    ole_add_conv(b, "conv1", b->last, t->inner, one_by_one, false);
+    ole_add_norm(b, "norm2", b->last, true);
+    ole_add_relu(b, "relu2", b->last);
+    ole_add_conv(b, "conv2", b->last, t->inner, middle, false);
+    ole_add_norm(b, "norm3", b->last, true);
+    ole_add_relu(b, "relu3", b->last);
+    int main_path = ole_add_conv(b, "conv3", b->last, t->width, one_by_one, false);
+    int shortcut = add_shortcut(b, input, t, stride, false);
+    ole_add_sum(b, "add", main_path, shortcut);
+}
+
+/* A stage of bottlenecks: the first one halves the image, unless the stage is the net's first. */
+static void add_stage(progress *p, const ole_token *t) {
+    ole_builder *b = &p->builder;
+    if (t->inner > t->width)
+        ole_builder_fail(b, "is no bottleneck: %d inside is wider than %d outside", t->inner,
+                         t->width);
+    int stride = t->stride != OLE_STRIDE_OF_STAGE ? t->stride : p->stages == 0 ? 1 : 2;
+    for (int block = 1; block <= t->repeat && b->status == OLE_OK; block++) {
+        snprintf(b->prefix, sizeof b->prefix, "%d.block%d.", b->index, block);
+        if (t->kind == OLE_TOKEN_R)
+            add_bottleneck(b, t, block == 1 ? stride : 1);
+        else
+            add_pre_bottleneck(b, t, block == 1 ? stride : 1);
+    }
+    p->stages++;
+}
+
+/* Layers of BN-ReLU-conv, each behind all before it. */
+static void add_dense_block(progress *p, const ole_token *t) {
+    ole_builder *b = &p->builder;
+    int64_t channels = shape_of(b, b->last).c, missing = t->width - channels;
+    if (missing <= 0 || missing % t->inner != 0)
+        ole_builder_fail(b, "cannot grow the %" PRId64 " channels before it by %d to %d", channels,
+                         t->inner, t->width);
+    for (int64_t layer = 1; layer <= missing / t->inner && b->status == OLE_OK; layer++) {
+        snprintf(b->prefix, sizeof b->prefix, "%d.layer%d.", b->index, (int)layer);
+        int input = b->last;
+        ole_add_norm(b, "norm", input, true);
+        ole_add_relu(b, "relu", b->last);
+        ole_add_conv(b, "conv", b->last, t->inner, three_by_three, false);
+        if (t->drop > 0.0f) ole_add_dropout(b, "dropout", b->last, t->drop);
+        ole_add_concat(b, "concat", input, b->last);
+    }
+}
+
+/* Between dense blocks; halves the image. */
+static void add_transition(progress *p, const ole_token *t) {
+    ole_builder *b = &p->builder;
+    ole_add_norm(b, "norm", b->last, true);
+    ole_add_relu(b, "relu", b->last);
+    ole_add_conv(b, "conv", b->last, t->width, one_by_one, false);
+    if (t->drop > 0.0f) ole_add_dropout(b, "dropout", b->last, t->drop);
+    ole_add_pool(b, "pool", b->last, OLE_OP_AVGPOOL, window_of(t));
+}
+
+/* ---- Tokens ------------------------------------------------------------------------------- */
+
+static const struct {
+    void (*add)(progress *p, const ole_token *t);
+    bool image;   /* cannot follow an FC */
+    bool repeats; /* `add` does the repetitions itself */
+} builders[] = {
+    [OLE_TOKEN_C] = {.add = add_convolution, .image = true},
+    [OLE_TOKEN_CO] = {.add = add_convolution, .image = true},
+    [OLE_TOKEN_MP] = {.add = add_pool, .image = true},
+    [OLE_TOKEN_AP] = {.add = add_pool, .image = true},
+    [OLE_TOKEN_FC] = {.add = add_linear},
+    [OLE_TOKEN_FCD] = {.add = add_linear},
+    [OLE_TOKEN_R] = {.add = add_stage, .image = true, .repeats = true},
+    [OLE_TOKEN_PR] = {.add = add_stage, .image = true, .repeats = true},
+    [OLE_TOKEN_D] = {.add = add_dense_block, .image = true},
+    [OLE_TOKEN_CR] = {.add = add_transition, .image = true},
+    [OLE_TOKEN_BN] = {.add = add_norm_or_relu},
+    [OLE_TOKEN_RELU] = {.add = add_norm_or_relu},
+};
+
+static void add_token(progress *p, const ole_token *t) {
+    ole_builder *b = &p->builder;
+    if (p->flat && builders[t->kind].image)
+        ole_builder_fail(b, "needs an image, and the FC before it has left a vector");
+    int times = builders[t->kind].repeats ? 1 : t->repeat;
+    for (int i = 1; i <= times && b->status == OLE_OK; i++) {
+        snprintf(b->prefix, sizeof b->prefix, "%d.", b->index);
+        if (times > 1) snprintf(b->suffix, sizeof b->suffix, "%d", i);
+        builders[t->kind].add(p, t);
+    }
+    b->suffix[0] = '\0';
+}
+
+static ole_status build(ole_graph *graph, const ole_notation *notation, ole_shape input,
+                        ole_error *error) {
+    progress p = {.builder = {.graph = graph, .notation = notation, .error = error}};
+    ole_builder *b = &p.builder;
+    graph->token_node[0] = ole_add_input(b, input);
+    for (int i = 0; i < notation->tokens && b->status == OLE_OK; i++) {
+        b->token = &notation->token[i];
+        b->index = i + 1;
+        add_token(&p, b->token);
+        graph->token_node[i + 1] = b->last;
+    }
+    b->token = NULL;
+    b->index = 0;
+    b->prefix[0] = '\0';
+    flatten(&p);
+    graph->features = b->last;
+    graph->classifier = ole_add_linear(b, "classifier", b->last, graph->classes, true);
+    return b->status;
+}
+
+/* ---- Graphs ------------------------------------------------------------------------------- */
+
+void ole_graph_free(ole_graph *graph) {
+    if (!graph) return;
+    free(graph->node);
+    free(graph->param);
+    free(graph->token_node);
+    free(graph);
+}
+
+static ole_status check_input(ole_shape s, int classes, ole_error *error) {
+    const int64_t sides[] = {s.c, s.h, s.w};
+    for (int i = 0; i < 3; i++)
+        if (sides[i] < 1 || sides[i] > MAX_SIDE || ole_shape_size(s) > INT32_MAX)
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "net: images of %" PRId64 "x%" PRId64 "x%" PRId64
+                            " (channels x height x width): too small or too large",
+                            s.c, s.h, s.w);
+    if (classes < 1 || classes > MAX_CLASSES)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "net: %d classes: 1 to %d are possible", classes,
+                        MAX_CLASSES);
+    return OLE_OK;
+}
+
+/* Allocates the graph of a notation and builds it. */
+static ole_status create(ole_graph **result, const ole_notation *notation, ole_shape input,
+                         int classes, ole_error *error) {
+    ole_graph *graph = calloc(1, sizeof *graph);
+    if (graph) graph->token_node = calloc((size_t)notation->tokens + 1, sizeof(int));
+    if (!graph || !graph->token_node) {
+        ole_graph_free(graph);
+        return ole_fail(error, OLE_ERROR_MEMORY, "net: out of memory");
+    }
+    graph->classes = classes;
+    graph->tokens = notation->tokens;
+    ole_status status = build(graph, notation, input, error);
+    if (status == OLE_OK)
+        *result = graph;
+    else
+        ole_graph_free(graph);
+    return status;
+}
+
+/* All tokens begin with a capital: whatever does not was meant as a name. */
+static ole_status unknown_name(const char *net, ole_error *error) {
+    size_t count = 0;
+    while (ole_zoo_names[count])
+        count++;
+    const char *nearest = ole_nearest(net, ole_zoo_names, count);
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "net: column 1: '%s' is no named net and no token; %s%s%s",
+                    ole_show_string(&shown, net), nearest ? "did you mean '" : "'ole net' lists ",
+                    nearest ? nearest : "the names", nearest ? "'?" : "");
+}
+
+ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, int classes,
+                           ole_error *error) {
+    *graph = NULL;
+    if (!net) return ole_fail(error, OLE_ERROR_ARGUMENT, "net: it is NULL");
+    ole_status status = check_input(input, classes, error);
+    if (status != OLE_OK) return status;
+    const ole_zoo_entry *entry = ole_zoo_find(net);
+    if (!entry && net[0] >= 'a' && net[0] <= 'z') return unknown_name(net, error);
+    ole_notation notation;
+    status = ole_notation_parse(&notation, entry ? entry->name : NULL,
+                                entry ? entry->notation : net, error);
+    if (status != OLE_OK) return status;
+    status = create(graph, &notation, input, classes, error);
+    ole_notation_free(&notation);
+    return status;
+}
+
+/* ---- Merging ReLUs ------------------------------------------------------------------------ */
+
+/* Whether a ReLU can be done by the node it reads, which has `readers` readers. */
+static bool can_merge(const ole_node *relu, const ole_node *source, int readers) {
+    return relu->op == OLE_OP_RELU && (source->op == OLE_OP_NORM || source->op == OLE_OP_ADD) &&
+           !source->relu && readers == 1 && source->token == relu->token;
+}
+
+/* Moves the nodes that stay together; place[i] becomes where node i, or what replaces it, is. */
+static void compact(ole_graph *g, const int *readers, int *place) {
+    int kept = 0;
+    for (int i = 0; i < g->nodes; i++) {
+        ole_node node = g->node[i];
+        int source = node.input[0];
+        if (source >= 0 && can_merge(&node, &g->node[place[source]], readers[source])) {
+            g->node[place[source]].relu = true;
+            place[i] = place[source];
+            continue;
+        }
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (node.input[k] >= 0) node.input[k] = place[node.input[k]];
+        place[i] = kept;
+        g->node[kept++] = node;
+    }
+    g->nodes = kept;
+}
+
+ole_status ole_graph_fuse(ole_graph *g, ole_error *error) {
+    int *readers = calloc((size_t)g->nodes, 2 * sizeof(int));
+    if (!readers) return ole_fail(error, OLE_ERROR_MEMORY, "net: out of memory");
+    int *place = readers + g->nodes;
+    for (int i = 0; i < g->nodes; i++)
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (g->node[i].input[k] >= 0) readers[g->node[i].input[k]]++;
+    compact(g, readers, place);
+    for (int i = 0; i < g->params; i++)
+        g->param[i].node = place[g->param[i].node];
+    for (int i = 0; i <= g->tokens; i++)
+        g->token_node[i] = place[g->token_node[i]];
+    g->features = place[g->features];
+    g->classifier = place[g->classifier];
+    free(readers);
+    return OLE_OK;
+}

@@ -1,0 +1,359 @@
+/*
+ * src/net/notation.c - from a string of the paper's notation to tokens.
+ *
+ * One table says for each token which numbers and modifiers it takes and what it means without
+ * them; the rest is a walk over the string that knows the column of whatever is wrong.
+ */
+#include "net/notation.h"
+
+#include "base/show.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_KERNEL = 63, MAX_REPEAT = OLE_MAX_NODES, MAX_SHOWN = 40 };
+
+/* ---- The tokens and the modifiers --------------------------------------------------------- */
+
+typedef enum modifier {
+    KERNEL = 1 << 0,
+    STRIDE = 1 << 1,
+    PAD = 1 << 2,
+    NOBN = 1 << 3,
+    NORELU = 1 << 4,
+    NOBIAS = 1 << 5,
+    NOAFFINE = 1 << 6,
+    DROP = 1 << 7,
+} modifier;
+
+typedef enum numbers {
+    NUMBER_NONE,
+    NUMBER_MAY,  /* "BN" or "BN456" */
+    NUMBER_MUST, /* "C64" */
+    NUMBER_TWO,  /* "R64/16" */
+} numbers;
+
+static const struct {
+    const char *name;
+    numbers numbers;
+    const char *usage; /* for messages */
+    unsigned modifiers;
+    ole_token defaults;
+} kinds[] = {
+    [OLE_TOKEN_C] = {"C",
+                     NUMBER_MUST,
+                     "C64",
+                     KERNEL | STRIDE | PAD | NOBN | NORELU | NOBIAS | NOAFFINE | DROP,
+                     {.kernel = 3, .stride = 1, .norm = true, .relu = true, .bias = true}},
+    [OLE_TOKEN_CO] = {"CO", NUMBER_MUST, "CO24", KERNEL | STRIDE | PAD, {.kernel = 3, .stride = 1}},
+    [OLE_TOKEN_MP] = {"MP", NUMBER_NONE, "MP", KERNEL | STRIDE | PAD, {.kernel = 2, .stride = 2}},
+    [OLE_TOKEN_AP] = {"AP", NUMBER_NONE, "AP", KERNEL | STRIDE, {.stride = 2}},
+    [OLE_TOKEN_FC] = {"FC",
+                      NUMBER_MUST,
+                      "FC512",
+                      NOBN | NORELU | NOBIAS | NOAFFINE | DROP,
+                      {.norm = true, .relu = true, .bias = true}},
+    [OLE_TOKEN_FCD] = {"FCD",
+                       NUMBER_MUST,
+                       "FCD4096",
+                       NORELU | NOBIAS | DROP,
+                       {.relu = true, .bias = true, .drop = 0.5f}},
+    [OLE_TOKEN_R] = {"R", NUMBER_TWO, "R64/16", STRIDE, {.stride = OLE_STRIDE_OF_STAGE}},
+    [OLE_TOKEN_PR] = {"PR", NUMBER_TWO, "PR64/16", STRIDE, {.stride = OLE_STRIDE_OF_STAGE}},
+    [OLE_TOKEN_D] = {"D", NUMBER_TWO, "D168/12", DROP, {0}},
+    [OLE_TOKEN_CR] = {"CR", NUMBER_MUST, "CR168", DROP, {.kernel = 2, .stride = 2}},
+    [OLE_TOKEN_BN] = {"BN", NUMBER_MAY, "BN", NOAFFINE, {.norm = true}},
+    [OLE_TOKEN_RELU] = {"ReLU", NUMBER_NONE, "ReLU", 0, {.relu = true}},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static const char known[] = "C, CO, MP, AP, FC, FCD, R, PR, D, CR, BN, ReLU";
+
+static const struct {
+    const char *name;
+    modifier which;
+    bool value; /* a number follows the name */
+} modifiers[] = {
+    {"k", KERNEL, true},       {"s", STRIDE, true},           {"p", PAD, true},
+    {"d", DROP, true},         {"nobn", NOBN, false},         {"norelu", NORELU, false},
+    {"nobias", NOBIAS, false}, {"noaffine", NOAFFINE, false},
+};
+enum { MODIFIERS = sizeof modifiers / sizeof *modifiers };
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+/* `length` characters of the string are quoted before the message; none with 0. */
+static ole_status fail_at(const ole_notation *notation, int column, const char *text, int length,
+                          ole_error *error, const char *format, va_list args) {
+    char message[256], quoted[MAX_SHOWN + 8] = "";
+    vsnprintf(message, sizeof message, format, args);
+    ole_shown shown;
+    int shorter = length > MAX_SHOWN ? MAX_SHOWN : length;
+    if (length > 0)
+        snprintf(quoted, sizeof quoted, "'%.*s%s' ", MAX_SHOWN,
+                 ole_show(&shown, text, (size_t)shorter), shorter < length ? "..." : "");
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "net%s%s: column %d: %s%s",
+                    notation->name ? " " : "", notation->name ? notation->name : "", column, quoted,
+                    message);
+}
+
+ole_status ole_notation_fail(const ole_notation *notation, const ole_token *token, ole_error *error,
+                             const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    ole_status status =
+        fail_at(notation, token->column, token->text, token->length, error, format, args);
+    va_end(args);
+    return status;
+}
+
+/* ---- The walk ----------------------------------------------------------------------------- */
+
+/* Where the walk is: inside the token [begin, end) of the string `text`. */
+typedef struct walk {
+    const ole_notation *notation;
+    const char *text, *at, *end;
+    ole_error *error;
+} walk;
+
+/* An error at the `length` characters from `from` on. */
+OLE_PRINTF(4, 5)
+static ole_status fail(const walk *w, const char *from, int length, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    ole_status status =
+        fail_at(w->notation, (int)(from - w->text) + 1, from, length, w->error, format, args);
+    va_end(args);
+    return status;
+}
+
+/* Something else than what is wanted comes next. */
+static ole_status fail_rest(const walk *w, const char *wanted) {
+    if (*w->at == '\0') return fail(w, w->at, 0, "the net ends where %s", wanted);
+    int rest = w->at < w->end ? (int)(w->end - w->at) : 1;
+    return fail(w, w->at, rest, "stands where %s", wanted);
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* A whole number from `least` to `most`. */
+static ole_status read_number(walk *w, int least, int most, int *number) {
+    const char *begin = w->at;
+    int64_t value = 0;
+    while (w->at < w->end && is_digit(*w->at)) {
+        if (value <= most) value = value * 10 + (*w->at - '0');
+        w->at++;
+    }
+    if (w->at == begin) return fail_rest(w, "a number is expected");
+    if (value < least || value > most)
+        return fail(w, begin, (int)(w->at - begin), "is out of range: %d to %d", least, most);
+    *number = (int)value;
+    return OLE_OK;
+}
+
+/* A number from 0 up to but not 1, such as 0.5; by hand, since strtod follows the locale. */
+static ole_status read_rate(walk *w, float *rate) {
+    const char *begin = w->at;
+    double value = 0.0, unit = 1.0;
+    bool fraction = false;
+    while (w->at < w->end && (is_digit(*w->at) || (*w->at == '.' && !fraction))) {
+        if (*w->at == '.') {
+            fraction = true;
+        } else {
+            value = value * 10.0 + (*w->at - '0');
+            if (fraction) unit *= 10.0;
+        }
+        w->at++;
+        if (w->at - begin > 9) break; /* no rate needs more digits */
+    }
+    if (w->at == begin) return fail_rest(w, "a dropout rate such as 0.5 is expected");
+    *rate = (float)(value / unit);
+    if (!(*rate < 1.0f))
+        return fail(w, begin, (int)(w->at - begin), "is no dropout rate: 0 to below 1");
+    return OLE_OK;
+}
+
+/* ---- Pieces of a token -------------------------------------------------------------------- */
+
+static ole_status set_value(walk *w, ole_token *token, modifier which) {
+    switch (which) {
+    case KERNEL:
+        return read_number(w, 1, MAX_KERNEL, &token->kernel);
+    case STRIDE:
+        return read_number(w, 1, MAX_KERNEL, &token->stride);
+    case PAD:
+        return read_number(w, 0, MAX_KERNEL, &token->pad);
+    default:
+        return read_rate(w, &token->drop);
+    }
+}
+
+static void set_flag(ole_token *token, modifier which) {
+    if (which == NOBN) token->norm = false;
+    if (which == NORELU) token->relu = false;
+    if (which == NOBIAS) token->bias = false;
+    if (which == NOAFFINE) token->affine = false;
+}
+
+/* One of "k5", "nobn", ...; `seen` collects them, so that none comes twice. */
+static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
+    const char *begin = w->at;
+    while (w->at < w->end && is_letter(*w->at))
+        w->at++;
+    size_t letters = (size_t)(w->at - begin);
+    for (size_t i = 0; i < MODIFIERS; i++) {
+        if (strlen(modifiers[i].name) != letters || memcmp(modifiers[i].name, begin, letters) != 0)
+            continue;
+        modifier which = modifiers[i].which;
+        if (!(kinds[token->kind].modifiers & which))
+            return fail(w, begin, (int)letters, "is no modifier of %s", kinds[token->kind].name);
+        if (*seen & which) return fail(w, begin, (int)letters, "stands twice");
+        *seen |= which;
+        if (modifiers[i].value) return set_value(w, token, which);
+        set_flag(token, which);
+        return OLE_OK;
+    }
+    w->at = begin;
+    return fail_rest(w, "a modifier is expected: kN, sN, pN, dX, nobn, norelu, nobias, noaffine");
+}
+
+/* "[k5,p0]", behind the bracket. The padding keeps the size of the image unless it is given. */
+static ole_status read_modifiers(walk *w, ole_token *token) {
+    unsigned seen = 0;
+    for (;;) {
+        ole_status status = read_modifier(w, token, &seen);
+        if (status != OLE_OK) return status;
+        char next = w->at < w->end ? *w->at : '\0';
+        if (next != ',' && next != ']') return fail_rest(w, "',' or ']' is expected");
+        w->at++;
+        if (next == ']') break;
+    }
+    bool convolution = token->kind == OLE_TOKEN_C || token->kind == OLE_TOKEN_CO;
+    if (convolution && !(seen & PAD)) token->pad = token->kernel / 2;
+    return OLE_OK;
+}
+
+/* "(x18)", behind the bracket. */
+static ole_status read_repeat(walk *w, ole_token *token) {
+    if (w->at == w->end || *w->at != 'x') return fail_rest(w, "xN, a repetition, is expected");
+    w->at++;
+    ole_status status = read_number(w, 1, MAX_REPEAT, &token->repeat);
+    if (status != OLE_OK) return status;
+    if (w->at == w->end || *w->at != ')') return fail_rest(w, "')' is expected");
+    w->at++;
+    return OLE_OK;
+}
+
+static ole_status read_suffixes(walk *w, ole_token *token) {
+    bool modified = false, repeated = false;
+    while (w->at < w->end) {
+        ole_status status;
+        if (*w->at == '[' && !modified) {
+            w->at++;
+            modified = true;
+            status = read_modifiers(w, token);
+        } else if (*w->at == '(' && !repeated) {
+            w->at++;
+            repeated = true;
+            status = read_repeat(w, token);
+        } else {
+            status = fail_rest(w, "'-', a modifier in [] or a repetition (xN) is expected");
+        }
+        if (status != OLE_OK) return status;
+    }
+    return OLE_OK;
+}
+
+static ole_status read_numbers(walk *w, ole_token *token) {
+    numbers wanted = kinds[token->kind].numbers;
+    bool here = w->at < w->end && is_digit(*w->at);
+    if (!here && wanted >= NUMBER_MUST)
+        return fail(w, token->text, token->length, "lacks its width, as in %s",
+                    kinds[token->kind].usage);
+    if (!here) return OLE_OK;
+    if (wanted == NUMBER_NONE)
+        return fail(w, token->text, token->length, "takes no number: write %s",
+                    kinds[token->kind].usage);
+    ole_status status = read_number(w, 1, OLE_MAX_WIDTH, &token->width);
+    if (status != OLE_OK || wanted != NUMBER_TWO) return status;
+    if (w->at == w->end || *w->at != '/')
+        return fail(w, token->text, token->length, "lacks its second number, as in %s",
+                    kinds[token->kind].usage);
+    w->at++;
+    return read_number(w, 1, OLE_MAX_WIDTH, &token->inner);
+}
+
+/* ---- A token, and all of them ------------------------------------------------------------- */
+
+static ole_status read_token(walk *w, ole_token *token) {
+    const char *begin = w->at;
+    int length = (int)(w->end - begin);
+    if (length == 0) return fail_rest(w, "a token is expected");
+    const char *letters = begin;
+    while (letters < w->end && is_letter(*letters))
+        letters++;
+    size_t size = (size_t)(letters - begin), kind = 0;
+    while (kind < KINDS &&
+           (strlen(kinds[kind].name) != size || memcmp(kinds[kind].name, begin, size) != 0))
+        kind++;
+    if (kind == KINDS) return fail(w, begin, length, "is no token; known: %s", known);
+    *token = kinds[kind].defaults;
+    token->kind = (ole_token_kind)kind;
+    token->text = begin;
+    token->length = length;
+    token->column = (int)(begin - w->text) + 1;
+    token->repeat = 1;
+    token->affine = true;
+    if (kind == OLE_TOKEN_C || kind == OLE_TOKEN_CO) token->pad = token->kernel / 2;
+    w->at = letters;
+    ole_status status = read_numbers(w, token);
+    return status == OLE_OK ? read_suffixes(w, token) : status;
+}
+
+/* The '-' that ends the token, or the end of the string. */
+static const char *find_end(const char *begin) {
+    return begin + strcspn(begin, "-");
+}
+
+static size_t count_tokens(const char *text) {
+    size_t count = 1;
+    for (const char *end = find_end(text); *end; end = find_end(end + 1))
+        count++;
+    return count;
+}
+
+ole_status ole_notation_parse(ole_notation *notation, const char *name, const char *text,
+                              ole_error *error) {
+    *notation = (ole_notation){.name = name};
+    size_t count = count_tokens(text);
+    if (count > OLE_MAX_NODES)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "net: %zu tokens; at most %d are allowed", count,
+                        OLE_MAX_NODES);
+    notation->token = malloc(count * sizeof *notation->token);
+    if (!notation->token) return ole_fail(error, OLE_ERROR_MEMORY, "net: out of memory");
+    walk w = {.notation = notation, .text = text, .at = text, .error = error};
+    for (size_t i = 0; i < count; i++) {
+        w.end = find_end(w.at);
+        ole_status status = read_token(&w, &notation->token[i]);
+        if (status != OLE_OK) {
+            ole_notation_free(notation);
+            return status;
+        }
+        w.at = w.end + 1;
+    }
+    notation->tokens = (int)count;
+    return OLE_OK;
+}
+
+void ole_notation_free(ole_notation *notation) {
+    free(notation->token);
+    *notation = (ole_notation){0};
+}

@@ -1,0 +1,53 @@
+/*
+ * src/net/zoo.c - the paper's networks: strings in its own notation, nothing else.
+ *
+ * cnn5, vgg11-release and vgg19-release are the nets of the authors' release, where those differ
+ * from the printed table (cnn5-printed, vgg11, vgg19); densenet40-dropout is the densenet40 of
+ * MNIST and SVHN.  The toy MLPs have batch norm and ReLU on their features, too, which so lie in
+ * the positive orthant.  docs/guide.md explains the notation.
+ */
+#include "net/zoo.h"
+
+#include <string.h>
+
+/* clang-format off */
+
+/* name, notation, and the images the paper gives it: channels, height, width */
+#define ZOO(NET)                                                                                   \
+    NET("mlp3", "FC10(x3)-FC3", 3, 32, 32)                                                         \
+    NET("mlp4", "FC100(x4)-FC3", 3, 32, 32)                                                        \
+    NET("cnn5",                                                                                    \
+        "C32[noaffine]-MP-C64[noaffine]-MP-C128[noaffine]-MP-C128[noaffine]-MP-"                   \
+        "C256[p0,noaffine](x2)-MP",                                                                \
+        3, 96, 96)                                                                                 \
+    NET("cnn5-printed", "C32-MP-C64-MP-C128-MP-C256-C256-MP", 3, 96, 96)                           \
+    NET("vgg11", "C64-MP-C128-MP-C256(x2)-MP-C512(x2)-MP-C512(x2)-MP-FC512", 3, 32, 32)            \
+    NET("vgg16", "C64(x5)-MP-C128(x4)-MP-C256(x4)-MP-FC256", 3, 32, 32)                            \
+    NET("vgg19", "C64(x2)-MP-C128(x2)-MP-C256(x4)-MP-C512(x4)-MP-C512(x4)-MP-FC512", 3, 32, 32)    \
+    NET("vgg11-release", "C64-MP-C128-MP-C256(x2)-MP-C512(x2)-MP-C512(x2)-MP", 3, 32, 32)          \
+    NET("vgg19-release", "C64(x2)-MP-C128(x2)-MP-C256(x4)-MP-C512(x4)-MP-C512(x4)-MP", 3, 32, 32)  \
+    NET("vggface",                                                                                 \
+        "C64[nobn](x2)-MP-C128[nobn](x2)-MP-C256[nobn](x3)-MP-C512[nobn](x3)-MP-C512[nobn](x3)-MP-"\
+        "FCD4096(x2)-FC1024[nobn]",                                                                \
+        3, 224, 224)                                                                               \
+    NET("resnet110", "C16[nobias]-R64/16(x18)-R128/32(x18)-R256/64(x18)-AP", 3, 32, 32)            \
+    NET("preresnet110",                                                                            \
+        "C16[nobn,norelu,nobias]-PR64/16(x18)-PR128/32(x18)-PR256/64(x18)-BN-ReLU-AP", 3, 32, 32)  \
+    NET("densenet40", "CO24-D168/12-CR168-D312/12-CR312-D456/12-BN456-ReLU-AP", 3, 32, 32)         \
+    NET("densenet40-dropout",                                                                      \
+        "CO24-D168/12[d0.2]-CR168[d0.2]-D312/12[d0.2]-CR312[d0.2]-D456/12[d0.2]-BN456-ReLU-AP",    \
+        3, 32, 32)
+
+/* clang-format on */
+
+#define ENTRY(name, notation, c, h, w) {name, notation, {c, h, w}},
+#define NAME(name, notation, c, h, w) name,
+
+static const ole_zoo_entry zoo[] = {ZOO(ENTRY)};
+const char *const ole_zoo_names[] = {ZOO(NAME) NULL};
+
+const ole_zoo_entry *ole_zoo_find(const char *name) {
+    for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++)
+        if (strcmp(zoo[i].name, name) == 0) return &zoo[i];
+    return NULL;
+}

@@ -1,0 +1,19 @@
+/* src/net/zoo.h - the named networks. */
+#ifndef OLE_SRC_NET_ZOO_H
+#define OLE_SRC_NET_ZOO_H
+
+#include "device/op.h"
+
+typedef struct ole_zoo_entry {
+    const char *name;
+    const char *notation;
+    ole_shape input; /* the images the paper gives it */
+} ole_zoo_entry;
+
+/* The names, ended by NULL. */
+extern const char *const ole_zoo_names[];
+
+/* The entry of that name, or NULL. */
+const ole_zoo_entry *ole_zoo_find(const char *name);
+
+#endif
