@@ -107,7 +107,7 @@ static void print_help_row(const char *left, const char *help) {
 static void print_help(const arg_command *command) {
     printf("%s\nole %s", command->example, command->name);
     for (const arg_positional *p = command->positionals; p && p->name; p++)
-        printf(" %s", p->name);
+        printf(command->none_will_do ? " [%s]" : " %s", p->name);
     printf(" [options]\n\n%s\n", command->about);
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         print_help_row(p->name, p->help);
@@ -170,7 +170,8 @@ static bool parse_all(const arg_command *command, int argc, char **argv) {
             *next++->to = word;
         }
     }
-    if (next && next->name)
+    bool none = next == command->positionals;
+    if (next && next->name && !(none && command->none_will_do))
         return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,
                        command->name);
     return true;

@@ -38,7 +38,7 @@ typedef struct arg_option {
     double special_value; /* what the word stands for */
 } arg_option;
 
-/* An argument without a name. All are required, in their order. */
+/* An argument without a name; in their order. */
 typedef struct arg_positional {
     const char *name; /* NULL ends a table */
     const char **to;
@@ -51,6 +51,7 @@ typedef struct arg_command {
     const char *example;               /* the help starts with it; whole lines */
     const char *about;                 /* what it does; whole lines */
     const arg_positional *positionals; /* may be NULL */
+    bool none_will_do;                 /* all positionals may be left out together */
     const arg_option *options;         /* may be NULL; --help is always there */
 } arg_command;
 

@@ -10,13 +10,18 @@
 int run_score(int argc, char **argv);
 int run_demo(int argc, char **argv);
 int run_info(int argc, char **argv);
+int run_net(int argc, char **argv);
 
 extern const char score_summary[];
 extern const char demo_summary[];
 extern const char info_summary[];
+extern const char net_summary[];
 
 /* Prints "ole NAME: message" to stderr; returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1. */
+bool parse_shape(const char *text, int shape[3]);
 
 /* The processors this process may use, 1 to 1024: the default of --threads. */
 int default_threads(void);

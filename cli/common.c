@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int fail_command(const char *name, const char *format, ...) {
     fprintf(stderr, "ole %s: ", name);
@@ -15,6 +16,22 @@ int fail_command(const char *name, const char *format, ...) {
     va_end(args);
     fprintf(stderr, "\n");
     return EXIT_FAILED;
+}
+
+bool parse_shape(const char *text, int shape[3]) {
+    enum { MOST = 1 << 20 };
+    int count = 0;
+    for (const char *at = text; count < 3; at++) {
+        char *end;
+        long value = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : 0;
+        if (value < 1 || value > MOST) return false;
+        shape[count++] = (int)value;
+        at = end;
+        if (*at == '\0') break;
+        if (*at != 'x' || count == 3) return false;
+    }
+    if (count == 1) shape[1] = shape[2] = 1;
+    return count != 2;
 }
 
 int default_threads(void) {

@@ -17,6 +17,9 @@ static const struct {
 } commands[] = {
     {"demo", demo_summary, run_demo},
     {"score", score_summary, run_score},
+#ifdef OLE_TRAIN
+    {"net", net_summary, run_net},
+#endif
     {"info", info_summary, run_info},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -1,0 +1,220 @@
+/*
+ * cli/net.c - `ole net`: what a network is made of and what it costs; without one, the named nets.
+ */
+#include "commands.h"
+
+#include <ole/json.h>
+#include <ole/net.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char net_summary[] = "layers, shapes, weights, FLOP and memory of a network";
+
+typedef struct arguments {
+    const char *net;   /* NULL: all named ones */
+    const char *input; /* NULL: that of the net */
+    int shape[3];      /* channels, height, width */
+    int classes;
+    int batch_size;
+    bool json;
+} arguments;
+
+static const double mega = 1e6, mebi = 1024.0 * 1024.0;
+
+/* ---- The command line --------------------------------------------------------------------- */
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    *a = (arguments){.classes = 10, .batch_size = 64};
+    const arg_positional positionals[] = {
+        {"NET", &a->net, "a name, or a string in the paper's notation; none: lists the names"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"input", ARG_STRING, &a->input, "CxHxW",
+         .help = "images (default: the paper's for a name, else 3x32x32)"},
+        {"classes", ARG_INTEGER, &a->classes, "N", .help = "of the classifier (default 10)",
+         .min = 1, .max = 1 << 20},
+        {"batch-size", ARG_INTEGER, &a->batch_size, "N",
+         .help = "images that the memory is for (default 64)", .min = 1, .max = 1 << 20},
+        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "net",
+        .summary = net_summary,
+        .example = "  $ ole net vgg16\n"
+                   "  $ ole net 'C32-MP-C64-MP-C128-MP-C256-C256-MP' --input 3x96x96\n",
+        .about =
+            "Prints each layer's output, trained weights, FLOP of a forward pass of one image\n"
+            "(a multiply-add counts 2) and memory of its output in float32 for a batch.\n"
+            "Training shares memory between layers and needs less than their sum.\n",
+        .positionals = positionals,
+        .none_will_do = true,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    *code = EXIT_USAGE;
+    ole_net_input(a->net, &a->shape[0], &a->shape[1], &a->shape[2]);
+    if (a->input && !parse_shape(a->input, a->shape)) {
+        fail_command("net", "--input %s: channels x height x width expected, as in 3x32x32",
+                     a->input);
+        return false;
+    }
+    return true;
+}
+
+static ole_status create(ole_net **net, const char *name, const int shape[3], int classes,
+                         ole_error *error) {
+    return ole_net_create(net, name, shape[0], shape[1], shape[2], classes, error);
+}
+
+static void write_shape(ole_json *w, const char *key, int64_t c, int64_t h, int64_t width) {
+    ole_json_open(w, key, '[');
+    ole_json_integer(w, NULL, c);
+    ole_json_integer(w, NULL, h);
+    ole_json_integer(w, NULL, width);
+    ole_json_close(w);
+}
+
+static void write_totals(ole_json *w, const ole_net *net) {
+    ole_net_sums sums = ole_net_totals(net);
+    ole_json_integer(w, "features", sums.features);
+    ole_json_integer(w, "weights", sums.weights);
+    ole_json_integer(w, "flop", sums.flop);
+    ole_json_integer(w, "activations", sums.activations);
+}
+
+/* ---- One net ------------------------------------------------------------------------------ */
+
+static int64_t batch_bytes(const arguments *a, int64_t elements) {
+    return elements * a->batch_size * (int64_t)sizeof(float);
+}
+
+/* The string behind a name, or the string itself. */
+static const char *notation_of(const arguments *a) {
+    const char *notation = ole_net_notation(a->net);
+    return notation ? notation : a->net;
+}
+
+static void print_json(const arguments *a, const ole_net *net) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_string(&w, "net", a->net);
+    ole_json_string(&w, "notation", notation_of(a));
+    write_shape(&w, "input", a->shape[0], a->shape[1], a->shape[2]);
+    ole_json_integer(&w, "classes", a->classes);
+    write_totals(&w, net);
+    ole_json_integer(&w, "batch_size", a->batch_size);
+    ole_json_integer(&w, "activation_bytes", batch_bytes(a, ole_net_totals(net).activations));
+    ole_json_open(&w, "layers", '[');
+    for (int i = 0; i < ole_net_layers(net); i++) {
+        ole_net_layer layer = ole_net_get_layer(net, i);
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "name", layer.name);
+        ole_json_string(&w, "kind", layer.kind);
+        ole_json_integer(&w, "token", layer.token);
+        write_shape(&w, "output", layer.channels, layer.height, layer.width);
+        ole_json_integer(&w, "weights", layer.weights);
+        ole_json_integer(&w, "flop", layer.flop);
+        ole_json_integer(&w, "activations", layer.activations);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_close(&w);
+}
+
+static void print_row(const arguments *a, int width, const char *name, const char *kind,
+                      const char *output, int64_t weights, int64_t flop, int64_t activations) {
+    printf("%-*s  %-15s %-14s %10" PRId64 " %10.2f %10.2f\n", width, name, kind, output, weights,
+           (double)flop / mega, (double)batch_bytes(a, activations) / mebi);
+}
+
+static void print_text(const arguments *a, const ole_net *net) {
+    ole_net_sums sums = ole_net_totals(net);
+    size_t widest = strlen("layer");
+    for (int i = 0; i < ole_net_layers(net); i++) {
+        size_t length = strlen(ole_net_get_layer(net, i).name);
+        if (length > widest) widest = length;
+    }
+    printf("%s\nimages of %dx%dx%d, batches of %d, %" PRId64 " features, %d classes\n\n",
+           notation_of(a), a->shape[0], a->shape[1], a->shape[2], a->batch_size, sums.features,
+           a->classes);
+    printf("%-*s  %-15s %-14s %10s %10s %10s\n", (int)widest, "layer", "kind", "output", "weights",
+           "MFLOP", "MiB");
+    for (int i = 0; i < ole_net_layers(net); i++) {
+        ole_net_layer layer = ole_net_get_layer(net, i);
+        char output[72];
+        snprintf(output, sizeof output, "%" PRId64 "x%" PRId64 "x%" PRId64, layer.channels,
+                 layer.height, layer.width);
+        print_row(a, (int)widest, layer.name, layer.kind, output, layer.weights, layer.flop,
+                  layer.activations);
+    }
+    print_row(a, (int)widest, "total", "", "", sums.weights, sums.flop, sums.activations);
+}
+
+static int show(const arguments *a) {
+    ole_net *net;
+    ole_error error;
+    if (create(&net, a->net, a->shape, a->classes, &error) != OLE_OK)
+        return fail_command("net", "%s", error.message);
+    if (a->json)
+        print_json(a, net);
+    else
+        print_text(a, net);
+    ole_net_destroy(net);
+    return EXIT_DONE;
+}
+
+/* ---- All named nets ----------------------------------------------------------------------- */
+
+static void list_json(ole_json *w, const char *name, const int shape[3], const ole_net *net) {
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "net", name);
+    ole_json_string(w, "notation", ole_net_notation(name));
+    write_shape(w, "input", shape[0], shape[1], shape[2]);
+    if (net) write_totals(w, net);
+    ole_json_close(w);
+}
+
+static void list_text(const char *name, const int shape[3], const ole_net *net) {
+    char input[48], weights[24] = "-";
+    snprintf(input, sizeof input, "%dx%dx%d", shape[0], shape[1], shape[2]);
+    if (net) snprintf(weights, sizeof weights, "%" PRId64, ole_net_totals(net).weights);
+    printf("%-18s  %-9s  %9s  %s\n", name, input, weights, ole_net_notation(name));
+}
+
+/* One row a name; without its costs where the images asked for are too small for the net. */
+static int list(const arguments *a) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    if (a->json)
+        ole_json_open(&w, NULL, '[');
+    else
+        printf("%-18s  %-9s  %9s  %s\n", "name", "input", "weights", "notation");
+    for (const char *const *name = ole_net_names(); *name; name++) {
+        int shape[3];
+        memcpy(shape, a->shape, sizeof shape);
+        if (!a->input) ole_net_input(*name, &shape[0], &shape[1], &shape[2]);
+        ole_net *net;
+        ole_error error;
+        if (create(&net, *name, shape, a->classes, &error) == OLE_ERROR_MEMORY)
+            return fail_command("net", "%s", error.message);
+        if (a->json)
+            list_json(&w, *name, shape, net);
+        else
+            list_text(*name, shape, net);
+        ole_net_destroy(net);
+    }
+    if (a->json) ole_json_close(&w);
+    return EXIT_DONE;
+}
+
+int run_net(int argc, char **argv) {
+    arguments a;
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    return a.net ? show(&a) : list(&a);
+}
