@@ -48,8 +48,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
                    "  $ ole net 'C32-MP-C64-MP-C128-MP-C256-C256-MP' --input 3x96x96\n",
         .about =
             "Prints each layer's output, trained weights, FLOP of a forward pass of one image\n"
-            "(a multiply-add counts 2) and memory of its output in float32 for a batch.\n"
-            "Training shares memory between layers and needs less than their sum.\n",
+            "(a multiply-add counts 2) and memory of its output in float32 for a batch.\n",
         .positionals = positionals,
         .none_will_do = true,
         .options = options,

@@ -193,6 +193,7 @@ Orthogonal low-rank embeddings: features that are orthogonal between classes.
 
   demo     a made embedding before and after orthogonalisation
   score    the OLE loss and gradient of features and labels in .npy files
+  net      layers, shapes, weights, FLOP and memory of a network
   info     version, build options, devices, libraries found
 
 'ole COMMAND --help' explains a command; 'ole --version' prints the version.
