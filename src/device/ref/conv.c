@@ -108,22 +108,8 @@ static void backward_weight(const ref_run *run) {
                     *dweight++ = (real)weight_gradient(run, o, c, a, b);
 }
 
-static void backward_bias(const ref_run *run) {
-    const ole_node *node = run->node;
-    const real *dy = run->call->dy;
-    real *dbias = run->call->dparam[1];
-    int64_t plane = node->out.h * node->out.w;
-    for (int64_t o = 0; o < node->out.c; o++) {
-        double sum = 0;
-        for (int64_t n = 0; n < run->n; n++)
-            for (int64_t i = 0; i < plane; i++)
-                sum += (double)dy[(n * node->out.c + o) * plane + i];
-        dbias[o] = (real)sum;
-    }
-}
-
 void REF(conv_backward)(const ref_run *run) {
     if (run->call->dx[0]) backward_input(run);
     if (run->call->dparam[0]) backward_weight(run);
-    if (run->node->bias && run->call->dparam[1]) backward_bias(run);
+    if (run->node->bias && run->call->dparam[1]) REF(bias_gradient)(run);
 }

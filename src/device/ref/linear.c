@@ -1,6 +1,9 @@
 /*
- * src/device/ref/linear.c - the linear layer: y[n, o] = bias[o] + sum over i of weight[o, i] x[n,
- * i]. Parameters: weight, then bias where the node has one.
+ * src/device/ref/linear.c - the linear layer, forward and backward.
+ *
+ *     y[n, o] = bias[o] + sum over i of weight[o, i] * x[n, i]
+ *
+ * Parameters: weight, then bias where the node has one.
  */
 #include "device/ref/ref.h"
 
@@ -43,14 +46,15 @@ static void backward_weight(const ref_run *run) {
         }
 }
 
-static void backward_bias(const ref_run *run) {
-    int64_t out = ole_shape_size(run->node->out);
+void REF(bias_gradient)(const ref_run *run) {
     const real *dy = run->call->dy;
     real *dbias = run->call->dparam[1];
-    for (int64_t o = 0; o < out; o++) {
+    int64_t channels = run->node->out.c, plane = run->node->out.h * run->node->out.w;
+    for (int64_t o = 0; o < channels; o++) {
         double sum = 0;
         for (int64_t n = 0; n < run->n; n++)
-            sum += (double)dy[n * out + o];
+            for (int64_t i = 0; i < plane; i++)
+                sum += (double)dy[(n * channels + o) * plane + i];
         dbias[o] = (real)sum;
     }
 }
@@ -58,5 +62,5 @@ static void backward_bias(const ref_run *run) {
 void REF(linear_backward)(const ref_run *run) {
     if (run->call->dx[0]) backward_input(run);
     if (run->call->dparam[0]) backward_weight(run);
-    if (run->node->bias && run->call->dparam[1]) backward_bias(run);
+    if (run->node->bias && run->call->dparam[1]) REF(bias_gradient)(run);
 }

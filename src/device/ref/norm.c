@@ -5,9 +5,9 @@
  *     y = relu(gamma * (x - mean) / sqrt(variance + eps) + beta)
  *
  * Training takes the mean and biased variance of the batch and moves the running ones by a tenth,
- * the running variance by the unbiased one; otherwise the running ones are taken.  Parameters:
- * gamma, beta where `affine`, then running mean and variance.  Saved: mean and 1 / deviation, [2,
- * C], doubles.
+ * the running variance towards the unbiased one (towards 0 where a channel has one value);
+ * otherwise the running ones are taken.  Parameters: gamma, beta where `affine`, then running mean
+ * and variance.  Saved: mean and 1 / deviation of each channel, doubles.
  */
 #include "device/ref/ref.h"
 
@@ -15,7 +15,7 @@
 
 static const double eps = 1e-5, momentum = 0.1;
 
-/* A channel of a batch: element (n, i) is at offset(n) + i. */
+/* Where the elements of a channel lie: `plane` of each of n images, from `first` on. */
 typedef struct channel {
     int64_t n, stride, plane, first;
 } channel;
@@ -69,7 +69,8 @@ void REF(norm_forward)(const ref_run *run) {
             saved[node->out.c + c] = scale;
         }
         double g = node->affine ? (double)gamma[c] : 1, b = node->affine ? (double)beta[c] : 0;
-        FOR_EACH(e, channel_of(run, c)) {
+        channel ch = channel_of(run, c);
+        FOR_EACH(e, ch) {
             double value = ((double)x[e] - mean) * scale * g + b;
             y[e] = (real)(node->relu && value < 0 ? 0 : value);
         }

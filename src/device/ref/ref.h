@@ -37,6 +37,9 @@ ref_op REF(concat_forward), REF(concat_backward);
 ref_op REF(flatten_forward), REF(flatten_backward);
 ref_op REF(dropout_forward), REF(dropout_backward);
 
+/* dparam[1] of a convolution or linear layer. */
+ref_op REF(bias_gradient);
+
 void REF(softmax_loss)(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
                        const int32_t *labels, double scale, void *dlogits, float *scores,
                        double *loss, int64_t *correct);
