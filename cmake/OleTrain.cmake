@@ -56,4 +56,9 @@ ole_train_library(yaml yaml.h libyaml-dev)
 ole_train_library(z zlib.h zlib1g-dev)
 
 target_sources(ole_objects PRIVATE
-    src/base/safetensors.c)
+    src/base/safetensors.c
+    src/train/knn.c
+    src/train/options.c
+    src/train/recipe.c
+    src/train/schedule.c
+    src/train/spec.c)

@@ -29,19 +29,28 @@ typedef enum ole_loss_kind {
     OLE_LOSS_BOTH = 3,
 } ole_loss_kind;
 
-/* What a callback sees while training. Errors are in %. */
+/* What a callback sees while training. Errors are in %; NaN where not measured. */
 typedef struct ole_train_progress {
+    int64_t run, runs;                          /* of several seeds, from 1 */
     int64_t epoch, epochs;                      /* from 1 */
     int64_t step, steps;                        /* of the epoch, from 1 */
     double softmax_loss, ole_loss, train_error; /* means over the epoch so far */
+    double lr;
     double images_per_second;
-    double seconds_left;
-    bool epoch_done; /* test_error and knn1_error hold only then; NaN where not measured */
+    double seconds;      /* of this run so far, what it had before a resume included */
+    double seconds_left; /* of all runs */
+    bool epoch_done;     /* the errors below hold only then */
     double test_error, validation_error, knn1_error;
 } ole_train_progress;
 
 /* Return true to stop: the step is finished, the run saved, the status OLE_OK, interrupted set. */
 typedef bool ole_train_callback(void *context, const ole_train_progress *progress);
+
+/* Takes a sentence that is worth showing: a warning, or what was loaded. The library never prints.
+ */
+typedef void ole_train_message(void *context, const char *text);
+
+struct ole_model;
 
 /* Every field has the name of its recipe key and flag. Fill with ole_train_options_init(). */
 typedef struct ole_train_options {
@@ -52,49 +61,90 @@ typedef struct ole_train_options {
     const char *init_from;  /* safetensors or .caffemodel; NULL: none */
     const char *freeze;     /* prefixes of parameter names, comma-separated; NULL: none */
     const char *classes;    /* as in ole_dataset_options */
-    const char *milestones; /* "50%,75%" or "81,122" or "cosine"; default "50%,75%" */
+    const char *milestones; /* "50%,75%" or "81,122" or "cosine" or "none"; default "50%,75%" */
     const char *augment;    /* "crop:4,flip"; default "" */
     const char *normalize;  /* "auto" (default), "none", "half", "cifar", or "m,m,m/s,s,s" */
-    const char *ole_at;     /* "" (classifier's input), or tokens "3:0.1,5:0.5" with weights */
-    const char *sampler;    /* "" (shuffle) or "balanced:CxK" */
-    const char *init;       /* "xavier" (default) or "msra" */
-    const char *opt;        /* "sgd" (default) or "adam" */
-    const char *device;     /* "auto" (default), "cpu", "ref" */
-    const char *precision;  /* "fp32" (default), "bf16" */
-    const char *conv;       /* "auto" (default) or "direct" */
-    ole_loss_kind loss;     /* default OLE_LOSS_BOTH */
-    double lambda;          /* default 0.25 */
-    int64_t epochs;         /* default 20 */
-    int64_t batch_size;     /* default 64 */
-    double lr;              /* default 0.1 for sgd, 1e-3 for adam (given as 0) */
-    double gamma;           /* factor at milestones; default 0.1 */
-    double warmup;          /* epochs of linear warm-up; default 0 */
-    double momentum;        /* default 0.9 */
-    bool nesterov;          /* default true */
-    double weight_decay;    /* default 1e-4 */
-    uint64_t seed;          /* default 0 */
+    const char *ole_at;  /* "" (classifier's input), or tokens "3:0.1,5:0.5"; without :weight λ */
+    const char *sampler; /* "" (shuffle) or "balanced:CxK" */
+    const char *init;    /* "xavier" (default) or "msra" */
+    const char *opt;     /* "sgd" (default) or "adam" */
+    const char *device;  /* "auto" (default), "cpu", "ref" */
+    const char *precision; /* "fp32" (default), "bf16" */
+    const char *conv;      /* "auto" (default) or "direct" */
+    ole_loss_kind loss;    /* default OLE_LOSS_BOTH */
+    double lambda;         /* default 0.25 */
+    int64_t epochs;        /* default 20 */
+    int64_t batch_size;    /* default 64 */
+    double lr;             /* default 0.1 for sgd, 1e-3 for adam (given as 0) */
+    double gamma;          /* factor at milestones; default 0.1 */
+    double warmup;         /* epochs of linear warm-up; default 0 */
+    double momentum;       /* default 0.9 */
+    bool nesterov;         /* default true */
+    double weight_decay;   /* default 1e-4 */
+    uint64_t seed;         /* default 0 */
+    int64_t seeds;         /* runs with seed, seed + 1, ..., in out/seed-N; default 1 */
     int64_t samples_per_class;
     double val_split;   /* share, default 0 */
+    double test_share;  /* as in ole_dataset_options, like the next three */
+    int resize;         /* default 0 */
+    int channels;       /* default 0 */
+    bool skip_bad;      /* default false */
     int threads;        /* 0: all cores */
     int workers;        /* loader threads; default 1 */
     int64_t eval_every; /* epochs; default 1; the last is always evaluated */
     bool resume;        /* go on from out/last.safetensors */
     ole_train_callback *callback;
-    void *callback_context;
+    ole_train_message *message;
+    void *callback_context;   /* of both */
+    struct ole_model **model; /* NULL, or where the trained model of ole/model.h goes */
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);
 
+/* One option by name, for command lines and recipes. */
+typedef struct ole_train_option {
+    const char *name;  /* of the field; the flag is the same with '-' for '_' */
+    const char *value; /* what it takes: "N", "sgd|adam"; NULL: it is on or off */
+    const char *help;  /* one line */
+} ole_train_option;
+
+OLE_API size_t ole_train_option_count(void);
+OLE_API ole_train_option ole_train_option_get(size_t i);
+
+/* Sets an option from text, which must outlive `options`. '-' in the name counts as '_'. */
+OLE_API ole_status ole_train_options_set(ole_train_options *options, const char *name,
+                                         const char *text, ole_error *error);
+
+/*
+ * Sets what a YAML file gives: a map from option to value, lists for what is comma-separated.
+ * The recipe owns the strings: free it after the last use of `options`.
+ */
+typedef struct ole_recipe ole_recipe;
+
+OLE_API ole_status ole_recipe_read(ole_recipe **recipe, const char *path,
+                                   ole_train_options *options, ole_error *error);
+OLE_API void ole_recipe_free(ole_recipe *recipe);
+
+/* Writes all options but out and resume. */
+OLE_API ole_status ole_recipe_write(const char *path, const ole_train_options *options,
+                                    ole_error *error);
+
+/* Of several seeds: means, and standard deviations (n - 1) over the runs that were finished. */
 typedef struct ole_train_summary {
-    int64_t epochs;          /* done */
-    double test_error;       /* % at the end (NaN for OLE_LOSS_OLE) */
+    int64_t runs;            /* finished */
+    int64_t epochs;          /* done, in the last run */
+    double test_error;       /* % at the end (NaN for OLE_LOSS_OLE or without a test split) */
     double validation_error; /* % (NaN without a validation split) */
     double knn1_error;       /* % of 1-NN with cosine distance on the features */
+    double test_error_std, validation_error_std, knn1_error_std; /* NaN for fewer than 2 runs */
     double seconds;
     bool interrupted;
 } ole_train_summary;
 
-/* Trains. A NaN or Inf loss is OLE_ERROR_NUMERIC with step, layer and advice. */
+/*
+ * Trains.  A NaN or Inf loss is OLE_ERROR_NUMERIC with step, layer and advice; checkpoints written
+ * before it stay.  On an error the summary is not filled.
+ */
 OLE_API ole_status ole_train(const ole_train_options *options, ole_train_summary *summary,
                              ole_error *error);
 

@@ -1,0 +1,30 @@
+/*
+ * src/train/options.h - the options of a run: one table behind the C struct, the recipe's keys and
+ * the command line's flags.
+ */
+#ifndef OLE_SRC_TRAIN_OPTIONS_H
+#define OLE_SRC_TRAIN_OPTIONS_H
+
+#include "ole/train.h"
+
+/* Room for an option's value as text, where that is a number. */
+enum { OLE_OPTION_TEXT = 48 };
+
+/*
+ * Option i of ole_train_option_get() as text: the string itself, or a number printed into `room`.
+ * NULL: not set. ole_train_options_set() reads it back to the same value.
+ */
+const char *ole_option_text(const ole_train_options *options, size_t i, char room[OLE_OPTION_TEXT]);
+
+/* Whether option i belongs into a recipe, and whether a resumed run may change it. */
+bool ole_option_is_stored(size_t i);
+bool ole_option_is_free(size_t i);
+
+/*
+ * A copy of what the caller gave, every missing text replaced by its default, checked: ranges,
+ * choices and the texts of spec.h.  An error names the option.
+ */
+ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
+                                   ole_error *error);
+
+#endif

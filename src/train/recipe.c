@@ -1,0 +1,288 @@
+/*
+ * src/train/recipe.c - options from YAML and back, by libyaml.
+ *
+ * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
+ * between.  Anchors, tags and nested maps have no place in it.
+ */
+#include "train/recipe.h"
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/show.h"
+#include "train/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <yaml.h>
+
+typedef struct text {
+    struct text *next;
+    char bytes[];
+} text;
+
+struct ole_recipe {
+    text *texts; /* every string that options point to */
+};
+
+typedef struct reader {
+    yaml_parser_t parser;
+    const char *name; /* of the file, shown */
+    ole_recipe *recipe;
+    ole_train_options *options;
+    bool *seen; /* [options] */
+} reader;
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static ole_status fail_at(const reader *r, yaml_mark_t where, const char *what, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %zu: %s", r->name, where.line + 1, what);
+}
+
+static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
+    if (yaml_parser_parse(&r->parser, event)) return OLE_OK;
+    const char *problem = r->parser.problem ? r->parser.problem : "not YAML";
+    yaml_mark_t where = r->parser.problem_mark;
+    return fail_at(r, where, problem, error);
+}
+
+/* A string that lives as long as the recipe; NULL without memory. */
+static char *keep(ole_recipe *recipe, size_t length) {
+    text *t = malloc(sizeof *t + length + 1);
+    if (!t) return NULL;
+    t->next = recipe->texts;
+    recipe->texts = t;
+    t->bytes[0] = '\0';
+    return t->bytes;
+}
+
+/* Adds a scalar to the items joined so far; *joined is NULL before the first. */
+static ole_status join(reader *r, const yaml_event_t *item, const char **joined, ole_error *error) {
+    const char *value = (const char *)item->data.scalar.value;
+    size_t before = *joined ? strlen(*joined) : 0;
+    char *both = keep(r->recipe, before + item->data.scalar.length + 1);
+    if (!both) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", r->name);
+    sprintf(both, "%s%s%s", *joined ? *joined : "", *joined ? "," : "", value);
+    *joined = both;
+    return OLE_OK;
+}
+
+/* The value behind a key: a scalar, or a list of them. */
+static ole_status read_value(reader *r, const char **value, ole_error *error) {
+    yaml_event_t event;
+    bool list = false;
+    *value = NULL;
+    for (;;) {
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        yaml_event_type_t type = event.type;
+        if (type == YAML_SCALAR_EVENT)
+            status = join(r, &event, value, error);
+        else if (type == YAML_SEQUENCE_START_EVENT && !list)
+            list = true;
+        else if (type != YAML_SEQUENCE_END_EVENT)
+            status = fail_at(r, event.start_mark, "a value or a list of values is expected", error);
+        yaml_event_delete(&event);
+        if (status != OLE_OK) return status;
+        if (type == YAML_SEQUENCE_END_EVENT || (type == YAML_SCALAR_EVENT && !list)) break;
+    }
+    if (!*value) *value = "";
+    return OLE_OK;
+}
+
+/* Notes that a key was seen; twice is a mistake. */
+static ole_status note_key(reader *r, const yaml_event_t *key, ole_error *error) {
+    const char *name = (const char *)key->data.scalar.value;
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        if (strcmp(ole_train_option_get(i).name, name) != 0) continue;
+        if (r->seen[i]) return fail_at(r, key->start_mark, "this key was given before", error);
+        r->seen[i] = true;
+    }
+    return OLE_OK;
+}
+
+static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error) {
+    const char *value;
+    if (key->type != YAML_SCALAR_EVENT)
+        return fail_at(r, key->start_mark, "an option's name is expected", error);
+    ole_status status = note_key(r, key, error);
+    if (status == OLE_OK) status = read_value(r, &value, error);
+    if (status != OLE_OK) return status;
+    ole_error inner;
+    status = ole_train_options_set(r->options, (const char *)key->data.scalar.value, value, &inner);
+    return status == OLE_OK ? OLE_OK : fail_at(r, key->start_mark, inner.message, error);
+}
+
+static ole_status read_map(reader *r, ole_error *error) {
+    for (;;) {
+        yaml_event_t event;
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        bool end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) status = read_pair(r, &event, error);
+        yaml_event_delete(&event);
+        if (end || status != OLE_OK) return status;
+    }
+}
+
+/* From the start of the stream to its end; an empty recipe changes nothing. */
+static ole_status read_stream(reader *r, ole_error *error) {
+    for (bool done = false;;) {
+        yaml_event_t event;
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        yaml_event_type_t type = event.type;
+        yaml_mark_t where = event.start_mark;
+        bool empty = type == YAML_SCALAR_EVENT && event.data.scalar.length == 0;
+        yaml_event_delete(&event);
+        if (type == YAML_STREAM_END_EVENT) return OLE_OK;
+        if (type == YAML_MAPPING_START_EVENT && !done) {
+            status = read_map(r, error);
+            done = true;
+        } else if (!empty && type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
+                   type != YAML_DOCUMENT_END_EVENT) {
+            status = fail_at(r, where, "a recipe is one map, as 'epochs: 20'", error);
+        }
+        if (status != OLE_OK) return status;
+    }
+}
+
+ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t length, const char *name,
+                            ole_train_options *options, ole_error *error) {
+    *recipe = NULL;
+    ole_shown shown;
+    ole_train_options changed = *options;
+    reader r = {.name = ole_show_string(&shown, name),
+                .recipe = calloc(1, sizeof *r.recipe),
+                .options = &changed,
+                .seen = calloc(ole_train_option_count(), sizeof *r.seen)};
+    ole_status status = OLE_ERROR_MEMORY;
+    if (r.recipe && r.seen && yaml_parser_initialize(&r.parser)) {
+        yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, length);
+        status = read_stream(&r, error);
+        yaml_parser_delete(&r.parser);
+    } else {
+        ole_fail(error, status, "%s: out of memory", r.name);
+    }
+    free(r.seen);
+    if (status == OLE_OK) {
+        *options = changed;
+        *recipe = r.recipe;
+    } else {
+        ole_recipe_free(r.recipe);
+    }
+    return status;
+}
+
+/* The whole file; NULL with errno set. */
+static char *read_file(const char *path, size_t *length) {
+    enum { LARGEST = 1 << 20 };
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    char *bytes = malloc(LARGEST + 1);
+    errno = bytes ? 0 : ENOMEM;
+    *length = bytes ? fread(bytes, 1, LARGEST + 1, file) : 0;
+    if (bytes && *length > LARGEST) errno = EFBIG;
+    int number = errno;
+    bool good = bytes && !ferror(file) && number == 0;
+    fclose(file);
+    if (good) return bytes;
+    free(bytes);
+    errno = number;
+    return NULL;
+}
+
+ole_status ole_recipe_read(ole_recipe **recipe, const char *path, ole_train_options *options,
+                           ole_error *error) {
+    *recipe = NULL;
+    size_t length;
+    char *bytes = read_file(path, &length);
+    if (!bytes) {
+        ole_shown shown;
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", ole_show_string(&shown, path),
+                        strerror(errno));
+    }
+    ole_status status = ole_recipe_parse(recipe, bytes, length, path, options, error);
+    free(bytes);
+    return status;
+}
+
+void ole_recipe_free(ole_recipe *recipe) {
+    if (!recipe) return;
+    for (text *t = recipe->texts, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+    free(recipe);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+static int write_bytes(void *file, unsigned char *bytes, size_t size) {
+    return fwrite(bytes, 1, size, file) == size;
+}
+
+static bool emit_scalar(yaml_emitter_t *emitter, const char *value) {
+    yaml_event_t event;
+    return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)value,
+                                        (int)strlen(value), 1, 1, YAML_ANY_SCALAR_STYLE) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *options) {
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        char room[OLE_OPTION_TEXT];
+        const char *value = ole_option_text(options, i, room);
+        if (!value || !ole_option_is_stored(i)) continue;
+        if (!emit_scalar(emitter, ole_train_option_get(i).name) || !emit_scalar(emitter, value))
+            return false;
+    }
+    return true;
+}
+
+static bool emit_document(yaml_emitter_t *emitter, const ole_train_options *options) {
+    yaml_event_t event;
+    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE) &&
+           yaml_emitter_emit(emitter, &event) && emit_options(emitter, options) &&
+           yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event) &&
+           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
+           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
+}
+
+char *ole_recipe_text(const ole_train_options *options) {
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&bytes, &size);
+    yaml_emitter_t emitter;
+    if (!memory) return NULL;
+    bool good = yaml_emitter_initialize(&emitter);
+    if (good) {
+        yaml_emitter_set_output(&emitter, write_bytes, memory);
+        yaml_emitter_set_unicode(&emitter, 1);
+        yaml_emitter_set_width(&emitter, -1);
+        good = emit_document(&emitter, options);
+        yaml_emitter_delete(&emitter);
+    }
+    good = fclose(memory) == 0 && good;
+    if (good) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+ole_status ole_recipe_write(const char *path, const ole_train_options *options, ole_error *error) {
+    char *bytes = ole_recipe_text(options);
+    if (!bytes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
+    ole_atomic_file file;
+    ole_status status = ole_atomic_file_begin(&file, path, error);
+    if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, strlen(bytes), error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
+    ole_atomic_file_abort(&file);
+    free(bytes);
+    return status;
+}

@@ -1,0 +1,46 @@
+/*
+ * src/train/spec.h - options that have a small language of their own: augmentation, sampling,
+ * normalisation, and where OLÉ acts.  Errors name the option and show the text.
+ */
+#ifndef OLE_SRC_TRAIN_SPEC_H
+#define OLE_SRC_TRAIN_SPEC_H
+
+#include "ole/data.h"
+
+/* "crop:4,flip" */
+typedef struct ole_augment {
+    int crop;
+    bool flip;
+} ole_augment;
+
+ole_status ole_augment_parse(ole_augment *augment, const char *text, ole_error *error);
+
+/* "balanced:CxK"; zeros for "" (all samples, shuffled). */
+typedef struct ole_sampler {
+    int classes, samples;
+} ole_sampler;
+
+ole_status ole_sampler_parse(ole_sampler *sampler, const char *text, ole_error *error);
+
+/* x = (x - mean) / deviation for each channel; `automatic`: from the training set. */
+typedef struct ole_normalize {
+    bool automatic;
+    int channels; /* how many values were given; 1 holds for all channels */
+    float mean[OLE_MAX_CHANNELS], deviation[OLE_MAX_CHANNELS];
+} ole_normalize;
+
+ole_status ole_normalize_parse(ole_normalize *normalize, const char *text, ole_error *error);
+
+/* Where OLÉ acts: tokens of the notation, each with its weight. None: at the features. */
+enum { OLE_MAX_ACTS = 16 };
+
+typedef struct ole_acts {
+    int count;
+    int token[OLE_MAX_ACTS];
+    double weight[OLE_MAX_ACTS];
+} ole_acts;
+
+/* A token without a weight takes `lambda`. */
+ole_status ole_acts_parse(ole_acts *acts, const char *text, double lambda, ole_error *error);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * tests/unit/test_knn.c - nearest neighbours by cosine against the obvious way, over block edges.
+ */
+#include "train/knn.h"
+
+#include "base/philox.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct set {
+    float *features;
+    int32_t *labels;
+    ole_labelled view;
+} set;
+
+static set make(int64_t rows, int64_t dim, uint64_t seed) {
+    set s = {.features = calloc((size_t)(rows * dim) + 1, sizeof(float)),
+             .labels = calloc((size_t)rows + 1, sizeof(int32_t))};
+    for (int64_t i = 0; i < rows * dim; i++) {
+        uint32_t w[4];
+        ole_philox(seed, OLE_RANDOM_TEST, 0, (uint64_t)i, w);
+        s.features[i] = ole_uniform(w[0]) - 0.5f;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        s.labels[i] = (int32_t)(i % 7);
+    s.view = (ole_labelled){rows, s.features, s.labels};
+    return s;
+}
+
+static void release(set *s) {
+    free(s->features);
+    free(s->labels);
+}
+
+static double cosine(const float *a, const float *b, int64_t dim) {
+    double ab = 0, aa = 0, bb = 0;
+    for (int64_t k = 0; k < dim; k++) {
+        ab += (double)a[k] * b[k];
+        aa += (double)a[k] * a[k];
+        bb += (double)b[k] * b[k];
+    }
+    return aa > 0 && bb > 0 ? ab / sqrt(aa) / sqrt(bb) : 0;
+}
+
+static double obvious(const set *reference, const set *query, int64_t dim) {
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < query->view.rows; i++) {
+        int64_t best = 0;
+        double most = -2;
+        for (int64_t j = 0; j < reference->view.rows; j++) {
+            double c = cosine(query->features + i * dim, reference->features + j * dim, dim);
+            if (c > most) {
+                most = c;
+                best = j;
+            }
+        }
+        wrong += reference->labels[best] != query->labels[i];
+    }
+    return 100.0 * (double)wrong / (double)query->view.rows;
+}
+
+static void test_against_obvious(void **state) {
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 1, 1}, {5, 3, 2}, {513, 40, 9}, {70, 1030, 33}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int64_t dim = shapes[i][2];
+        set reference = make(shapes[i][0], dim, 1), query = make(shapes[i][1], dim, 2);
+        double expected = obvious(&reference, &query, dim);
+        for (int threads = 1; threads <= 3; threads++) {
+            double got;
+            ole_error error;
+            assert_ok(ole_knn1_error(dim, &reference.view, &query.view, threads, &got, &error),
+                      &error);
+            assert_true(got == expected);
+        }
+        release(&reference);
+        release(&query);
+    }
+}
+
+static void test_corners(void **state) {
+    (void)state;
+    set reference = make(9, 4, 1), none = make(0, 4, 1);
+    double got;
+    ole_error error;
+    assert_ok(ole_knn1_error(4, &reference.view, &reference.view, 1, &got, &error), &error);
+    assert_true(got == 0.0); /* each is its own neighbour */
+    for (int i = 0; i < 36; i++)
+        reference.features[i] = 0.0f;
+    assert_ok(ole_knn1_error(4, &reference.view, &reference.view, 1, &got, &error), &error);
+    assert_true(fabs(got - 100.0 * 7 / 9) < 1e-12); /* the first of equals, label 0 */
+    assert_ok(ole_knn1_error(4, &none.view, &reference.view, 1, &got, &error), &error);
+    assert_true(isnan(got));
+    assert_ok(ole_knn1_error(4, &reference.view, &none.view, 1, &got, &error), &error);
+    assert_true(isnan(got));
+    release(&reference);
+    release(&none);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_obvious),
+        cmocka_unit_test(test_corners),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

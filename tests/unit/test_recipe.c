@@ -1,0 +1,196 @@
+/*
+ * tests/unit/test_recipe.c - options by name, their checks, and recipes there and back.
+ */
+#include "train/recipe.h"
+
+#include "temporary.h"
+#include "test.h"
+#include "train/options.h"
+#include "train/spec.h"
+
+#include <math.h>
+
+static ole_recipe *parse(const char *text, ole_train_options *options) {
+    ole_recipe *recipe;
+    ole_error error;
+    ole_train_options_init(options);
+    assert_ok(ole_recipe_parse(&recipe, text, strlen(text), "r.yaml", options, &error), &error);
+    return recipe;
+}
+
+static void test_values(void **state) {
+    (void)state;
+    ole_train_options o;
+    ole_recipe *recipe = parse("# a comment\n"
+                               "data: 'npy:X.npy,y.npy'\n"
+                               "net: C32-MP\n"
+                               "batch-size: 32\n"
+                               "loss: ole\n"
+                               "lambda: 1/16\n"
+                               "val_split: 10%\n"
+                               "nesterov: no\n"
+                               "seed: 18446744073709551615\n"
+                               "milestones: [81, 122]\n"
+                               "classes:\n  - cat\n  - dog\n"
+                               "augment: \"\"\n",
+                               &o);
+    assert_string_equal(o.data, "npy:X.npy,y.npy");
+    assert_int_equal(o.batch_size, 32);
+    assert_int_equal(o.loss, OLE_LOSS_OLE);
+    assert_true(o.lambda == 0.0625 && o.val_split == 0.1);
+    assert_false(o.nesterov);
+    assert_true(o.seed == UINT64_MAX);
+    assert_string_equal(o.milestones, "81,122");
+    assert_string_equal(o.classes, "cat,dog");
+    assert_string_equal(o.augment, "");
+    assert_int_equal(o.epochs, 20);
+    ole_recipe_free(recipe);
+    ole_recipe_free(parse("", &o));
+    ole_recipe_free(parse("# nothing\n", &o));
+    ole_recipe_free(NULL);
+}
+
+static void test_mistakes(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"epochs: 3\nbatch_sise: 3\n",
+         "r.yaml, line 2: unknown option batch_sise; did you mean batch_size?"},
+        {"frobnicate: 3\n", "r.yaml, line 1: unknown option frobnicate"},
+        {"epochs: 3\nepochs: 4\n", "r.yaml, line 2: this key was given before"},
+        {"epochs: x\n", "r.yaml, line 1: epochs x: a whole number from 1 to 1000000000 expected"},
+        {"epochs: 2.5\n",
+         "r.yaml, line 1: epochs 2.5: a whole number from 1 to 1000000000 expected"},
+        {"epochs:\n", "r.yaml, line 1: epochs : a whole number from 1 to 1000000000 expected"},
+        {"lr: -1\n", "r.yaml, line 1: lr -1: a number from 0 up expected"},
+        {"momentum: 2\n", "r.yaml, line 1: momentum 2: a number from 0 to 1 expected"},
+        {"lambda: 1/0\n", "r.yaml, line 1: lambda 1/0: a number from 0 up expected"},
+        {"opt: sdg\n", "r.yaml, line 1: opt sdg: one of sgd|adam expected"},
+        {"loss: both\n", "r.yaml, line 1: loss both: one of softmax|ole|softmax+ole expected"},
+        {"nesterov: maybe\n", "r.yaml, line 1: nesterov maybe: true or false expected"},
+        {"seed: -1\n", "r.yaml, line 1: seed -1: a whole number from 0 up expected"},
+        {"val_split: 100%\n",
+         "r.yaml, line 1: val_split 100%: a share such as 10% or 0.1, less than 1, expected"},
+        {"epochs: {a: 1}\n", "r.yaml, line 1: a value or a list of values is expected"},
+        {"epochs: [[1]]\n", "r.yaml, line 1: a value or a list of values is expected"},
+        {"? [a]\n: 1\n", "r.yaml, line 1: an option's name is expected"},
+        {"- epochs\n", "r.yaml, line 1: a recipe is one map, as 'epochs: 20'"},
+        {"epochs\n", "r.yaml, line 1: a recipe is one map, as 'epochs: 20'"},
+        {"epochs: 'a\n", "r.yaml, line 2: found unexpected end of stream"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ole_train_options options;
+        ole_train_options_init(&options);
+        ole_recipe *recipe = (ole_recipe *)&options;
+        ole_error error;
+        const char *text = cases[i].text;
+        assert_int_equal(ole_recipe_parse(&recipe, text, strlen(text), "r.yaml", &options, &error),
+                         OLE_ERROR_FORMAT);
+        assert_string_equal(error.message, cases[i].message);
+        assert_null(recipe);
+        assert_int_equal(options.epochs, 20); /* nothing of a bad recipe is taken */
+    }
+    ole_recipe *recipe;
+    ole_train_options options;
+    ole_error error;
+    ole_train_options_init(&options);
+    assert_int_equal(ole_recipe_read(&recipe, temporary_path("no"), &options, &error),
+                     OLE_ERROR_IO);
+    assert_non_null(strstr(error.message, "cannot read: No such file or directory"));
+}
+
+static void test_there_and_back(void **state) {
+    (void)state;
+    ole_train_options o, back;
+    ole_train_options_init(&o);
+    o.data = "folder:a: b #c";
+    o.net = "C32-MP";
+    o.out = "elsewhere";
+    o.lambda = 1.0 / 3.0;
+    o.augment = "crop:4,flip";
+    o.seed = UINT64_MAX;
+    o.resize = 96;
+    o.resume = true;
+    const char *path = temporary_path("config.yaml");
+    ole_error error;
+    assert_ok(ole_recipe_write(path, &o, &error), &error);
+    ole_train_options_init(&back);
+    ole_recipe *recipe;
+    assert_ok(ole_recipe_read(&recipe, path, &back, &error), &error);
+    assert_null(back.out);
+    assert_false(back.resume);
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        if (!ole_option_is_stored(i)) continue;
+        char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
+        const char *x = ole_option_text(&o, i, a), *y = ole_option_text(&back, i, b);
+        if (x || y) assert_string_equal(x, y);
+    }
+    assert_true(back.lambda == o.lambda);
+    ole_recipe_free(recipe);
+    assert_int_equal(ole_recipe_write("/dev/full", &o, &error), OLE_ERROR_IO);
+}
+
+static void check_fails(const ole_train_options *o, const char *message) {
+    ole_train_options out;
+    ole_error error;
+    assert_int_equal(ole_train_options_check(o, &out, &error), OLE_ERROR_ARGUMENT);
+    assert_string_equal(error.message, message);
+}
+
+static void test_checks(void **state) {
+    (void)state;
+    ole_train_options o, out;
+    ole_error error;
+    ole_train_options_init(&o);
+    check_fails(NULL, "the options were not filled by ole_train_options_init()");
+    check_fails(&o, "data is missing: name a data set, as digits");
+    o.data = "digits";
+    check_fails(&o, "net is missing: give a name or the notation");
+    o.net = "C8";
+    o.augment = NULL;
+    assert_ok(ole_train_options_check(&o, &out, &error), &error);
+    assert_true(out.lr == 0.1);
+    assert_string_equal(out.augment, "");
+    o.opt = "adam";
+    assert_ok(ole_train_options_check(&o, &out, &error), &error);
+    assert_true(out.lr == 1e-3);
+    o.resume = true;
+    check_fails(&o, "resume needs out, the run folder to go on in");
+    o.resume = false;
+    o.lambda = NAN;
+    check_fails(&o, "lambda nan: a number from 0 up expected");
+    o.lambda = 1;
+    o.loss = 0;
+    check_fails(&o, "loss 0: one of softmax|ole|softmax+ole expected");
+    o.loss = OLE_LOSS_OLE;
+    o.augment = "flop";
+    check_fails(&o, "augment flop: crop:PIXELS, flip, or both with a comma between expected");
+    o.augment = "crop:4,flip";
+    o.sampler = "balanced:10";
+    check_fails(&o, "sampler balanced:10: balanced:CxK, C classes with K samples each, expected");
+    o.sampler = "balanced:10x6";
+    o.normalize = "0.5/0";
+    check_fails(&o, "normalize 0.5/0: auto, none, half, cifar, or means and deviations as "
+                    "0.5,0.5,0.5/0.2,0.2,0.2 expected");
+    o.normalize = "0.5,0.4,0.3/1,2,3";
+    o.ole_at = "3:0.1,3";
+    check_fails(&o, "ole_at 3:0.1,3: different tokens, from 1, with weights where they differ from "
+                    "lambda, as 3:0.1,5 expected");
+    o.ole_at = "3:0.1,5";
+    assert_ok(ole_train_options_check(&o, &out, &error), &error);
+    ole_acts acts;
+    assert_ok(ole_acts_parse(&acts, o.ole_at, 2.0, &error), &error);
+    assert_int_equal(acts.count, 2);
+    assert_true(acts.weight[0] == 0.1 && acts.weight[1] == 2.0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test_teardown(test_there_and_back, temporary_clear),
+        cmocka_unit_test(test_checks),
+    };
+    return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
+}
