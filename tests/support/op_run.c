@@ -109,7 +109,7 @@ static ole_status plan_all(runner *r, op_way way, ole_error *error) {
 }
 
 static void *take(const runner *r, size_t bytes) {
-    return r->backend->allocate(r->context, bytes + 64);
+    return r->backend->allocate(r->context, bytes);
 }
 
 static void place_all(runner *r, op_way way, const op_data *data) {

@@ -30,7 +30,9 @@ static void close_context(ole_device_context *context) {
 
 static void *allocate(ole_device_context *context, size_t bytes) {
     (void)context;
-    void *memory = ole_arena_allocate(bytes);
+    ole_arena size = {0};
+    ole_arena_take(&size, (int64_t)bytes, 1);
+    void *memory = ole_arena_allocate(size.used);
     if (memory) memset(memory, 0, bytes);
     return memory;
 }
@@ -91,22 +93,40 @@ static void nothing(const ref_run *run) {
 }
 
 static const ref_row rows[] = {
-    [OLE_OP_INPUT] = {nothing, nothing},
-    [OLE_OP_CONV] = {REF(conv_forward), REF(conv_backward), .reads_x = true},
-    [OLE_OP_NORM] = {REF(norm_forward), REF(norm_backward), .reads_x = true, .in_place_eval = true,
-                     .dx_in_place = true, .saved_channel = 2 * sizeof(double)},
-    [OLE_OP_RELU] = {REF(relu_forward), REF(relu_backward), .reads_y = true, .in_place = true,
+    [OLE_OP_INPUT] = {.forward = nothing, .backward = nothing},
+    [OLE_OP_CONV] = {.forward = REF(conv_forward), .backward = REF(conv_backward), .reads_x = true},
+    [OLE_OP_NORM] = {.forward = REF(norm_forward),
+                     .backward = REF(norm_backward),
+                     .reads_x = true,
+                     .in_place_eval = true,
+                     .dx_in_place = true,
+                     .saved_channel = 2 * sizeof(double)},
+    [OLE_OP_RELU] = {.forward = REF(relu_forward),
+                     .backward = REF(relu_backward),
+                     .reads_y = true,
+                     .in_place = true,
                      .dx_in_place = true},
-    [OLE_OP_MAXPOOL] = {REF(maxpool_forward), REF(maxpool_backward),
+    [OLE_OP_MAXPOOL] = {.forward = REF(maxpool_forward),
+                        .backward = REF(maxpool_backward),
                         .saved_element = sizeof(int32_t)},
-    [OLE_OP_AVGPOOL] = {REF(avgpool_forward), REF(avgpool_backward)},
-    [OLE_OP_FLATTEN] = {REF(flatten_forward), REF(flatten_backward), .in_place = true,
+    [OLE_OP_AVGPOOL] = {.forward = REF(avgpool_forward), .backward = REF(avgpool_backward)},
+    [OLE_OP_FLATTEN] = {.forward = REF(flatten_forward),
+                        .backward = REF(flatten_backward),
+                        .in_place = true,
                         .dx_in_place = true},
-    [OLE_OP_LINEAR] = {REF(linear_forward), REF(linear_backward), .reads_x = true},
-    [OLE_OP_DROPOUT] = {REF(dropout_forward), REF(dropout_backward), .in_place = true,
-                        .dx_in_place = true, .saved_element = 1},
-    [OLE_OP_ADD] = {REF(add_forward), REF(add_backward), .in_place = true, .dx_in_place = true},
-    [OLE_OP_CONCAT] = {REF(concat_forward), REF(concat_backward)},
+    [OLE_OP_LINEAR] = {.forward = REF(linear_forward),
+                       .backward = REF(linear_backward),
+                       .reads_x = true},
+    [OLE_OP_DROPOUT] = {.forward = REF(dropout_forward),
+                        .backward = REF(dropout_backward),
+                        .in_place = true,
+                        .dx_in_place = true,
+                        .saved_element = 1},
+    [OLE_OP_ADD] = {.forward = REF(add_forward),
+                    .backward = REF(add_backward),
+                    .in_place = true,
+                    .dx_in_place = true},
+    [OLE_OP_CONCAT] = {.forward = REF(concat_forward), .backward = REF(concat_backward)},
 };
 
 static ole_status plan_op(ole_device_context *context, const ole_node *node, int64_t n, bool train,
