@@ -35,9 +35,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"input", ARG_STRING, &a->input, "CxHxW",
          .help = "images (default: the paper's for a name, else 3x32x32)"},
         {"classes", ARG_INTEGER, &a->classes, "N", .help = "of the classifier (default 10)",
-         .min = 1, .max = 1 << 20},
+         .min = 1, .max = 65536},
         {"batch-size", ARG_INTEGER, &a->batch_size, "N",
-         .help = "images that the memory is for (default 64)", .min = 1, .max = 1 << 20},
+         .help = "images that the memory is for (default 64)", .min = 1, .max = 65536},
         {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
         {0},
     };

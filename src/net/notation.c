@@ -161,24 +161,29 @@ static ole_status read_number(walk *w, int least, int most, int *number) {
 
 /* A number from 0 up to but not 1, such as 0.5; by hand, since strtod follows the locale. */
 static ole_status read_rate(walk *w, float *rate) {
+    enum { MAX_DIGITS = 9 }; /* no rate needs more */
     const char *begin = w->at;
     double value = 0.0, unit = 1.0;
+    int digits = 0;
     bool fraction = false;
-    while (w->at < w->end && (is_digit(*w->at) || (*w->at == '.' && !fraction))) {
-        if (*w->at == '.') {
-            fraction = true;
-        } else {
+    for (; w->at < w->end && digits < MAX_DIGITS; w->at++) {
+        if (is_digit(*w->at)) {
+            digits++;
             value = value * 10.0 + (*w->at - '0');
             if (fraction) unit *= 10.0;
+        } else if (*w->at == '.' && !fraction) {
+            fraction = true;
+        } else {
+            break;
         }
-        w->at++;
-        if (w->at - begin > 9) break; /* no rate needs more digits */
     }
-    if (w->at == begin) return fail_rest(w, "a dropout rate such as 0.5 is expected");
+    if (digits == 0) {
+        w->at = begin;
+        return fail_rest(w, "a dropout rate such as 0.5 is expected");
+    }
     *rate = (float)(value / unit);
-    if (!(*rate < 1.0f))
-        return fail(w, begin, (int)(w->at - begin), "is no dropout rate: 0 to below 1");
-    return OLE_OK;
+    if (*rate < 1.0f) return OLE_OK;
+    return fail(w, begin, (int)(w->at - begin), "is no dropout rate: 0 to below 1");
 }
 
 /* ---- Pieces of a token -------------------------------------------------------------------- */
