@@ -132,8 +132,8 @@ int ole_add_input(ole_builder *b, ole_shape shape) {
 }
 
 static int64_t slide(int64_t size, ole_window w) {
-    int64_t free = size + 2 * w.pad - w.kernel;
-    return free < 0 ? 0 : free / w.stride + 1;
+    int64_t way = size + 2 * w.pad - w.kernel;
+    return way < 0 ? 0 : way / w.stride + 1;
 }
 
 /* The image as the window leaves it; false with an error when nothing is left. */
