@@ -14,6 +14,7 @@
 #define OLE_NET_H
 
 #include "ole/base.h"
+#include "ole/json.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +54,13 @@ typedef struct ole_net_sums {
 } ole_net_sums;
 
 OLE_API ole_net_sums ole_net_totals(const ole_net *net);
+
+/*
+ * The net's ops as a JSON array, each after those it reads: op, name, input (their numbers), in and
+ * out ([c, h, w]), kernel, stride, pad, bias, affine, rate.  Enough to build the same net
+ * elsewhere.
+ */
+OLE_API void ole_net_write_graph(const ole_net *net, ole_json *json, const char *key);
 
 #ifdef __cplusplus
 }

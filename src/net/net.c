@@ -20,22 +20,26 @@ struct ole_net {
 
 /* ---- What an op is and costs -------------------------------------------------------------- */
 
-static void describe(const ole_node *node, char kind[KIND_ROOM]) {
+static const char *op_name(ole_op op) {
     static const char *const names[] = {
         [OLE_OP_INPUT] = "input",     [OLE_OP_CONV] = "conv",        [OLE_OP_NORM] = "norm",
         [OLE_OP_RELU] = "relu",       [OLE_OP_MAXPOOL] = "max pool", [OLE_OP_AVGPOOL] = "avg pool",
         [OLE_OP_FLATTEN] = "flatten", [OLE_OP_LINEAR] = "linear",    [OLE_OP_DROPOUT] = "dropout",
         [OLE_OP_ADD] = "add",         [OLE_OP_CONCAT] = "concat",
     };
+    return names[op];
+}
+
+static void describe(const ole_node *node, char kind[KIND_ROOM]) {
+    const char *name = op_name(node->op);
     if (node->op == OLE_OP_DROPOUT)
-        snprintf(kind, KIND_ROOM, "%s %g", names[node->op], (double)node->rate);
+        snprintf(kind, KIND_ROOM, "%s %g", name, (double)node->rate);
     else if (node->kernel > 0 && node->stride > 1)
-        snprintf(kind, KIND_ROOM, "%s %dx%d /%d", names[node->op], node->kernel, node->kernel,
-                 node->stride);
+        snprintf(kind, KIND_ROOM, "%s %dx%d /%d", name, node->kernel, node->kernel, node->stride);
     else if (node->kernel > 0)
-        snprintf(kind, KIND_ROOM, "%s %dx%d", names[node->op], node->kernel, node->kernel);
+        snprintf(kind, KIND_ROOM, "%s %dx%d", name, node->kernel, node->kernel);
     else
-        snprintf(kind, KIND_ROOM, "%s", names[node->op]);
+        snprintf(kind, KIND_ROOM, "%s", name);
 }
 
 /* Of one image at test time: batch norm is a factor and a shift, dropout does nothing. */
@@ -145,4 +149,36 @@ ole_net_sums ole_net_totals(const ole_net *net) {
         sums.activations += layer.activations;
     }
     return sums;
+}
+
+static void write_shape(ole_json *json, const char *key, ole_shape shape) {
+    ole_json_open(json, key, '[');
+    ole_json_integer(json, NULL, shape.c);
+    ole_json_integer(json, NULL, shape.h);
+    ole_json_integer(json, NULL, shape.w);
+    ole_json_close(json);
+}
+
+void ole_net_write_graph(const ole_net *net, ole_json *json, const char *key) {
+    ole_json_open(json, key, '[');
+    for (int i = 0; i < net->graph->nodes; i++) {
+        const ole_node *node = &net->graph->node[i];
+        ole_json_open(json, NULL, '{');
+        ole_json_string(json, "op", op_name(node->op));
+        ole_json_string(json, "name", node->name);
+        ole_json_open(json, "input", '[');
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (node->input[k] >= 0) ole_json_integer(json, NULL, node->input[k]);
+        ole_json_close(json);
+        write_shape(json, "in", node->in);
+        write_shape(json, "out", node->out);
+        ole_json_integer(json, "kernel", node->kernel);
+        ole_json_integer(json, "stride", node->stride);
+        ole_json_integer(json, "pad", node->pad);
+        ole_json_bool(json, "bias", node->bias);
+        ole_json_bool(json, "affine", node->affine);
+        ole_json_number(json, "rate", (double)node->rate);
+        ole_json_close(json);
+    }
+    ole_json_close(json);
 }

@@ -1,0 +1,117 @@
+"""The same training step in PyTorch, for `ole bench --peer torch`.
+
+Reads one JSON object from standard input: the network as `ole net NET --json` writes its graph,
+batch, threads and device; writes {"library":..., "modes":{mode: ms}} with the median of each mode.
+The step is forward, softmax loss, backward and SGD with momentum, as `ole bench` does it.
+"""
+import json
+import statistics
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+except ImportError:
+    sys.exit("PyTorch is not installed for this python3 (Debian, Ubuntu: python3-torch)")
+
+
+class BatchNorm(nn.BatchNorm2d):
+    """Of images and of vectors alike."""
+
+    def _check_input_dim(self, x):
+        pass
+
+
+class Net(nn.Module):
+    """The ops of the graph, one module each, run in order."""
+
+    def __init__(self, nodes):
+        super().__init__()
+        self.nodes = nodes
+        self.ops = nn.ModuleList(self.module(n) for n in nodes)
+        last = {}
+        for i, n in enumerate(nodes):
+            for k in n["input"]:
+                last[k] = i
+        self.dead = [[k for k, i in last.items() if i == j] for j in range(len(nodes))]
+
+    @staticmethod
+    def module(n):
+        op, cin, cout = n["op"], n["in"][0], n["out"][0]
+        if op == "conv":
+            return nn.Conv2d(cin, cout, n["kernel"], n["stride"], n["pad"], bias=n["bias"])
+        if op == "norm":
+            return BatchNorm(cout, affine=n["affine"])
+        if op == "linear":
+            return nn.Linear(cin * n["in"][1] * n["in"][2], cout, bias=n["bias"])
+        if op == "dropout":
+            return nn.Dropout(n["rate"])
+        if op == "relu":
+            return nn.ReLU(inplace=True)
+        if op == "max pool":
+            return nn.MaxPool2d(n["kernel"], n["stride"], n["pad"])
+        if op == "avg pool":
+            return nn.AvgPool2d(n["kernel"], n["stride"]) if n["kernel"] else nn.AdaptiveAvgPool2d(1)
+        return nn.Flatten() if op == "flatten" else nn.Identity()
+
+    def forward(self, x):
+        out = {0: x}
+        for i, (n, op) in enumerate(zip(self.nodes, self.ops)):
+            if n["op"] == "input":
+                continue
+            a = out[n["input"][0]]
+            if n["op"] == "add":
+                out[i] = a + out[n["input"][1]]
+            elif n["op"] == "concat":
+                out[i] = torch.cat([a, out[n["input"][1]]], 1)
+            else:
+                out[i] = op(a)
+            for k in self.dead[i]:
+                del out[k]
+        return out[len(self.nodes) - 1]
+
+
+def median_ms(step, sync, seconds):
+    for _ in range(2):
+        step()
+    sync()
+    times, end = [], time.time() + seconds
+    while len(times) < 3 or (time.time() < end and len(times) < 200):
+        start = time.perf_counter()
+        step()
+        sync()
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def measure(job, mode):
+    device, layout = job["device"], torch.channels_last if "nhwc" in mode else torch.contiguous_format
+    torch.manual_seed(0)
+    net = Net(job["nodes"]).to(device).to(memory_format=layout)
+    c, h, w = job["nodes"][0]["out"]
+    x = torch.randn(job["batch"], c, h, w, device=device).contiguous(memory_format=layout)
+    y = (torch.arange(job["batch"]) % job["nodes"][-1]["out"][0]).to(device)
+    opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4)
+
+    def step():
+        with torch.autocast(device, torch.bfloat16, enabled="bf16" in mode):
+            logits = net(x)
+        loss = F.cross_entropy(logits.float(), y)
+        opt.zero_grad(set_to_none=True)
+        loss.backward()
+        opt.step()
+
+    sync = torch.cuda.synchronize if device == "cuda" else lambda: None
+    return median_ms(step, sync, job["seconds"])
+
+
+def main():
+    job = json.load(sys.stdin)
+    torch.set_num_threads(job["threads"])
+    modes = {mode: measure(job, mode) for mode in job["modes"]}
+    json.dump({"library": f"PyTorch {torch.__version__}", "modes": modes}, sys.stdout)
+
+
+main()
