@@ -15,6 +15,9 @@ static const double WEAK = 1e-8;
 /* A tail whose norm is surely under this share of the whole norm is counted as one number. */
 static const double NEGLIGIBLE = 1e-7;
 
+/* Directions kept under this share of σ_max need their vectors cleared of the strong ones. */
+static const double DELICATE = 1e-6;
+
 enum { DIRECT = 64 }; /* rows up to which float32 matrices are multiplied unpacked */
 
 void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k) {
@@ -96,6 +99,52 @@ static double form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum_space
     return sqrt(square);
 }
 
+/* square[0][n - first, n] = R A^T for the rows R just formed, n columns of both at a time. */
+static void rows_times_a(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
+                         int64_t first) {
+    int64_t n = a->items, k = a->depth, ld = ole_eigen_pad(n);
+    size_t size = ole_dtype_size(a->dtype);
+    for (int64_t p = 0; p < k; p += n) {
+        ole_operand rows = {
+            space->rows + p, OLE_F64, n - first, k - p < n ? k - p : n, k, 1, false};
+        ole_operand part = *a;
+        part.data = (const char *)a->data + (size_t)(p * a->depth_stride) * size;
+        part.depth = rows.depth;
+        ole_panels left = ole_panels_pack(pool, space->small_panels, &rows);
+        ole_panels right = ole_panels_pack(pool, space->panels, &part);
+        ole_product product = {1.0, space->square[0], ld, p ? OLE_STORE_ADD : OLE_STORE_SET, false};
+        ole_panels_multiply(pool, &left, &right, &product);
+    }
+}
+
+/*
+ * The weak vectors Q2 hold a trace of the strong ones Q1, of the size of the eigensolver's error
+ * over the gap: nothing to Q2, but in the rows Q2^T A it stands multiplied by the strong σ.  Takes
+ * it out: Q2 -= Q1 Λ1^-1 (Q1^T A A^T Q2), the last product from the rows, and forms the rows again.
+ */
+static double straighten(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
+                         int64_t first) {
+    int64_t n = a->items, ld = ole_eigen_pad(n);
+    double *trace = space->square[1];
+    rows_times_a(pool, a, space, first);
+    ole_operand rows = {space->square[0], OLE_F64, n - first, n, ld, 1, false};
+    ole_operand strong = {space->vectors, OLE_F64, first, n, ld, 1, false};
+    ole_panels left = ole_panels_pack(pool, space->small_panels, &rows);
+    ole_panels right = ole_panels_pack(pool, space->panels, &strong);
+    ole_product product = {.alpha = 1.0, .c = trace, .ldc = ld};
+    ole_panels_multiply(pool, &left, &right, &product);
+    for (int64_t i = 0; i < n - first; i++)
+        for (int64_t j = 0; j < first; j++)
+            trace[i * ld + j] /= space->values[j] * space->values[j];
+    ole_operand share = {trace, OLE_F64, n - first, first, ld, 1, false};
+    ole_operand across = ole_operand_transposed(strong);
+    left = ole_panels_pack(pool, space->small_panels, &share);
+    right = ole_panels_pack(pool, space->panels, &across);
+    product = (ole_product){-1.0, space->vectors + first * ld, ld, OLE_STORE_ADD, false};
+    ole_panels_multiply(pool, &left, &right, &product);
+    return form_rows(pool, a, space, first);
+}
+
 /* Decomposes the rows just formed, and turns the weak vectors into the better ones found. */
 static bool look_again(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space *space,
                        int64_t first) {
@@ -130,17 +179,19 @@ static bool refine(ole_pool *pool, const ole_operand *a, bool whole_tail, ole_cu
     int64_t settled = 0, weak = settle_strong(space->vectors, sigma, n, 0);
     for (int64_t i = 0; i < weak; i++)
         largest = fmax(largest, sigma[i]);
-    double noise = DBL_EPSILON * largest;
+    double noise = DBL_EPSILON * largest, threshold = ole_cut_at(cut, largest);
     while (weak < n) {
         for (; settled < weak; settled++)
             norm += sigma[settled];
         double size = form_rows(pool, a, space, weak);
         bool negligible = sqrt((double)(n - weak)) * size <= NEGLIGIBLE * norm;
-        if (!whole_tail && negligible && size <= ole_cut_at(cut, largest)) {
+        if (!whole_tail && negligible && size <= threshold) {
             memset(sigma + weak, 0, (size_t)(n - weak) * sizeof *sigma);
             *tail = size;
             return true;
         }
+        if (size > threshold && threshold < DELICATE * largest)
+            size = straighten(pool, a, space, weak);
         if (!look_again(pool, n, a->depth, space, weak)) return false;
         int64_t before = weak;
         if (size > noise) weak = settle_strong(space->vectors, sigma, n, weak);

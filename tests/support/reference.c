@@ -46,6 +46,9 @@ void reference_svd(const double *a, int64_t rows, int64_t cols, double *u, doubl
     free(iwork);
 }
 
+/* σ under this share of the largest are what rounding left of a float64 SVD. */
+static const double NOISE = 1e-14;
+
 /* The rows listed in `list`: norm and rank, and alpha U1 V1^T added to their gradient rows. */
 static double add_block(reference_loss *r, const double *x, int64_t dim, const int64_t *list,
                         int64_t count, const ole_loss_options *o, double relative, bool is_class,
@@ -56,12 +59,13 @@ static double add_block(reference_loss *r, const double *x, int64_t dim, const i
     for (int64_t i = 0; i < count; i++)
         memcpy(block + i * dim, x + list[i] * dim, (size_t)dim * sizeof *block);
     reference_svd(block, count, dim, u, sigma, vt);
-    double threshold = fmax(o->delta_abs, relative * sigma[0]);
+    double threshold = fmax(o->delta_abs, relative * sigma[0]), noise = NOISE * sigma[0];
     *rank = 0;
     for (int64_t i = 0; i < k; i++) {
         norm += sigma[i];
         *rank += sigma[i] > threshold;
         if (sigma[i] > threshold / 4 && sigma[i] < threshold * 4) r->clear = false;
+        if (sigma[i] < noise && threshold < 4 * noise) r->clear = false;
     }
     if (*rank) r->condition = fmax(r->condition, sigma[0] / sigma[*rank - 1]);
     if (is_class && fabs(norm - o->delta_floor) < 1e-6) r->clear = false;

@@ -23,8 +23,8 @@ typedef struct reference_loss {
     int64_t rank;
     double *gradient; /* [rows given, dim] before weight/N and upstream; free() it */
     /*
-     * What the promise of the gradient depends on: no σ within a factor 4 of its threshold, no norm
-     * within 1e-6 of Δ.
+     * What the promise of the gradient depends on: no σ within a factor 4 of its threshold (nor
+     * both under what a float64 SVD resolves), no norm within 1e-6 of Δ.
      */
     bool clear;
     double condition; /* the largest σ_max / (smallest σ kept), over all blocks */

@@ -169,6 +169,26 @@ static void authors_rule(void **state) {
         }
 }
 
+/* No threshold at all: every direction that float64 can tell counts, however weak. */
+static void delicate(void **state) {
+    (void)state;
+    static const int64_t weak[][3] = {{12, 12, 2},   {40, 70, 3},   {70, 40, 2},
+                                      {130, 150, 1}, {150, 140, 2}, {300, 200, 3}};
+    static const case_structure structures[] = {CASE_SPREAD, CASE_NEARLY_LOW, CASE_GAP};
+    uint64_t seed = 8000;
+    for (size_t s = 0; s < sizeof weak / sizeof *weak; s++)
+        for (int pick = 0; pick < 3; pick++) {
+            grid_case c = {.rows = weak[s][0],
+                           .dim = weak[s][1],
+                           .classes = weak[s][2],
+                           .structure = structures[pick],
+                           .dtype = OLE_F32,
+                           .scale = 1e3,
+                           .authors_rule = true};
+            run_case(&c, seed++);
+        }
+}
+
 static void middle_sizes(void **state) {
     (void)state;
     static const int64_t large[][3] = {
@@ -196,11 +216,9 @@ static void enough_was_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grid),
-        cmocka_unit_test(scales),
-        cmocka_unit_test(authors_rule),
-        cmocka_unit_test(middle_sizes),
-        cmocka_unit_test(enough_was_checked),
+        cmocka_unit_test(grid),         cmocka_unit_test(scales),
+        cmocka_unit_test(authors_rule), cmocka_unit_test(delicate),
+        cmocka_unit_test(middle_sizes), cmocka_unit_test(enough_was_checked),
     };
     return cmocka_run_group_tests_name("loss_grid", tests, NULL, NULL);
 }
