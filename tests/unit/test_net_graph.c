@@ -1,6 +1,6 @@
 /*
- * tests/unit/test_net_graph.c - networks: weights of the zoo against sums done by hand, names, shapes,
- * blocks, modifiers, merged ReLUs, costs.
+ * tests/unit/test_net_graph.c - networks: weights of the zoo against sums done by hand, names,
+ * shapes, blocks, modifiers, merged ReLUs, costs.
  */
 #include "ole/net.h"
 
