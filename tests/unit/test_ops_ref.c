@@ -147,6 +147,23 @@ static void maxpool_ties(void **state) {
     op_data_free(&data);
 }
 
+/* A window of 3x3 that reaches over the edge of ones: 4 or 6 of 9 are there, the others count as 0.
+ */
+static void avgpool_counts_the_padding(void **state) {
+    (void)state;
+    op_case c = {
+        .op = OLE_OP_AVGPOOL, .n = 1, .c = 1, .h = 3, .w = 5, .kernel = 3, .stride = 2, .pad = 1};
+    op_data data = op_data_make(&c, 1);
+    for (int e = 0; e < 15; e++)
+        data.tensor[OP_X].at[e] = 1;
+    op_run_alone(ref64, &c, (op_way){0}, &data);
+    static const double ninths[] = {4, 6, 4, 4, 6, 4};
+    assert_int_equal(data.tensor[OP_Y].count, 6);
+    for (int e = 0; e < 6; e++)
+        assert_true(fabs(data.tensor[OP_Y].at[e] - ninths[e] / 9) < 1e-15);
+    op_data_free(&data);
+}
+
 /* ---- dropout -------------------------------------------------------------------------------- */
 
 static const op_case dropped = {
@@ -286,6 +303,7 @@ int main(void) {
         cmocka_unit_test(norm_at_evaluation),
         cmocka_unit_test(norm_in_training),
         cmocka_unit_test(maxpool_ties),
+        cmocka_unit_test(avgpool_counts_the_padding),
         cmocka_unit_test(dropout_mask),
         cmocka_unit_test(dropout_is_a_function_of_seed_and_step),
         cmocka_unit_test(dropout_at_evaluation),
