@@ -36,6 +36,54 @@ target_sources(ole_objects PRIVATE
     src/net/plan.c
     src/net/zoo.c)
 
+# ---- data ---------------------------------------------------------------------------------------
+
+# ole_data_library(PACKAGE DEFINITION TARGET WHAT ROW): a library that reading data can do without;
+# `ole info` shows under ROW whether WHAT is there.
+function(ole_data_library package definition target what row)
+    find_package(${package} QUIET)
+    if(TARGET ${target})
+        target_compile_definitions(ole_objects PUBLIC ${definition}=1)
+        target_link_libraries(ole_objects PUBLIC ${target})
+        ole_part("${row}" "${what}")
+    else()
+        ole_part("${row}" "not built (${package} not found)")
+    endif()
+endfunction()
+
+ole_data_library(PNG OLE_HAVE_PNG PNG::PNG "libpng" "png images")
+ole_data_library(JPEG OLE_HAVE_JPEG JPEG::JPEG "libjpeg" "jpeg images")
+ole_data_library(Matio OLE_HAVE_MATIO Matio::Matio "matio" ".mat (SVHN)")
+ole_data_library(CURL OLE_HAVE_CURL CURL::libcurl "libcurl" "downloads")
+ole_data_library(LibArchive OLE_HAVE_ARCHIVE LibArchive::LibArchive "libarchive" "tar.gz, zip")
+
+target_sources(ole_objects PRIVATE
+    src/data/augment.c
+    src/data/checksum.c
+    src/data/cifar.c
+    src/data/dataset.c
+    src/data/digits.c
+    src/data/digits_data.c
+    src/data/download.c
+    src/data/find.c
+    src/data/folder.c
+    src/data/idx.c
+    src/data/image.c
+    src/data/image_fit.c
+    src/data/image_jpeg.c
+    src/data/image_png.c
+    src/data/known.c
+    src/data/loader.c
+    src/data/npy.c
+    src/data/order.c
+    src/data/source.c
+    src/data/split.c
+    src/data/statistics.c
+    src/data/stl10.c
+    src/data/stream.c
+    src/data/svhn.c
+    src/data/unpack.c)
+
 # ---- train --------------------------------------------------------------------------------------
 
 # ole_train_library(NAME HEADER PACKAGE): links a library that has no CMake package of its own.

@@ -53,6 +53,7 @@ typedef struct ole_dataset_options {
     int channels;              /* folder: 1 grey, 3 colour; 0: as the first image is */
     bool skip_bad;             /* folder: leave out unreadable images, count them */
     double test_share;         /* folder, npy without a test part: share held out; default 0.2 */
+    int threads;               /* folder: that decode images; default 1 */
 } ole_dataset_options;
 
 OLE_API void ole_dataset_options_init(ole_dataset_options *options);
@@ -82,7 +83,10 @@ OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split spli
 OLE_API ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i,
                                       float *out, ole_error *error);
 
-/* Per-channel mean and standard deviation of the training split as stored by ole_dataset_sample. */
+/*
+ * Mean and standard deviation of the training split, of the values that ole_dataset_sample gives:
+ * one each a channel; for vectors one for all elements.  The deviation of a constant is given as 1.
+ */
 OLE_API ole_status ole_dataset_statistics(const ole_dataset *set, float *mean, float *deviation,
                                           ole_error *error);
 
@@ -128,6 +132,86 @@ OLE_API int64_t ole_loader_batches(const ole_loader *loader);
  */
 OLE_API ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_batch *out,
                                   ole_error *error);
+
+/* ---- Getting data sets --------------------------------------------------------------------- */
+
+typedef struct ole_known_file {
+    const char *name; /* NULL ends a list */
+    int64_t size;     /* bytes; 0: not known */
+    const char *md5;  /* 32 hexadecimal digits; NULL: not known */
+} ole_known_file;
+
+/* A data set that can be fetched from where its authors publish it. */
+typedef struct ole_known_dataset {
+    const char *name;           /* as in ole_dataset_open() */
+    const char *about;          /* one line: what it holds */
+    const char *page;           /* its authors' page */
+    const char *terms;          /* licence, or what the authors ask for */
+    const char *const *sources; /* folders to download from, tried in their order; NULL ends them */
+    const ole_known_file *downloads; /* files, or one archive */
+    const ole_known_file *files;     /* what lies in the data set's folder in the end */
+} ole_known_dataset;
+
+/* All of them, the embedded digits first (which have neither sources nor files). */
+OLE_API const ole_known_dataset *ole_known_datasets(size_t *count);
+
+/* The folder that NAME[:PATH] is read from, "" for the digits; an error when it is nowhere. */
+OLE_API ole_status ole_dataset_locate(const char *name, char *path, size_t capacity,
+                                      ole_error *error);
+
+/* What a callback sees during a download. */
+typedef struct ole_download_progress {
+    const char *file;
+    int64_t done, total; /* bytes; total is 0 while it is not known */
+} ole_download_progress;
+
+/* Return true to stop; what has arrived is kept and a later call goes on from there. */
+typedef bool ole_download_callback(void *context, const ole_download_progress *progress);
+
+/* Fill with ole_download_options_init(). */
+typedef struct ole_download_options {
+    size_t struct_size;
+    const char *folder;   /* where the files go; NULL: $OLE_DATA/NAME, else the cache */
+    const char *source;   /* a folder (URL) to download from instead of the authors' */
+    const char *checksum; /* of a URL: 32 (md5) or 64 (sha256) hexadecimal digits; NULL: none */
+    int retries;          /* after a broken connection, each from where it broke; default 5 */
+    ole_download_callback *callback;
+    void *callback_context;
+} ole_download_options;
+
+OLE_API void ole_download_options_init(ole_download_options *options);
+
+/*
+ * Fetches a known data set, or the file of a URL (http or https; then options.folder must be
+ * given). A broken download is taken up again, here and in a later call; a file counts as there
+ * only with the right checksum; tar.gz and zip archives are unpacked.  Files that are there already
+ * are kept.
+ */
+OLE_API ole_status ole_dataset_download(const char *name_or_url,
+                                        const ole_download_options *options, ole_error *error);
+
+typedef enum ole_file_state {
+    OLE_FILE_GOOD = 0,      /* size and checksum as published */
+    OLE_FILE_UNCHECKED = 1, /* there; no checksum is known */
+    OLE_FILE_DIFFERS = 2,   /* not as published: damaged, or a part or another version of it */
+    OLE_FILE_MISSING = 3,
+} ole_file_state;
+
+typedef struct ole_file_check {
+    const char *name;
+    ole_file_state state;
+    int64_t size;
+    char md5[33]; /* "" when the file is missing */
+} ole_file_check;
+
+typedef void ole_check_callback(void *context, const ole_file_check *file);
+
+/*
+ * Compares the files of a known data set NAME[:PATH] with what its authors publish, one call of
+ * `callback` each.  The status tells whether that could be done, not what came out.
+ */
+OLE_API ole_status ole_dataset_check(const char *name, ole_check_callback *callback, void *context,
+                                     ole_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,206 @@
+/*
+ * src/data/dataset.c - from NAME[:PATH] to an open data set: the table of readers, the options, the
+ * samples.
+ */
+#include "data/dataset.h"
+
+#include "base/error.h"
+#include "base/show.h"
+#include "data/find.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RESIZE = 4096, MAX_THREADS = 1024 };
+
+static const char *const mnist_folders[] = {"MNIST/raw", NULL};
+static const char *const fashion_folders[] = {"FashionMNIST/raw", NULL};
+static const char *const cifar10_folders[] = {"cifar-10-batches-bin", NULL};
+static const char *const cifar100_folders[] = {"cifar-100-binary", NULL};
+static const char *const stl10_folders[] = {"stl10_binary", NULL};
+
+static const ole_reader readers[] = {
+    {"digits", NULL, NULL, ole_read_digits},
+    {"mnist", "train-images-idx3-ubyte", mnist_folders, ole_read_mnist},
+    {"fashion-mnist", "train-images-idx3-ubyte", fashion_folders, ole_read_fashion_mnist},
+    {"svhn", "train_32x32.mat", NULL, ole_read_svhn},
+    {"cifar10", "data_batch_1.bin", cifar10_folders, ole_read_cifar10},
+    {"cifar100", "train.bin", cifar100_folders, ole_read_cifar100},
+    {"stl10", "train_X.bin", stl10_folders, ole_read_stl10},
+    {"folder", NULL, NULL, ole_read_folder},
+    {"npy", NULL, NULL, ole_read_npy},
+};
+
+const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error) {
+    size_t length = strcspn(name, ":");
+    *rest = name[length] ? name + length + 1 : NULL;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (strlen(readers[i].name) == length && memcmp(readers[i].name, name, length) == 0)
+            return &readers[i];
+    ole_shown shown;
+    ole_fail(error, OLE_ERROR_ARGUMENT,
+             "%s: this is no data set; they are digits, mnist, fashion-mnist, svhn, cifar10, "
+             "cifar100, stl10, folder:PATH and npy:X.npy,y.npy",
+             ole_show(&shown, name, length));
+    return NULL;
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+void ole_dataset_options_init(ole_dataset_options *options) {
+    *options = (ole_dataset_options){
+        .struct_size = sizeof *options,
+        .test_share = 0.2,
+        .threads = 1,
+    };
+}
+
+static ole_status check_options(const ole_dataset_options *o, ole_error *error) {
+    if (o->struct_size != sizeof *o)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.struct_size is %zu, not %zu: fill options with "
+                        "ole_dataset_options_init() of the same version",
+                        o->struct_size, sizeof *o);
+    if (!(o->validation >= 0 && o->validation < 1))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.validation is %g: give a share from 0 to less than 1",
+                        o->validation);
+    if (!(o->test_share >= 0 && o->test_share < 1))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.test_share is %g: give a share from 0 to less than 1",
+                        o->test_share);
+    if (o->samples_per_class < 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.samples_per_class is %" PRId64 ": give 0 for all, or more",
+                        o->samples_per_class);
+    if (o->resize < 0 || o->resize > MAX_RESIZE)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.resize is %d: give 0 to %d", o->resize,
+                        MAX_RESIZE);
+    if (o->channels != 0 && o->channels != 1 && o->channels != 3)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.channels is %d: give 1 for grey, 3 for colour, 0 for as it is",
+                        o->channels);
+    if (o->threads < 1 || o->threads > MAX_THREADS)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 1 to %d",
+                        o->threads, MAX_THREADS);
+    return OLE_OK;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ole_status read_source(ole_dataset *set, const char *name,
+                              const ole_dataset_options *options, ole_error *error) {
+    const char *path;
+    const ole_reader *reader = ole_find_reader(name, &path, error);
+    if (!reader) return OLE_ERROR_ARGUMENT;
+    set->info.name = reader->name;
+    if (!reader->probe) return reader->read(path, options, &set->source, error);
+    char folder[OLE_PATH_ROOM];
+    ole_status status = ole_find_folder(folder, reader, path, error);
+    return status == OLE_OK ? reader->read(folder, options, &set->source, error) : status;
+}
+
+static ole_status describe(ole_dataset *set, ole_error *error) {
+    const ole_source *source = &set->source;
+    const ole_splits *splits = &set->splits;
+    set->class_names = malloc((size_t)splits->classes * sizeof *set->class_names);
+    if (!set->class_names) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int c = 0; c < splits->classes; c++)
+        set->class_names[c] = source->class_names[splits->class[c]];
+    ole_dataset_info *info = &set->info;
+    info->channels = source->channels;
+    info->height = source->height;
+    info->width = source->width;
+    info->bytes = !source->floating;
+    info->classes = splits->classes;
+    info->class_names = set->class_names;
+    info->skipped = source->skipped;
+    memcpy(info->count, splits->count, sizeof info->count);
+    return OLE_OK;
+}
+
+ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_dataset_options *options,
+                            ole_error *error) {
+    if (!set) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_open: set is NULL");
+    *set = NULL;
+    if (!name) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_open: name is NULL");
+    ole_dataset_options defaults;
+    ole_dataset_options_init(&defaults);
+    if (!options) options = &defaults;
+    ole_status status = check_options(options, error);
+    if (status != OLE_OK) return status;
+    ole_dataset *opened = calloc(1, sizeof *opened);
+    if (!opened) return ole_fail(error, OLE_ERROR_MEMORY, "ole_dataset_open: out of memory");
+    status = read_source(opened, name, options, error);
+    if (status == OLE_OK)
+        status =
+            ole_splits_make(&opened->splits, &opened->source, opened->info.name, options, error);
+    if (status == OLE_OK) status = describe(opened, error);
+    if (status == OLE_OK)
+        *set = opened;
+    else
+        ole_dataset_close(opened);
+    return status;
+}
+
+void ole_dataset_close(ole_dataset *set) {
+    if (!set) return;
+    ole_splits_free(&set->splits);
+    ole_source_free(&set->source);
+    free(set->class_names);
+    free(set);
+}
+
+/* ---- Looking at it ------------------------------------------------------------------------ */
+
+const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set) {
+    return set ? &set->info : NULL;
+}
+
+const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split) {
+    return set && ole_is_split(split) ? set->splits.labels[split] : NULL;
+}
+
+ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i, float *out,
+                              ole_error *error) {
+    if (!set || !out || !ole_is_split(split))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_dataset_sample: set or out is NULL, or split is %d", (int)split);
+    if (i < 0 || i >= set->splits.count[split])
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_dataset_sample: there is no sample %" PRId64
+                        ": the split has %" PRId64,
+                        i, set->splits.count[split]);
+    const ole_source *source = &set->source;
+    size_t size = (size_t)ole_source_sample_size(source);
+    size_t start = (size_t)set->splits.index[split][i] * size;
+    if (source->floating)
+        memcpy(out, source->floats + start, size * sizeof *out);
+    else
+        for (size_t k = 0; k < size; k++)
+            out[k] = (float)source->bytes[start + k] / 255.0f;
+    return OLE_OK;
+}
+
+ole_status ole_dataset_locate(const char *name, char *path, size_t capacity, ole_error *error) {
+    if (!name || !path || capacity == 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_dataset_locate: name or path is NULL, or capacity is 0");
+    const char *given;
+    const ole_reader *reader = ole_find_reader(name, &given, error);
+    if (!reader) return OLE_ERROR_ARGUMENT;
+    char folder[OLE_PATH_ROOM] = "";
+    ole_status status = OLE_OK;
+    if (reader->probe)
+        status = ole_find_folder(folder, reader, given, error);
+    else if (given)
+        status = ole_join_path(folder, given, "", error);
+    size_t length = strlen(folder);
+    if (status == OLE_OK && length >= capacity)
+        status = ole_fail(error, OLE_ERROR_ARGUMENT,
+                          "ole_dataset_locate: capacity is %zu, the path needs %zu", capacity,
+                          length + 1);
+    if (status == OLE_OK) memcpy(path, folder, length + 1);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* src/data/dataset.h - an open data set, as the loader and the statistics see it. */
+#ifndef OLE_SRC_DATA_DATASET_H
+#define OLE_SRC_DATA_DATASET_H
+
+#include "data/source.h"
+#include "data/split.h"
+
+struct ole_dataset {
+    ole_dataset_info info;
+    ole_source source;
+    ole_splits splits;
+    const char **class_names; /* [info.classes], into the source's */
+};
+
+/* The reader of NAME, or NULL after an error; *rest is what follows "NAME:", NULL without it. */
+const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error);
+
+/* Whether a number names a split. */
+static inline bool ole_is_split(ole_split split) {
+    return split == OLE_SPLIT_TRAIN || split == OLE_SPLIT_TEST || split == OLE_SPLIT_VALIDATION;
+}
+
+/* Vectors have one mean and deviation for all their elements, images one a channel. */
+static inline int ole_statistic_count(const ole_dataset_info *info) {
+    return info->height == 1 && info->width == 1 ? 1 : info->channels;
+}
+
+#endif

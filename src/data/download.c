@@ -1,0 +1,349 @@
+/*
+ * src/data/download.c - data sets from the network, through libcurl.
+ *
+ * A file is fetched as NAME.part, compared with its checksum and renamed.  A .part that is there is
+ * continued, whoever left it; when it cannot be continued, it is fetched again from the start.
+ */
+#include "base/error.h"
+#include "base/show.h"
+#include "data/checksum.h"
+#include "data/find.h"
+#include "data/known.h"
+#include "data/unpack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_RETRIES = 1000, URL_ROOM = 2048 };
+
+/* One file to fetch. */
+typedef struct fetch {
+    const char *url;
+    const char *name; /* of the file, for progress */
+    const char *path; /* where it goes */
+    char part[OLE_PATH_ROOM];
+    ole_shown shown; /* the URL, for messages */
+    int64_t size;    /* 0: not known */
+    const char *checksum;
+    const ole_download_options *options;
+    int64_t offset; /* where the transfer under way began */
+    bool stopped;   /* by the callback */
+} fetch;
+
+void ole_download_options_init(ole_download_options *options) {
+    *options = (ole_download_options){.struct_size = sizeof *options, .retries = 5};
+}
+
+static int64_t file_size(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode) ? about.st_size : -1;
+}
+
+/* ---- One transfer ------------------------------------------------------------------------- */
+
+#ifdef OLE_HAVE_CURL
+
+#include <curl/curl.h>
+#include <pthread.h>
+
+typedef enum outcome { DONE, AGAIN, FROM_START, FAILED } outcome;
+
+static void start_curl(void) {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static int report_progress(void *context, curl_off_t total, curl_off_t now, curl_off_t up_total,
+                           curl_off_t up_now) {
+    (void)up_total, (void)up_now;
+    fetch *f = context;
+    if (!f->options->callback) return 0;
+    ole_download_progress progress = {
+        .file = f->name,
+        .done = f->offset + now,
+        .total = total > 0 ? f->offset + total : f->size,
+    };
+    f->stopped = f->options->callback(f->options->callback_context, &progress);
+    return f->stopped;
+}
+
+static void set_options(CURL *curl, fetch *f, FILE *file, char *message) {
+    curl_easy_setopt(curl, CURLOPT_URL, f->url);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, file);
+    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)f->offset);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, report_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, f);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L); /* bytes a second... */
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L); /* ...for a minute: broken */
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "ole");
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+static outcome judge(CURLcode code, long http) {
+    switch (code) {
+    case CURLE_OK:
+        return DONE;
+    case CURLE_RANGE_ERROR:
+    case CURLE_BAD_DOWNLOAD_RESUME:
+        return FROM_START;
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_OPERATION_TIMEDOUT:
+        return AGAIN;
+    case CURLE_HTTP_RETURNED_ERROR:
+        return http >= 500 ? AGAIN : FAILED;
+    default:
+        return FAILED;
+    }
+}
+
+/* Appends to the .part what is missing of it. */
+static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
+    FILE *file = fopen(f->part, "abe");
+    if (!file) {
+        ole_shown shown;
+        *status = ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s",
+                           ole_show_string(&shown, f->part), strerror(errno));
+        return FAILED;
+    }
+    f->offset = file_size(f->part);
+    CURL *curl = curl_easy_init();
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    long http = 0;
+    char message[CURL_ERROR_SIZE] = "";
+    if (curl) {
+        set_options(curl, f, file, message);
+        code = curl_easy_perform(curl);
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
+        curl_easy_cleanup(curl);
+    }
+    if (fclose(file) != 0 && code == CURLE_OK) code = CURLE_WRITE_ERROR;
+    ole_shown why;
+    if (code != CURLE_OK)
+        *status = ole_fail(error, OLE_ERROR_IO, "%s: cannot download: %s", f->shown.text,
+                           ole_show_string(&why, *message ? message : curl_easy_strerror(code)));
+    return judge(code, http);
+}
+
+/* 0.2 s, then twice as long each time, up to 10 s. */
+static void wait_before(int attempt) {
+    double seconds = 0.2;
+    for (int i = 1; i < attempt && seconds < 10; i++)
+        seconds *= 2;
+    if (seconds > 10) seconds = 10;
+    struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&pause, NULL);
+}
+
+/* Brings the .part to its full length, over as many connections as it takes. */
+static ole_status fetch_part(fetch *f, ole_error *error) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_curl);
+    for (int attempt = 0;; attempt++) {
+        int64_t have = file_size(f->part);
+        if (f->size > 0 && have == f->size) return OLE_OK;
+        if (f->size > 0 && have > f->size) unlink(f->part);
+        ole_status status = OLE_OK;
+        outcome result = transfer(f, &status, error);
+        if (result == DONE) return OLE_OK;
+        if (f->stopped)
+            return ole_fail(error, OLE_ERROR_IO,
+                            "%s: stopped; what has arrived is kept, the next call goes on from "
+                            "there",
+                            f->shown.text);
+        if (result == FAILED || attempt >= f->options->retries) return status;
+        if (result == FROM_START) unlink(f->part);
+        if (result == AGAIN) wait_before(attempt + 1);
+    }
+}
+
+#else
+
+static ole_status fetch_part(fetch *f, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "%s: this build cannot download: fetch it by hand to %s, or install libcurl "
+                    "(libcurl4-openssl-dev) and build again",
+                    f->shown.text, f->path);
+}
+
+#endif
+
+/* ---- One file ----------------------------------------------------------------------------- */
+
+static ole_status verify(const fetch *f, const char *path, ole_error *error) {
+    if (!f->checksum) return OLE_OK;
+    char sum[OLE_SHA256_DIGITS + 1];
+    ole_status status = ole_checksum_file(path, (int)strlen(f->checksum), sum, error);
+    if (status != OLE_OK || strcasecmp(sum, f->checksum) == 0) return status;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: the checksum is %s, not %s: the file was damaged on the way or is another "
+                    "one; it was removed",
+                    f->shown.text, sum, f->checksum);
+}
+
+static ole_status fetch_file(fetch *f, ole_error *error) {
+    ole_show_string(&f->shown, f->url);
+    if (snprintf(f->part, sizeof f->part, "%s.part", f->path) >= (int)sizeof f->part)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path it goes to is too long",
+                        f->shown.text);
+    ole_status status = fetch_part(f, error);
+    if (status != OLE_OK) return status;
+    status = verify(f, f->part, error);
+    if (status == OLE_ERROR_FORMAT) unlink(f->part);
+    if (status == OLE_OK && rename(f->part, f->path) != 0) {
+        ole_shown shown;
+        status = ole_fail(error, OLE_ERROR_IO, "%s: cannot rename: %s",
+                          ole_show_string(&shown, f->part), strerror(errno));
+    }
+    return status;
+}
+
+/* ---- Known data sets ---------------------------------------------------------------------- */
+
+static bool is_there(const char *folder, const ole_known_file *file) {
+    char path[OLE_PATH_ROOM];
+    if (ole_join_path(path, folder, file->name, NULL) != OLE_OK) return false;
+    int64_t size = file_size(path);
+    return size >= 0 && (file->size == 0 || size == file->size);
+}
+
+/* From each source in turn until one has it. */
+static ole_status fetch_known(const ole_known_dataset *set, const ole_known_file *file,
+                              const char *path, const ole_download_options *options,
+                              ole_error *error) {
+    const char *given[] = {options->source, NULL};
+    ole_status status = OLE_OK;
+    for (const char *const *source = options->source ? given : set->sources; *source; source++) {
+        char url[URL_ROOM];
+        size_t length = strlen(*source);
+        const char *slash = length > 0 && (*source)[length - 1] == '/' ? "" : "/";
+        if (snprintf(url, sizeof url, "%s%s%s", *source, slash, file->name) >= (int)sizeof url)
+            return ole_fail(error, OLE_ERROR_ARGUMENT, "options.source is too long");
+        fetch f = {.url = url,
+                   .name = file->name,
+                   .path = path,
+                   .size = file->size,
+                   .checksum = file->md5,
+                   .options = options};
+        status = fetch_file(&f, error);
+        if (status == OLE_OK || f.stopped) return status;
+    }
+    return status;
+}
+
+static ole_status download_known(const ole_known_dataset *set, const char *folder,
+                                 const ole_download_options *options, ole_error *error) {
+    bool complete = true;
+    for (const ole_known_file *file = set->files; file->name; file++)
+        complete = complete && is_there(folder, file);
+    if (complete) return OLE_OK;
+    ole_status status = ole_make_folder(folder, error);
+    for (const ole_known_file *file = set->downloads; status == OLE_OK && file->name; file++) {
+        char path[OLE_PATH_ROOM];
+        status = ole_join_path(path, folder, file->name, error);
+        if (status == OLE_OK && !is_there(folder, file))
+            status = fetch_known(set, file, path, options, error);
+        if (status != OLE_OK || set->downloads == set->files) continue;
+        status = ole_unpack(path, folder, set->files, error);
+        if (status == OLE_OK) unlink(path);
+    }
+    return status;
+}
+
+/* ---- URLs --------------------------------------------------------------------------------- */
+
+/* The name of a URL's file: its last part, without what follows ? or #. */
+static ole_status url_name(const char *url, char *name, size_t room, ole_error *error) {
+    size_t length = strcspn(url, "?#");
+    size_t start = length;
+    while (start > 0 && url[start - 1] != '/')
+        start--;
+    length -= start;
+    if (length == 0 || length >= room || url[start] == '.') {
+        ole_shown shown;
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: this URL does not end in a file's name",
+                        ole_show_string(&shown, url));
+    }
+    memcpy(name, url + start, length);
+    name[length] = '\0';
+    return OLE_OK;
+}
+
+static ole_status download_url(const char *url, const ole_download_options *options,
+                               ole_error *error) {
+    char name[256], path[OLE_PATH_ROOM];
+    if (!options->folder)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.folder: a URL needs a folder to go to");
+    ole_status status = url_name(url, name, sizeof name, error);
+    if (status == OLE_OK) status = ole_make_folder(options->folder, error);
+    if (status == OLE_OK) status = ole_join_path(path, options->folder, name, error);
+    if (status != OLE_OK) return status;
+    fetch f = {
+        .url = url, .name = name, .path = path, .checksum = options->checksum, .options = options};
+    bool there = file_size(path) >= 0 && verify(&f, path, NULL) == OLE_OK;
+    if (!there) status = fetch_file(&f, error);
+    if (status != OLE_OK || !ole_is_archive(name)) return status;
+    status = ole_unpack(path, options->folder, NULL, error);
+    if (status == OLE_OK) unlink(path);
+    return status;
+}
+
+/* ---- Both --------------------------------------------------------------------------------- */
+
+static ole_status check_options(const ole_download_options *o, ole_error *error) {
+    if (o->struct_size != sizeof *o)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.struct_size is %zu, not %zu: fill options with "
+                        "ole_download_options_init() of the same version",
+                        o->struct_size, sizeof *o);
+    if (o->retries < 0 || o->retries > MAX_RETRIES)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.retries is %d: give 0 to %d",
+                        o->retries, MAX_RETRIES);
+    size_t digits = o->checksum ? strlen(o->checksum) : OLE_MD5_DIGITS;
+    bool hexadecimal = !o->checksum || strspn(o->checksum, "0123456789abcdefABCDEF") == digits;
+    if (!hexadecimal || (digits != OLE_MD5_DIGITS && digits != OLE_SHA256_DIGITS))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.checksum: give the 32 hexadecimal digits of an md5 sum or the 64 "
+                        "of a sha256 sum");
+    return OLE_OK;
+}
+
+ole_status ole_dataset_download(const char *name_or_url, const ole_download_options *options,
+                                ole_error *error) {
+    if (!name_or_url)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_download: name_or_url is NULL");
+    ole_download_options defaults;
+    ole_download_options_init(&defaults);
+    if (!options) options = &defaults;
+    ole_status status = check_options(options, error);
+    if (status != OLE_OK) return status;
+    if (strstr(name_or_url, "://")) return download_url(name_or_url, options, error);
+    const ole_known_dataset *set = ole_known_find(name_or_url, strlen(name_or_url), error);
+    if (!set) return OLE_ERROR_ARGUMENT;
+    char folder[OLE_PATH_ROOM];
+    if (!set->files->name) return OLE_OK;
+    if (options->folder)
+        status = ole_join_path(folder, options->folder, "", error);
+    else
+        status = ole_default_folder(folder, set->name, error);
+    return status == OLE_OK ? download_known(set, folder, options, error) : status;
+}

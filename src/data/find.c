@@ -1,0 +1,141 @@
+/*
+ * src/data/find.c - the places a data set may lie in, in their order, and the error that lists
+ * them.
+ */
+#include "data/find.h"
+
+#include "base/error.h"
+#include "base/show.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PLACES = 8 };
+
+ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const char *name,
+                         ole_error *error) {
+    size_t length = strlen(folder);
+    bool joined = length == 0 || folder[length - 1] == '/' || !*name;
+    const char *slash = joined ? "" : "/";
+    int needed = snprintf(path, OLE_PATH_ROOM, "%s%s%s", folder, slash, name);
+    if (needed < 0 || needed >= OLE_PATH_ROOM) {
+        ole_shown shown;
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: this path is too long",
+                        ole_show_string(&shown, folder));
+    }
+    return OLE_OK;
+}
+
+/* The name in the folder: an idx file also gzipped, and with the dot some copies have before idx.
+ */
+static bool variant(char out[OLE_PATH_ROOM], const char *folder, const char *name, int number) {
+    const char *idx = strstr(name, "-idx");
+    if (number > 0 && !idx) return false;
+    if (ole_join_path(out, folder, name, NULL) != OLE_OK) return false;
+    size_t length = strlen(out);
+    if (number >= 2) out[length - strlen(idx)] = '.';
+    int needed = snprintf(out + length, OLE_PATH_ROOM - length, "%s", number % 2 ? ".gz" : "");
+    return needed < OLE_PATH_ROOM - (int)length;
+}
+
+ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const char *name,
+                         ole_error *error) {
+    for (int i = 0; i < 4; i++)
+        if (variant(path, folder, name, i) && access(path, F_OK) == 0) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO, "%s: there is no %s%s here",
+                    ole_show_string(&shown, folder), name, strstr(name, "-idx") ? "(.gz)" : "");
+}
+
+/* ---- Folders ------------------------------------------------------------------------------ */
+
+typedef struct places {
+    char path[MAX_PLACES][OLE_PATH_ROOM];
+    int count;
+} places;
+
+/* Adds base/middle/name, where `base` is there; a path too long is no place. */
+static void add_place(places *list, const char *base, const char *middle, const char *name) {
+    if (!base || !*base) return;
+    int needed = snprintf(list->path[list->count], OLE_PATH_ROOM, "%s%s%s%s", base, middle,
+                          *name ? "/" : "", name);
+    if (needed < OLE_PATH_ROOM) list->count++;
+}
+
+static void add_cache(places *list, const char *name) {
+    const char *cache = getenv("XDG_CACHE_HOME");
+    if (cache && *cache)
+        add_place(list, cache, "/ole", name);
+    else
+        add_place(list, getenv("HOME"), "/.cache/ole", name);
+}
+
+static void all_places(places *list, const char *name) {
+    list->count = 0;
+    add_place(list, getenv("OLE_DATA"), "", name);
+    add_cache(list, name);
+    add_place(list, "data", "", name);
+    add_place(list, "data", "", "");
+    add_place(list, getenv("HOME"), "/data", name);
+    add_place(list, "/data", "", name);
+}
+
+/* Whether `place` or one of the reader's sub-folders in it has the probe. */
+static bool has_probe(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *place) {
+    char file[OLE_PATH_ROOM];
+    if (ole_join_path(folder, place, "", NULL) != OLE_OK) return false;
+    if (ole_find_file(file, folder, reader->probe, NULL) == OLE_OK) return true;
+    for (const char *const *sub = reader->folders; sub && *sub; sub++)
+        if (ole_join_path(folder, place, *sub, NULL) == OLE_OK &&
+            ole_find_file(file, folder, reader->probe, NULL) == OLE_OK)
+            return true;
+    return false;
+}
+
+static ole_status not_found(const ole_reader *reader, const places *list, ole_error *error) {
+    char sought[300] = "";
+    size_t used = 0;
+    for (int i = 0; i < list->count && used < sizeof sought; i++)
+        used += (size_t)snprintf(sought + used, sizeof sought - used, "%s%s", i ? ", " : "",
+                                 list->path[i]);
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: %s is in none of %s: get it with 'ole data get %s', or give its folder as "
+                    "%s:FOLDER",
+                    reader->name, reader->probe, ole_show_string(&shown, sought), reader->name,
+                    reader->name);
+}
+
+ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *given,
+                           ole_error *error) {
+    if (given) {
+        if (has_probe(folder, reader, given)) return OLE_OK;
+        ole_status status = ole_find_file(folder, given, reader->probe, error);
+        return status == OLE_OK ? OLE_ERROR_IO : status;
+    }
+    places *list = malloc(sizeof *list);
+    if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    all_places(list, reader->name);
+    bool found = false;
+    for (int i = 0; i < list->count && !found; i++)
+        found = has_probe(folder, reader, list->path[i]);
+    ole_status status = found ? OLE_OK : not_found(reader, list, error);
+    free(list);
+    return status;
+}
+
+ole_status ole_default_folder(char folder[OLE_PATH_ROOM], const char *name, ole_error *error) {
+    places *list = malloc(sizeof *list);
+    if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    list->count = 0;
+    add_place(list, getenv("OLE_DATA"), "", name);
+    add_cache(list, name);
+    bool known = list->count > 0;
+    if (known) memcpy(folder, list->path[0], OLE_PATH_ROOM);
+    free(list);
+    if (known) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s: neither OLE_DATA nor HOME says where data go: give a folder", name);
+}

@@ -1,0 +1,27 @@
+/* src/data/find.h - where the files of a data set lie. */
+#ifndef OLE_SRC_DATA_FIND_H
+#define OLE_SRC_DATA_FIND_H
+
+#include "data/source.h"
+
+enum { OLE_PATH_ROOM = 4096 };
+
+/* "folder/name" into `path`; an error when that is too long. */
+ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const char *name,
+                         ole_error *error);
+
+/*
+ * The file `name` in `folder`; one with "-idx" in its name also with .gz behind it, and as ".idx",
+ * as some copies of MNIST have it.  An error names what was sought.
+ */
+ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const char *name,
+                         ole_error *error);
+
+/* The folder that has the reader's probe: in `given`, or for NULL in the places of ole/data.h. */
+ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *given,
+                           ole_error *error);
+
+/* Where downloads of a data set go: the cache, or $OLE_DATA/NAME where that is set. */
+ole_status ole_default_folder(char folder[OLE_PATH_ROOM], const char *name, ole_error *error);
+
+#endif

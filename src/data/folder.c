@@ -1,0 +1,297 @@
+/*
+ * src/data/folder.c - a folder of images: one sub-folder a class, its name the class's.
+ *
+ *     photos/cat/1.png  photos/dog/a.jpg ...
+ *     photos/train/cat/1.png  photos/test/cat/2.png ...     (with a test part of its own)
+ *
+ * Classes and files are taken in the order of their names' bytes.  All images are decoded once,
+ * here, and kept as bytes of one size.  Files that are not called .png, .jpg, .jpeg, .pgm, .ppm or
+ * .pnm, and hidden ones, are passed over.
+ */
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/show.h"
+#include "data/find.h"
+#include "data/image.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { MAX_CLASSES = 1 << 20 };
+
+/* ---- Lists of names ----------------------------------------------------------------------- */
+
+typedef struct name_list {
+    char **names;
+    int64_t count, capacity;
+} name_list;
+
+static void free_names(name_list *list) {
+    for (int64_t i = 0; i < list->count; i++)
+        free(list->names[i]);
+    free(list->names);
+    *list = (name_list){0};
+}
+
+static ole_status add_name(name_list *list, const char *name, ole_error *error) {
+    if (list->count == list->capacity) {
+        int64_t capacity = list->capacity ? 2 * list->capacity : 64;
+        char **names = realloc(list->names, (size_t)capacity * sizeof *names);
+        if (!names) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+        list->names = names;
+        list->capacity = capacity;
+    }
+    list->names[list->count] = strdup(name);
+    if (!list->names[list->count])
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+    list->count++;
+    return OLE_OK;
+}
+
+static int compare(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_folder(const char *folder, const char *name) {
+    char path[OLE_PATH_ROOM];
+    struct stat about;
+    return ole_join_path(path, folder, name, NULL) == OLE_OK && stat(path, &about) == 0 &&
+           S_ISDIR(about.st_mode);
+}
+
+static bool is_image(const char *folder, const char *name) {
+    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
+    (void)folder;
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
+}
+
+/* The entries of a folder that `wanted` accepts, sorted; hidden ones never. */
+static ole_status list_folder(const char *folder, bool (*wanted)(const char *, const char *),
+                              name_list *list, ole_error *error) {
+    ole_shown shown;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
+                        ole_show_string(&shown, folder), strerror(errno));
+    ole_status status = OLE_OK;
+    for (struct dirent *entry; status == OLE_OK && (entry = readdir(dir));)
+        if (entry->d_name[0] != '.' && wanted(folder, entry->d_name))
+            status = add_name(list, entry->d_name, error);
+    closedir(dir);
+    if (list->count > 0) qsort(list->names, (size_t)list->count, sizeof *list->names, compare);
+    return status;
+}
+
+/* ---- What there is to read ---------------------------------------------------------------- */
+
+typedef struct file_list {
+    name_list paths;
+    int32_t *labels; /* [paths.capacity] as it was when last grown */
+    int64_t train_count;
+} file_list;
+
+/* The images of one class. */
+static ole_status list_class(const char *folder, int label, file_list *files, ole_error *error) {
+    name_list images = {0};
+    ole_status status = list_folder(folder, is_image, &images, error);
+    ole_shown shown;
+    if (status == OLE_OK && images.count == 0)
+        status = ole_fail(error, OLE_ERROR_DATA,
+                          "%s: there are no images in this class: add png, jpeg, pgm or ppm files, "
+                          "or remove the folder",
+                          ole_show_string(&shown, folder));
+    int64_t first = files->paths.count;
+    for (int64_t i = 0; status == OLE_OK && i < images.count; i++) {
+        char path[OLE_PATH_ROOM];
+        status = ole_join_path(path, folder, images.names[i], error);
+        if (status == OLE_OK) status = add_name(&files->paths, path, error);
+    }
+    if (status == OLE_OK) {
+        int32_t *labels = realloc(files->labels, (size_t)files->paths.count * sizeof *labels);
+        if (!labels) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for labels");
+        if (labels) files->labels = labels;
+        for (int64_t i = first; labels && i < files->paths.count; i++)
+            labels[i] = label;
+    }
+    free_names(&images);
+    return status;
+}
+
+static int find_name(const name_list *list, const char *name) {
+    for (int64_t i = 0; i < list->count; i++)
+        if (strcmp(list->names[i], name) == 0) return (int)i;
+    return -1;
+}
+
+/* All classes of a part; those of the test part must be classes of the training part. */
+static ole_status list_part(const char *folder, const name_list *classes, const name_list *known,
+                            file_list *files, ole_error *error) {
+    ole_status status = OLE_OK;
+    for (int64_t i = 0; status == OLE_OK && i < classes->count; i++) {
+        char path[OLE_PATH_ROOM];
+        ole_shown shown;
+        int label = find_name(known, classes->names[i]);
+        status = ole_join_path(path, folder, classes->names[i], error);
+        if (status == OLE_OK && label < 0)
+            status = ole_fail(error, OLE_ERROR_DATA,
+                              "%s: this class has no folder of images to train on",
+                              ole_show_string(&shown, path));
+        if (status == OLE_OK) status = list_class(path, label, files, error);
+    }
+    return status;
+}
+
+static ole_status name_classes(const char *folder, const name_list *classes, ole_source *source,
+                               ole_error *error) {
+    ole_shown shown;
+    if (classes->count == 0 || classes->count > MAX_CLASSES)
+        return ole_fail(error, OLE_ERROR_DATA,
+                        "%s: has %" PRId64 " sub-folders; it needs one for each class, with the "
+                        "images in it",
+                        ole_show_string(&shown, folder), classes->count);
+    return ole_source_name_all(source, (int)classes->count, (const char *const *)classes->names,
+                               error);
+}
+
+/* root/CLASS/..., or root/train/CLASS/... and root/test/CLASS/... */
+static ole_status list_files(const char *root, ole_source *source, file_list *files,
+                             ole_error *error) {
+    bool parts = is_folder(root, "train") && is_folder(root, "test");
+    char train[OLE_PATH_ROOM], test[OLE_PATH_ROOM];
+    name_list classes = {0}, test_classes = {0};
+    ole_status status = ole_join_path(train, root, parts ? "train" : "", error);
+    if (status == OLE_OK) status = ole_join_path(test, root, "test", error);
+    if (status == OLE_OK) status = list_folder(train, is_folder, &classes, error);
+    if (status == OLE_OK) status = name_classes(train, &classes, source, error);
+    if (status == OLE_OK) status = list_part(train, &classes, &classes, files, error);
+    files->train_count = files->paths.count;
+    if (status == OLE_OK && parts) status = list_folder(test, is_folder, &test_classes, error);
+    if (status == OLE_OK && parts) status = list_part(test, &test_classes, &classes, files, error);
+    free_names(&classes);
+    free_names(&test_classes);
+    return status;
+}
+
+/* ---- Decoding ----------------------------------------------------------------------------- */
+
+typedef struct decoding {
+    const ole_dataset_options *options;
+    const file_list *files;
+    ole_source *source;
+    int64_t first; /* the image that gave the shape */
+    ole_status *status;
+} decoding;
+
+/* Image i into its place. */
+static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
+    ole_source *source = d->source;
+    const char *path = d->files->paths.names[i];
+    ole_image image;
+    ole_status status = ole_image_read(path, source->channels, &image, error);
+    if (status != OLE_OK) return status;
+    bool same = image.width == source->width && image.height == source->height;
+    if (same || d->options->resize > 0) {
+        size_t one = (size_t)ole_source_sample_size(source);
+        status = ole_image_fit(&image, source->height, source->width, source->channels,
+                               source->bytes + (size_t)i * one);
+        if (status != OLE_OK) ole_fail(error, status, "out of memory for an image");
+    } else {
+        ole_shown shown, other;
+        status = ole_fail(error, OLE_ERROR_DATA,
+                          "%s: is %dx%d pixels, %s is %dx%d: choose one size for all with the "
+                          "option resize",
+                          ole_show_string(&shown, path), image.width, image.height,
+                          ole_show_string(&other, d->files->paths.names[d->first]), source->width,
+                          source->height);
+    }
+    ole_image_free(&image);
+    return status;
+}
+
+static void decode_task(void *context, int64_t task, int worker) {
+    (void)worker;
+    decoding *d = context;
+    d->status[task] = decode_image(d, task, NULL);
+}
+
+static bool may_skip(const decoding *d, ole_status status) {
+    return d->options->skip_bad && (status == OLE_ERROR_FORMAT || status == OLE_ERROR_IO);
+}
+
+/* Size and channels: as asked for, else those of the first readable image. */
+static ole_status find_shape(decoding *d, ole_error *error) {
+    const ole_dataset_options *o = d->options;
+    ole_source *source = d->source;
+    ole_image image = {0};
+    ole_status status = OLE_ERROR_FORMAT;
+    for (d->first = 0; d->first < d->files->paths.count; d->first++) {
+        status = ole_image_read(d->files->paths.names[d->first], o->channels, &image, error);
+        if (!may_skip(d, status)) break;
+    }
+    if (status != OLE_OK) return status;
+    source->channels = image.channels;
+    source->height = o->resize > 0 ? o->resize : image.height;
+    source->width = o->resize > 0 ? o->resize : image.width;
+    ole_image_free(&image);
+    return OLE_OK;
+}
+
+/* Moves the good images together and counts the others; the first bad one is the error. */
+static ole_status keep_good(decoding *d, ole_error *error) {
+    ole_source *source = d->source;
+    size_t one = (size_t)ole_source_sample_size(source);
+    int64_t kept = 0;
+    source->train_count = 0;
+    for (int64_t i = 0; i < d->files->paths.count; i++) {
+        if (d->status[i] != OLE_OK && !may_skip(d, d->status[i])) return decode_image(d, i, error);
+        if (d->status[i] != OLE_OK) continue;
+        if (kept != i)
+            memcpy(source->bytes + (size_t)kept * one, source->bytes + (size_t)i * one, one);
+        source->labels[kept++] = d->files->labels[i];
+        if (i < d->files->train_count) source->train_count = kept;
+    }
+    source->count = kept;
+    source->skipped = d->files->paths.count - kept;
+    return OLE_OK;
+}
+
+static ole_status decode_all(decoding *d, ole_error *error) {
+    int64_t count = d->files->paths.count;
+    ole_status status = find_shape(d, error);
+    if (status == OLE_OK) status = ole_source_grow(d->source, count, error);
+    if (status != OLE_OK) return status;
+    d->status = malloc((size_t)count * sizeof *d->status);
+    if (!d->status) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+    ole_pool *pool = NULL;
+    status = ole_pool_create(&pool, d->options->threads, error);
+    if (status == OLE_OK) {
+        ole_pool_run(pool, count, decode_task, d);
+        status = keep_good(d, error);
+    }
+    ole_pool_destroy(pool);
+    free(d->status);
+    return status;
+}
+
+ole_status ole_read_folder(const char *path, const ole_dataset_options *options, ole_source *source,
+                           ole_error *error) {
+    if (!path || !*path)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "folder: give the folder too, as in folder:photos");
+    file_list files = {0};
+    ole_status status = list_files(path, source, &files, error);
+    decoding d = {.options = options, .files = &files, .source = source};
+    if (status == OLE_OK) status = decode_all(&d, error);
+    source->test_share = options->test_share;
+    free_names(&files.paths);
+    free(files.labels);
+    return status;
+}

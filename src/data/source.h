@@ -1,0 +1,74 @@
+/*
+ * src/data/source.h - what a reader delivers: all samples of a data set, in memory, with labels.
+ *
+ * A reader turns files into one ole_source: the training samples first, the test samples behind
+ * them.  Everything after that (splits, classes, batches) is the same for all formats.
+ */
+#ifndef OLE_SRC_DATA_SOURCE_H
+#define OLE_SRC_DATA_SOURCE_H
+
+#include "ole/data.h"
+
+typedef struct ole_source {
+    int channels, height, width; /* vectors: D, 1, 1 */
+    bool floating;               /* samples are in `floats`, else in `bytes` */
+    int classes;
+    char **class_names; /* [classes] */
+    int64_t count;
+    int64_t train_count; /* the first ones; the rest is the test part */
+    double test_share;   /* to hold out of the training part where there is no test part */
+    uint8_t *bytes;      /* [count, channels, height, width] */
+    float *floats;
+    int32_t *labels; /* [count], 0 to classes - 1 */
+    int64_t skipped; /* images left out */
+} ole_source;
+
+/* Where a reader's files lie and how to read them. */
+typedef struct ole_reader {
+    const char *name;
+    const char *probe;          /* the file a folder must have; NULL: the reader looks itself */
+    const char *const *folders; /* sub-folders it may also lie in, as archives unpack; NULL-ended */
+    /* `path` is the folder that has the probe, or what follows NAME: (NULL: nothing does) */
+    ole_status (*read)(const char *path, const ole_dataset_options *options, ole_source *source,
+                       ole_error *error);
+} ole_reader;
+
+/* Elements of one sample. */
+int64_t ole_source_sample_size(const ole_source *source);
+
+/* Makes room for `more` samples and counts them; the shape must be set. */
+ole_status ole_source_grow(ole_source *source, int64_t more, ole_error *error);
+
+/* Three square planes from column by column to row by row. */
+void ole_transpose_planes(const uint8_t *columns, int side, uint8_t *rows);
+
+/* Room for `classes` names, all NULL; each is to be set by ole_source_name_class(). */
+ole_status ole_source_set_classes(ole_source *source, int classes, ole_error *error);
+ole_status ole_source_name_class(ole_source *source, int index, const char *name, ole_error *error);
+
+/* The same for a fixed list; a NULL list names them "0", "1", ... */
+ole_status ole_source_name_all(ole_source *source, int classes, const char *const *names,
+                               ole_error *error);
+
+void ole_source_free(ole_source *source);
+
+ole_status ole_read_digits(const char *path, const ole_dataset_options *options, ole_source *source,
+                           ole_error *error);
+ole_status ole_read_mnist(const char *path, const ole_dataset_options *options, ole_source *source,
+                          ole_error *error);
+ole_status ole_read_fashion_mnist(const char *path, const ole_dataset_options *options,
+                                  ole_source *source, ole_error *error);
+ole_status ole_read_cifar10(const char *path, const ole_dataset_options *options,
+                            ole_source *source, ole_error *error);
+ole_status ole_read_cifar100(const char *path, const ole_dataset_options *options,
+                             ole_source *source, ole_error *error);
+ole_status ole_read_stl10(const char *path, const ole_dataset_options *options, ole_source *source,
+                          ole_error *error);
+ole_status ole_read_svhn(const char *path, const ole_dataset_options *options, ole_source *source,
+                         ole_error *error);
+ole_status ole_read_folder(const char *path, const ole_dataset_options *options, ole_source *source,
+                           ole_error *error);
+ole_status ole_read_npy(const char *path, const ole_dataset_options *options, ole_source *source,
+                        ole_error *error);
+
+#endif
