@@ -97,7 +97,7 @@ static float *room_for(const ole_param *p) {
 }
 
 static engine start(const ole_backend *backend, const char *net) {
-    engine e = {.backend = backend, .context = op_open(backend, OLE_CONV_DIRECT, 1)};
+    engine e = {.backend = backend, .context = op_open(backend, OLE_CONV_AUTO, 1)};
     ole_plan_options options = {.batch = BATCH, .train = true};
     ole_error error;
     assert_ok(ole_graph_parse(&e.graph, net, (ole_shape){3, 8, 8}, CLASSES, &error), &error);
