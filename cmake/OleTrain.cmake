@@ -24,6 +24,40 @@ foreach(real IN ITEMS float double)
     list(APPEND ole_kernel_objects $<TARGET_OBJECTS:${target}>)
 endforeach()
 
+# The fast CPU backend, where oneDNN is. Its kernels are compiled for each instruction set with those
+# of linalg.
+find_path(ONEDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl.h)
+find_library(ONEDNN_LIBRARY NAMES dnnl)
+mark_as_advanced(ONEDNN_INCLUDE_DIR ONEDNN_LIBRARY)
+if(ONEDNN_INCLUDE_DIR AND ONEDNN_LIBRARY)
+    file(STRINGS ${ONEDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h onednn_version
+        REGEX "^#define DNNL_VERSION_(MAJOR|MINOR|PATCH) ")
+    list(TRANSFORM onednn_version REPLACE "[^0-9]" "")
+    list(JOIN onednn_version "." onednn_version)
+endif()
+if(onednn_version VERSION_GREATER_EQUAL 2.5)
+    set(OLE_HAVE_ONEDNN ON)
+    target_compile_definitions(ole_objects PUBLIC OLE_HAVE_ONEDNN=1)
+    target_include_directories(ole_objects PRIVATE ${ONEDNN_INCLUDE_DIR})
+    target_link_libraries(ole_objects PUBLIC ${ONEDNN_LIBRARY})
+    set(ole_device_kernels src/device/cpu/kernels.c)
+    target_sources(ole_objects PRIVATE
+        src/device/cpu/backend.c
+        src/device/cpu/conv.c
+        src/device/cpu/layout.c
+        src/device/cpu/linear.c
+        src/device/cpu/norm.c
+        src/device/cpu/onednn.c
+        src/device/cpu/parallel.c
+        src/device/cpu/pointwise.c
+        src/device/cpu/pool.c
+        src/device/cpu/softmax.c
+        src/device/cpu/update.c)
+    ole_part("device cpu" "oneDNN ${onednn_version}")
+else()
+    ole_part("device cpu" "off (oneDNN 2.5 or later not found; Debian: libdnnl-dev)")
+endif()
+
 # ---- net ----------------------------------------------------------------------------------------
 
 target_sources(ole_objects PRIVATE

@@ -1,0 +1,237 @@
+/*
+ * src/device/cpu/backend.c - the CPU backend on oneDNN: its table of functions, its context, and
+ * the table of its ops.
+ */
+#include "base/arena.h"
+#include "base/error.h"
+#include "device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const cpu_kernels ole_cpu_kernels_generic;
+#if OLE_X86_DISPATCH
+extern const cpu_kernels ole_cpu_kernels_avx2;
+extern const cpu_kernels ole_cpu_kernels_avx512;
+#endif
+
+/* ---- the context ------------------------------------------------------------------------- */
+
+/* The best table for the CPU among those that work on oneDNN's blocks. */
+static const cpu_kernels *choose_kernels(int block) {
+#if OLE_X86_DISPATCH
+    if (block == ole_cpu_kernels_avx512.block) return &ole_cpu_kernels_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return &ole_cpu_kernels_avx2;
+#endif
+    (void)block;
+    return &ole_cpu_kernels_generic;
+}
+
+static void close_context(ole_device_context *context) {
+    if (!context) return;
+    ole_pool_destroy(context->pool);
+    cpu_dnn_destroy(context->dnn);
+    free(context);
+}
+
+static ole_status open_context(ole_device_context **result, const ole_device_options *options,
+                               ole_error *error) {
+    if (options->precision != OLE_PRECISION_FP32)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "the cpu backend computes in fp32 only; choose --precision fp32");
+    if (options->threads < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%d threads: give at least 1", options->threads);
+    ole_device_context *context = calloc(1, sizeof *context);
+    if (!context) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    context->options = *options;
+    context->kernels = choose_kernels(cpu_dnn_block());
+    context->block = context->kernels->block;
+    ole_status status = cpu_dnn_create(&context->dnn, error);
+    if (status == OLE_OK && !cpu_parallel_on_openmp())
+        status = ole_pool_create(&context->pool, options->threads, error);
+    if (status != OLE_OK) {
+        close_context(context);
+        return status;
+    }
+    *result = context;
+    return OLE_OK;
+}
+
+static void *allocate(ole_device_context *context, size_t bytes) {
+    (void)context;
+    void *memory = ole_arena_allocate(bytes);
+    if (memory) memset(memory, 0, bytes);
+    return memory;
+}
+
+static void free_memory(ole_device_context *context, void *memory) {
+    (void)context;
+    free(memory);
+}
+
+/* ---- numbers in and out ------------------------------------------------------------------ */
+
+static bool is_filter(const ole_node *node, const ole_param *param) {
+    return node->op == OLE_OP_CONV && param->kind == OLE_PARAM_WEIGHT;
+}
+
+static size_t param_bytes(ole_device_context *context, const ole_node *node,
+                          const ole_param *param) {
+    int64_t count = is_filter(node, param) ? cpu_weight_size(context, node) : param->count;
+    return (size_t)count * sizeof(float);
+}
+
+static void param_from_plain(ole_device_context *context, const ole_node *node,
+                             const ole_param *param, const float *plain, void *to) {
+    if (is_filter(node, param))
+        cpu_weight_from_plain(context, node, plain, to);
+    else
+        memcpy(to, plain, (size_t)param->count * sizeof(float));
+}
+
+static void param_to_plain(ole_device_context *context, const ole_node *node,
+                           const ole_param *param, const void *from, float *plain) {
+    if (is_filter(node, param))
+        cpu_weight_to_plain(context, node, from, plain);
+    else
+        memcpy(plain, from, (size_t)param->count * sizeof(float));
+}
+
+static void to_plain(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
+                     const void *from, float *plain) {
+    cpu_convert(context, layout, NULL, n, shape, from, false, plain);
+}
+
+static void from_plain(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
+                       const float *plain, bool accumulate, void *to) {
+    cpu_convert(context, NULL, layout, n, shape, plain, accumulate, to);
+}
+
+/* ---- ops --------------------------------------------------------------------------------- */
+
+typedef struct cpu_op {
+    cpu_plan_function *plan;
+    cpu_run_function *forward, *backward;
+} cpu_op;
+
+static ole_status plan_input(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (!cpu_state_create(r, NULL, sizeof(cpu_state), plan))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    return OLE_OK;
+}
+
+static void do_nothing(const cpu_call *call) {
+    (void)call;
+}
+
+#define ROW(name)                                                                                  \
+    { cpu_##name##_plan, cpu_##name##_forward, cpu_##name##_backward }
+static const cpu_op ops[] = {
+    [OLE_OP_INPUT] = {plan_input, do_nothing, do_nothing},
+    [OLE_OP_CONV] = ROW(conv),
+    [OLE_OP_NORM] = ROW(norm),
+    [OLE_OP_RELU] = ROW(relu),
+    [OLE_OP_MAXPOOL] = ROW(maxpool),
+    [OLE_OP_AVGPOOL] = ROW(avgpool),
+    [OLE_OP_FLATTEN] = ROW(flatten),
+    [OLE_OP_LINEAR] = ROW(linear),
+    [OLE_OP_DROPOUT] = ROW(dropout),
+    [OLE_OP_ADD] = ROW(add),
+    [OLE_OP_CONCAT] = ROW(concat),
+};
+
+void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t bytes,
+                       ole_op_plan *plan) {
+    cpu_state *state = calloc(1, bytes);
+    if (!state) return NULL;
+    cpu_view y = cpu_view_images(r->context, y_layout, r->n, r->node->out);
+    *state = (cpu_state){.n = r->n,
+                         .train = r->train,
+                         .y_layout = y_layout,
+                         .y_shape = r->node->out,
+                         .y_size = cpu_view_size(&y)};
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
+        state->x_layout[i] = r->x_layout[i];
+        state->x_shape[i] = r->x_shape[i];
+    }
+    *plan = (ole_op_plan){
+        .state = state, .y_layout = y_layout, .y_bytes = (size_t)state->y_size * sizeof(float)};
+    return state;
+}
+
+/* Whether n images of the larger of both sides can be counted in bytes with room to spare. */
+static bool fits(const ole_node *node, int64_t n) {
+    int64_t pixels = node->in.h * node->in.w > node->out.h * node->out.w
+                         ? node->in.h * node->in.w
+                         : node->out.h * node->out.w;
+    int64_t channels = (node->in.c > node->out.c ? node->in.c : node->out.c) + CPU_MAX_BLOCK;
+    int64_t total;
+    return !__builtin_mul_overflow(pixels, channels, &total) &&
+           !__builtin_mul_overflow(total, n, &total) && !__builtin_mul_overflow(total, 64, &total);
+}
+
+static ole_status plan_op(ole_device_context *context, const ole_node *node, int64_t n, bool train,
+                          bool needs_dx, const ole_layout x_layout[OLE_MAX_INPUTS],
+                          ole_op_plan *plan, ole_error *error) {
+    if (!fits(node, n))
+        return ole_fail(error, OLE_ERROR_MEMORY, "%s: a batch of %lld does not fit in memory",
+                        node->name, (long long)n);
+    cpu_plan_request request = {.context = context,
+                                .node = node,
+                                .n = n,
+                                .train = train,
+                                .needs_dx = needs_dx,
+                                .x_layout = {x_layout[0], x_layout[1]},
+                                .x_shape = {node->in, node->in}};
+    if (node->op == OLE_OP_CONCAT) request.x_shape[1].c = node->out.c - node->in.c;
+    int before = cpu_threads_enter(context);
+    ole_status status = ops[node->op].plan(&request, plan, error);
+    cpu_threads_leave(before);
+    return status;
+}
+
+static void release_op(ole_device_context *context, ole_op_plan *plan) {
+    (void)context;
+    const cpu_state *state = plan->state;
+    if (state && state->release) state->release(plan->state);
+    free(plan->state);
+    *plan = (ole_op_plan){0};
+}
+
+static void run(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                const ole_op_call *call, cpu_run_function *function) {
+    int before = cpu_threads_enter(context);
+    function(&(cpu_call){context, node, plan->state, call});
+    cpu_threads_leave(before);
+}
+
+static void forward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                    const ole_op_call *call) {
+    run(context, node, plan, call, ops[node->op].forward);
+}
+
+static void backward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                     const ole_op_call *call) {
+    run(context, node, plan, call, ops[node->op].backward);
+}
+
+const ole_backend ole_backend_cpu = {
+    .name = "cpu",
+    .element_size = sizeof(float),
+    .open = open_context,
+    .close = close_context,
+    .allocate = allocate,
+    .free = free_memory,
+    .param_bytes = param_bytes,
+    .param_from_plain = param_from_plain,
+    .param_to_plain = param_to_plain,
+    .plan_op = plan_op,
+    .release_op = release_op,
+    .forward = forward,
+    .backward = backward,
+    .to_plain = to_plain,
+    .from_plain = from_plain,
+    .softmax_loss = cpu_softmax_loss,
+    .update = cpu_update,
+};

@@ -1,0 +1,161 @@
+/*
+ * src/device/cpu/cpu.h - what the files of the CPU backend share: the context, layouts, threads,
+ * and how an op is planned and run.
+ *
+ * Layouts.  Activations are plain [N, C, H, W] or blocked [N, C/b, H, W, b], where b is the number
+ * of floats in a vector of the instruction set (16 or 8): the layout in which oneDNN's convolutions
+ * are fastest.  Channels beyond C in the last block are zero, always.  A convolution leaves its
+ * output blocked, and every op but FLATTEN and LINEAR keeps the layout it is given, so that nothing
+ * is reordered on the way.  Where a blocked tensor and a plain one have the same bytes (H = W = 1,
+ * C a multiple of b) it is called plain.
+ */
+#ifndef OLE_SRC_DEVICE_CPU_CPU_H
+#define OLE_SRC_DEVICE_CPU_CPU_H
+
+#include "base/pool.h"
+#include "device/backend.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/onednn.h"
+
+struct ole_device_context {
+    ole_device_options options;
+    const cpu_kernels *kernels;
+    int block;      /* channels a block of the blocked layout */
+    ole_pool *pool; /* where oneDNN does not run on OpenMP; else NULL */
+    cpu_dnn *dnn;
+};
+
+/* The blocked layout; a plain one is NULL. */
+extern const char cpu_blocked;
+
+/* ---- tensors (layout.c) ---- */
+
+/*
+ * Where the elements of a tensor are: `groups` groups of `width` channels (the last may hold
+ * fewer), each `rows` pixels an image.  Element (image n, channel c, pixel p) is at
+ *     n * image_stride + c / width * group_stride + p * row_stride + c % width.
+ * A batch of plain vectors is one image of n rows.
+ */
+typedef struct cpu_view {
+    int64_t images, groups, rows;
+    int64_t image_stride, group_stride, row_stride;
+    int64_t channels;
+    int width;
+    bool padded; /* the last group has room for `width` channels too */
+} cpu_view;
+
+cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64_t n,
+                     ole_shape shape);
+
+/* A view for ops on single pixels of images: never takes vectors for rows. */
+cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, int64_t n,
+                         ole_shape shape);
+
+/* Floats of the tensor, padding included. */
+int64_t cpu_view_size(const cpu_view *view);
+
+/* The run of rows of one image and group. */
+cpu_run cpu_view_run(const cpu_view *view, int64_t group);
+
+/* The layout that ops give their output where they have the choice. */
+ole_layout cpu_best_layout(const ole_device_context *context, ole_shape shape);
+
+/*
+ * Copies `channels` channels from channel `from_first` of one tensor to channel `to_first` of
+ * another with as many images and pixels; `accumulate`: adds.  With `pad`, what follows the last
+ * channel in its group becomes zero.
+ */
+typedef struct cpu_copy {
+    cpu_view from, to;
+    int64_t from_first, to_first, channels;
+    bool accumulate, pad;
+} cpu_copy;
+void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const float *from,
+                       float *to);
+
+/* A whole tensor from one layout to another. */
+void cpu_convert(ole_device_context *context, ole_layout from_layout, ole_layout to_layout,
+                 int64_t n, ole_shape shape, const float *from, bool accumulate, float *to);
+
+/* ---- threads (parallel.c) ---- */
+
+/*
+ * Runs tasks 0 to count-1 on the context's threads; a loop is cut into tasks by its shape alone, so
+ * results do not depend on the threads.  Tasks that follow each other run on the same thread.
+ */
+typedef void cpu_task(void *argument, int64_t task);
+void cpu_parallel(const ole_device_context *context, int64_t count, cpu_task *task, void *argument);
+
+/* Whether oneDNN runs on OpenMP, whose threads then run our loops too. */
+bool cpu_parallel_on_openmp(void);
+
+/* The calling thread's OpenMP thread count: set before oneDNN is called, put back after. */
+int cpu_threads_enter(const ole_device_context *context);
+void cpu_threads_leave(int before);
+
+/* Tasks of a loop over `count` elements, and the part of one of them: multiples of a vector. */
+int64_t cpu_slices(int64_t count);
+void cpu_slice(int64_t count, int64_t task, int64_t *first, int64_t *length);
+
+/* ---- ops ---- */
+
+typedef struct cpu_plan_request {
+    ole_device_context *context;
+    const ole_node *node;
+    int64_t n;
+    bool train, needs_dx;
+    ole_layout x_layout[OLE_MAX_INPUTS];
+    ole_shape x_shape[OLE_MAX_INPUTS];
+} cpu_plan_request;
+
+/* What every op remembers; ops with more begin their state with it. */
+typedef struct cpu_state {
+    int64_t n;
+    bool train;
+    ole_layout x_layout[OLE_MAX_INPUTS], y_layout;
+    ole_shape x_shape[OLE_MAX_INPUTS], y_shape;
+    int64_t y_size;               /* floats */
+    void (*release)(void *state); /* frees what an op has besides, or NULL */
+} cpu_state;
+
+/* Allocates a state of `bytes`, fills it and the plan's layout and y_bytes; NULL: no memory. */
+void *cpu_state_create(const cpu_plan_request *request, ole_layout y_layout, size_t bytes,
+                       ole_op_plan *plan);
+
+typedef struct cpu_call {
+    ole_device_context *context;
+    const ole_node *node;
+    const void *state;
+    const ole_op_call *call;
+} cpu_call;
+
+typedef ole_status cpu_plan_function(const cpu_plan_request *request, ole_op_plan *plan,
+                                     ole_error *error);
+typedef void cpu_run_function(const cpu_call *call);
+
+cpu_plan_function cpu_conv_plan, cpu_norm_plan, cpu_maxpool_plan, cpu_avgpool_plan, cpu_linear_plan,
+    cpu_relu_plan, cpu_add_plan, cpu_concat_plan, cpu_flatten_plan, cpu_dropout_plan;
+cpu_run_function cpu_conv_forward, cpu_norm_forward, cpu_maxpool_forward, cpu_avgpool_forward,
+    cpu_linear_forward, cpu_relu_forward, cpu_add_forward, cpu_concat_forward, cpu_flatten_forward,
+    cpu_dropout_forward;
+cpu_run_function cpu_conv_backward, cpu_norm_backward, cpu_maxpool_backward, cpu_avgpool_backward,
+    cpu_linear_backward, cpu_relu_backward, cpu_add_backward, cpu_concat_backward,
+    cpu_flatten_backward, cpu_dropout_backward;
+
+/* A convolution's weights: floats, and to and from plain [out, in, k, k]. */
+int64_t cpu_weight_size(const ole_device_context *context, const ole_node *node);
+void cpu_weight_from_plain(const ole_device_context *context, const ole_node *node,
+                           const float *plain, float *to);
+void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node, const float *from,
+                         float *plain);
+
+/* Sums over the batch of dy[rows, channels], plain, in double: the gradient of a bias. */
+void cpu_column_sums(int64_t rows, int64_t channels, const float *dy, float *sums);
+
+void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
+                      const int32_t *labels, double scale, void *dlogits, float *scores,
+                      double *loss, int64_t *correct);
+void cpu_update(ole_device_context *context, const ole_update *update, size_t bytes, void *param,
+                const void *gradient, void *state[2]);
+
+#endif

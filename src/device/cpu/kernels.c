@@ -1,0 +1,356 @@
+/*
+ * src/device/cpu/kernels.c - the inner loops of kernels.h, written with vector types and compiled
+ * once per instruction set (OLE_ISA is generic, avx2 or avx512).
+ *
+ * All of them are bound by memory, so each element is loaded once and everything is done to it.
+ */
+#include "device/cpu/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Vectors are passed between inline functions only. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+#if defined(__AVX512F__)
+enum { VL = 16 };
+#else
+enum { VL = 8 };
+#endif
+
+typedef float vec __attribute__((vector_size(VL * sizeof(float)), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t)), aligned(4), may_alias));
+typedef uint8_t bytes __attribute__((vector_size(VL), aligned(1), may_alias));
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vec load(const float *p) {
+    return *(const vec *)p;
+}
+
+INLINE void store(float *p, vec v) {
+    *(vec *)p = v;
+}
+
+/* The first `width` elements; the others are zero, or stay as they are. */
+INLINE vec load_part(const float *p, int width) {
+    if (width == VL) return load(p);
+    vec v = {0};
+    for (int i = 0; i < width; i++)
+        v[i] = p[i];
+    return v;
+}
+
+INLINE void store_part(float *p, vec v, int width) {
+    if (width == VL) {
+        store(p, v);
+        return;
+    }
+    for (int i = 0; i < width; i++)
+        p[i] = v[i];
+}
+
+INLINE vec splat(float x) {
+    return x - (vec){0};
+}
+
+INLINE vec where(ivec mask, vec v) {
+    return (vec)((ivec)v & mask);
+}
+
+/* NaN stays. */
+INLINE vec rectify(vec v) {
+    return where(~(v < (vec){0}), v);
+}
+
+/* ---- batch norm -------------------------------------------------------------------------- */
+
+/* Rows whose sums are kept in float before they go to double. */
+enum { CHUNK = 256 };
+
+INLINE void merge_moments(cpu_moments *m, double count, const float *shift, const float *sum,
+                          const float *squares) {
+    double total = m->count + count;
+    for (int i = 0; i < VL; i++) {
+        double distance = (double)sum[i] / count; /* of this chunk's mean from its shift */
+        double delta = (double)shift[i] + distance - m->mean[i];
+        double own = (double)squares[i] - (double)sum[i] * distance;
+        m->mean[i] += delta * count / total;
+        m->squares[i] += (own > 0 ? own : 0) + delta * delta * m->count * count / total;
+    }
+    m->count = total;
+}
+
+/* Sums are of distances to the chunk's first row, which keeps them exact when means are large. */
+INLINE void moments_body(cpu_run run, const float *x, cpu_moments *moments, int width) {
+    for (int64_t first = 0; first < run.rows; first += CHUNK) {
+        int64_t rows = run.rows - first < CHUNK ? run.rows - first : CHUNK, r = 0;
+        const float *p = x + first * run.stride;
+        vec shift = load_part(p, width), s0 = {0}, s1 = {0}, q0 = {0}, q1 = {0};
+        for (; r + 2 <= rows; r += 2, p += 2 * run.stride) {
+            vec a = load_part(p, width) - shift, b = load_part(p + run.stride, width) - shift;
+            s0 += a;
+            s1 += b;
+            q0 += a * a;
+            q1 += b * b;
+        }
+        if (r < rows) {
+            vec a = load_part(p, width) - shift;
+            s0 += a;
+            q0 += a * a;
+        }
+        float at[VL], sum[VL], squares[VL];
+        store(at, shift);
+        store(sum, s0 + s1);
+        store(squares, q0 + q1);
+        merge_moments(moments, (double)rows, at, sum, squares);
+    }
+}
+
+static void moments(cpu_run run, const float *x, cpu_moments *m) {
+    if (run.width == VL)
+        moments_body(run, x, m, VL);
+    else
+        moments_body(run, x, m, run.width);
+}
+
+INLINE void norm_body(cpu_run run, const cpu_affine *a, const float *x, float *y, int width,
+                      bool relu) {
+    vec mean = load(a->mean), scale = load(a->scale), shift = load(a->shift);
+    for (int64_t r = 0; r < run.rows; r++, x += run.stride, y += run.stride) {
+        vec v = (load_part(x, width) - mean) * scale + shift;
+        store_part(y, relu ? rectify(v) : v, width);
+    }
+}
+
+static void norm(cpu_run run, const cpu_affine *a, const float *x, float *y) {
+    if (run.width != VL)
+        norm_body(run, a, x, y, run.width, a->relu);
+    else if (a->relu)
+        norm_body(run, a, x, y, VL, true);
+    else
+        norm_body(run, a, x, y, VL, false);
+}
+
+/* dy, or 0 where the ReLU cut: what it cut is found again from x, by the same sum as in norm(). */
+INLINE vec gradient(const cpu_affine *a, vec centred, vec dy, bool relu) {
+    if (!relu) return dy;
+    return where(centred * load(a->scale) + load(a->shift) > (vec){0}, dy);
+}
+
+INLINE void norm_sums_body(cpu_run run, const cpu_affine *a, const float *x, const float *dy,
+                           cpu_sums *sums, int width, bool relu) {
+    vec mean = load(a->mean);
+    for (int64_t first = 0; first < run.rows; first += CHUNK) {
+        int64_t end = first + CHUNK < run.rows ? first + CHUNK : run.rows;
+        vec s[2] = {{0}}, q[2] = {{0}};
+        for (int64_t r = first; r < end; r++) {
+            vec centred = load_part(x + r * run.stride, width) - mean;
+            vec g = gradient(a, centred, load_part(dy + r * run.stride, width), relu);
+            s[r & 1] += g;
+            q[r & 1] += g * centred;
+        }
+        s[0] += s[1];
+        q[0] += q[1];
+        for (int i = 0; i < VL; i++) {
+            sums->g[i] += (double)s[0][i];
+            sums->gx[i] += (double)q[0][i];
+        }
+    }
+}
+
+static void norm_sums(cpu_run run, const cpu_affine *a, const float *x, const float *dy,
+                      cpu_sums *sums) {
+    if (run.width != VL)
+        norm_sums_body(run, a, x, dy, sums, run.width, a->relu);
+    else if (a->relu)
+        norm_sums_body(run, a, x, dy, sums, VL, true);
+    else
+        norm_sums_body(run, a, x, dy, sums, VL, false);
+}
+
+INLINE void norm_gradient_body(cpu_run run, const cpu_affine *a, vec slope, vec level,
+                               const float *x, const float *dy, bool accumulate, float *dx,
+                               int width, bool relu) {
+    vec mean = load(a->mean), scale = load(a->scale);
+    for (int64_t r = 0; r < run.rows; r++) {
+        int64_t at = r * run.stride;
+        vec centred = load_part(x + at, width) - mean;
+        vec g = gradient(a, centred, load_part(dy + at, width), relu);
+        vec v = g * scale + (centred * slope + level);
+        if (accumulate) v += load_part(dx + at, width);
+        store_part(dx + at, v, width);
+    }
+}
+
+static void norm_gradient(cpu_run run, const cpu_affine *a, const float *slope, const float *level,
+                          const float *x, const float *dy, bool accumulate, float *dx) {
+    vec k1 = load(slope), k0 = load(level);
+    if (run.width != VL)
+        norm_gradient_body(run, a, k1, k0, x, dy, accumulate, dx, run.width, a->relu);
+    else if (a->relu && accumulate)
+        norm_gradient_body(run, a, k1, k0, x, dy, true, dx, VL, true);
+    else if (a->relu)
+        norm_gradient_body(run, a, k1, k0, x, dy, false, dx, VL, true);
+    else
+        norm_gradient_body(run, a, k1, k0, x, dy, accumulate, dx, VL, false);
+}
+
+/* ---- pooling ----------------------------------------------------------------------------- */
+
+#define FOR_WINDOW(w, pixel)                                                                       \
+    for (int64_t row_ = (w)->top; row_ < (w)->bottom; row_++)                                      \
+        for (int64_t column_ = (w)->left, pixel = (row_ * (w)->row + column_) * (w)->stride;       \
+             column_ < (w)->right; column_++, pixel += (w)->stride)
+
+INLINE void max_window_body(const cpu_window *w, const float *x, float *y, uint8_t *at, int width) {
+    vec best = load_part(x + (w->top * w->row + w->left) * w->stride, width);
+    ivec place = {0}, here = {0};
+    FOR_WINDOW(w, pixel) {
+        vec v = load_part(x + pixel, width);
+        ivec better = (v > best) | ((v != v) & (best == best));
+        best = (vec)(((ivec)v & better) | ((ivec)best & ~better));
+        place = (here & better) | (place & ~better);
+        here += 1;
+    }
+    store_part(y, best, width);
+    if (!at) return;
+    bytes narrow = __builtin_convertvector(place, bytes);
+    memcpy(at, &narrow, (size_t)width);
+}
+
+static void max_window(const cpu_window *w, const float *x, float *y, uint8_t *at) {
+    if (w->width == VL)
+        max_window_body(w, x, y, at, VL);
+    else
+        max_window_body(w, x, y, at, w->width);
+}
+
+INLINE void max_spread_body(const cpu_window *w, const float *dy, const uint8_t *at, float *dx,
+                            int width) {
+    bytes narrow = {0};
+    memcpy(&narrow, at, (size_t)width);
+    ivec place = __builtin_convertvector(narrow, ivec), here = {0};
+    vec g = load_part(dy, width);
+    FOR_WINDOW(w, pixel) {
+        store_part(dx + pixel, load_part(dx + pixel, width) + where(place == here, g), width);
+        here += 1;
+    }
+}
+
+static void max_spread(const cpu_window *w, const float *dy, const uint8_t *at, float *dx) {
+    if (w->width == VL)
+        max_spread_body(w, dy, at, dx, VL);
+    else
+        max_spread_body(w, dy, at, dx, w->width);
+}
+
+static void sum_window(const cpu_window *w, const float *x, float factor, float *y) {
+    vec sum = {0};
+    FOR_WINDOW(w, pixel) sum += load_part(x + pixel, w->width);
+    store_part(y, sum * splat(factor), w->width);
+}
+
+static void sum_spread(const cpu_window *w, const float *dy, float factor, float *dx) {
+    vec g = load_part(dy, w->width) * splat(factor);
+    FOR_WINDOW(w, pixel)
+    store_part(dx + pixel, load_part(dx + pixel, w->width) + g, w->width);
+}
+
+/* ---- elements one by one ----------------------------------------------------------------- */
+
+/* Whole vectors, then what is left as a part of one. */
+#define FOR_VECTORS(i, width, count)                                                               \
+    for (int64_t i = 0, width = VL; i < (count) && (width = (count)-i < VL ? (count)-i : VL, 1);   \
+         i += VL)
+
+static void add(int64_t count, const float *a, const float *b, bool relu, float *y) {
+    FOR_VECTORS(i, width, count) {
+        vec v = load_part(a + i, (int)width) + load_part(b + i, (int)width);
+        store_part(y + i, relu ? rectify(v) : v, (int)width);
+    }
+}
+
+static void relu(int64_t count, const float *x, float *y) {
+    FOR_VECTORS(i, width, count)
+    store_part(y + i, rectify(load_part(x + i, (int)width)), (int)width);
+}
+
+static void pass(int64_t count, const float *dy, const float *y, bool accumulate, float *dx) {
+    FOR_VECTORS(i, width, count) {
+        vec g = load_part(dy + i, (int)width);
+        if (y) g = where(load_part(y + i, (int)width) > (vec){0}, g);
+        if (accumulate) g += load_part(dx + i, (int)width);
+        store_part(dx + i, g, (int)width);
+    }
+}
+
+static void keep(int64_t count, const float *x, const uint8_t *kept, float factor, bool accumulate,
+                 float *dx) {
+    for (int64_t i = 0; i < count; i++) {
+        float v = kept[i] ? x[i] * factor : 0;
+        dx[i] = accumulate ? dx[i] + v : v;
+    }
+}
+
+/* ---- updates ----------------------------------------------------------------------------- */
+
+static void sgd(int64_t count, const ole_update *u, float *param, const float *gradient,
+                float *momentum) {
+    vec decay = splat((float)u->weight_decay), mu = splat((float)u->momentum);
+    vec rate = splat((float)u->lr);
+    FOR_VECTORS(i, width, count) {
+        vec p = load_part(param + i, (int)width);
+        vec g = load_part(gradient + i, (int)width) + decay * p;
+        if (u->momentum != 0) {
+            vec b = mu * load_part(momentum + i, (int)width) + g;
+            store_part(momentum + i, b, (int)width);
+            if (u->nesterov)
+                g += mu * b;
+            else
+                g = b;
+        }
+        store_part(param + i, p - rate * g, (int)width);
+    }
+}
+
+static void adam(int64_t count, const ole_update *u, float *param, const float *gradient,
+                 float *first, float *second) {
+    double correct1 = 1 - pow(u->beta1, (double)u->step);
+    double correct2 = 1 - pow(u->beta2, (double)u->step);
+    float rate = (float)(u->lr / correct1), root = (float)(1 / sqrt(correct2));
+    float decay = (float)u->weight_decay, eps = (float)u->eps;
+    float b1 = (float)u->beta1, c1 = (float)(1 - u->beta1);
+    float b2 = (float)u->beta2, c2 = (float)(1 - u->beta2);
+    for (int64_t i = 0; i < count; i++) {
+        float g = gradient[i] + decay * param[i];
+        float m = b1 * first[i] + c1 * g, v = b2 * second[i] + c2 * g * g;
+        first[i] = m;
+        second[i] = v;
+        param[i] -= rate * m / (sqrtf(v) * root + eps);
+    }
+}
+
+extern const cpu_kernels PASTE(ole_cpu_kernels_, OLE_ISA);
+const cpu_kernels PASTE(ole_cpu_kernels_, OLE_ISA) = {
+    .name = TEXT(OLE_ISA),
+    .block = VL,
+    .moments = moments,
+    .norm = norm,
+    .norm_sums = norm_sums,
+    .norm_gradient = norm_gradient,
+    .max_window = max_window,
+    .max_spread = max_spread,
+    .sum_window = sum_window,
+    .sum_spread = sum_spread,
+    .add = add,
+    .relu = relu,
+    .pass = pass,
+    .keep = keep,
+    .sgd = sgd,
+    .adam = adam,
+};

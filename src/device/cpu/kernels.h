@@ -1,0 +1,90 @@
+/*
+ * src/device/cpu/kernels.h - inner loops of everything that is not a convolution.
+ *
+ * kernels.c is compiled once per instruction set; the context picks the table that matches what
+ * oneDNN uses, because both work on blocks of the same number of channels.
+ *
+ * A run is `rows` rows of up to `block` channels side by side, `stride` floats from row to row: an
+ * image's pixels in one block of channels (stride = block), or a batch of plain vectors (stride =
+ * their length).  Arrays of statistics have `block` elements.
+ */
+#ifndef OLE_SRC_DEVICE_CPU_KERNELS_H
+#define OLE_SRC_DEVICE_CPU_KERNELS_H
+
+#include "device/backend.h"
+
+enum { CPU_MAX_BLOCK = 16 };
+
+typedef struct cpu_run {
+    int64_t rows, stride;
+    int width; /* channels of the run, 1 to block */
+} cpu_run;
+
+/* Count, mean and sum of squared distances to it, for each channel of a block. */
+typedef struct cpu_moments {
+    double count;
+    double mean[CPU_MAX_BLOCK], squares[CPU_MAX_BLOCK];
+} cpu_moments;
+
+/* What batch norm does to a block of channels: y = (x - mean) * scale + shift, then ReLU. */
+typedef struct cpu_affine {
+    float mean[CPU_MAX_BLOCK], scale[CPU_MAX_BLOCK], shift[CPU_MAX_BLOCK];
+    bool relu;
+} cpu_affine;
+
+/* Sums of g and of g * (x - mean), where g is dy, or 0 where the ReLU cut. */
+typedef struct cpu_sums {
+    double g[CPU_MAX_BLOCK], gx[CPU_MAX_BLOCK];
+} cpu_sums;
+
+/* A pooling window on one plane of pixels, `block` or fewer channels a pixel. */
+typedef struct cpu_window {
+    int64_t top, bottom, left, right; /* pixels that exist: rows and columns, ends excluded */
+    int64_t row;                      /* pixels a row of the plane */
+    int64_t stride;                   /* floats a pixel */
+    int width;
+} cpu_window;
+
+typedef struct cpu_kernels {
+    const char *name;
+    int block;
+
+    /* ---- batch norm ---- */
+
+    /* Adds a run to the moments. */
+    void (*moments)(cpu_run run, const float *x, cpu_moments *moments);
+    void (*norm)(cpu_run run, const cpu_affine *affine, const float *x, float *y);
+    void (*norm_sums)(cpu_run run, const cpu_affine *affine, const float *x, const float *dy,
+                      cpu_sums *sums);
+    /* dx (+)= scale * g + (x - mean) * slope + level */
+    void (*norm_gradient)(cpu_run run, const cpu_affine *affine, const float *slope,
+                          const float *level, const float *x, const float *dy, bool accumulate,
+                          float *dx);
+
+    /* ---- pooling ---- */
+
+    /* y = maximum of the window; at[i] = which pixel of it (from 0, row by row) gave channel i. */
+    void (*max_window)(const cpu_window *window, const float *x, float *y, uint8_t *at);
+    /* dx += dy at those pixels. */
+    void (*max_spread)(const cpu_window *window, const float *dy, const uint8_t *at, float *dx);
+    /* y = factor * sum of the window; dx += factor * dy everywhere in it. */
+    void (*sum_window)(const cpu_window *window, const float *x, float factor, float *y);
+    void (*sum_spread)(const cpu_window *window, const float *dy, float factor, float *dx);
+
+    /* ---- elements one by one; arrays may be the same memory ---- */
+
+    void (*add)(int64_t count, const float *a, const float *b, bool relu, float *y);
+    void (*relu)(int64_t count, const float *x, float *y);
+    /* dx (+)= dy, where y > 0 unless y is NULL */
+    void (*pass)(int64_t count, const float *dy, const float *y, bool accumulate, float *dx);
+    /* dx (+)= factor * x where keep is not 0 */
+    void (*keep)(int64_t count, const float *x, const uint8_t *keep, float factor, bool accumulate,
+                 float *dx);
+
+    void (*sgd)(int64_t count, const ole_update *update, float *param, const float *gradient,
+                float *momentum);
+    void (*adam)(int64_t count, const ole_update *update, float *param, const float *gradient,
+                 float *first, float *second);
+} cpu_kernels;
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * src/device/cpu/layout.c - where elements are in each layout, and moving channels between them.
+ */
+#include "device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char cpu_blocked = 'b';
+
+ole_layout cpu_best_layout(const ole_device_context *context, ole_shape shape) {
+    bool same = shape.h * shape.w == 1 && shape.c % context->block == 0;
+    return same ? NULL : &cpu_blocked;
+}
+
+cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, int64_t n,
+                         ole_shape shape) {
+    int64_t pixels = shape.h * shape.w;
+    int width = layout || pixels == 1 ? context->block : 1;
+    int64_t groups = (shape.c + width - 1) / width;
+    if (!layout && pixels == 1)
+        return (cpu_view){.images = n,
+                          .groups = groups,
+                          .rows = 1,
+                          .image_stride = shape.c,
+                          .group_stride = width,
+                          .row_stride = shape.c,
+                          .channels = shape.c,
+                          .width = width};
+    return (cpu_view){.images = n,
+                      .groups = groups,
+                      .rows = pixels,
+                      .image_stride = groups * pixels * width,
+                      .group_stride = pixels * width,
+                      .row_stride = width,
+                      .channels = shape.c,
+                      .width = width,
+                      .padded = layout != NULL};
+}
+
+cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64_t n,
+                     ole_shape shape) {
+    cpu_view view = cpu_view_images(context, layout, n, shape);
+    if (view.rows == 1) {
+        view.rows = n;
+        view.row_stride = view.image_stride;
+        view.images = 1;
+        view.image_stride *= n;
+    }
+    return view;
+}
+
+int64_t cpu_view_size(const cpu_view *view) {
+    return view->images * view->image_stride;
+}
+
+cpu_run cpu_view_run(const cpu_view *view, int64_t group) {
+    int64_t left = view->channels - group * view->width;
+    return (cpu_run){view->rows, view->row_stride,
+                     view->padded || left > view->width ? view->width : (int)left};
+}
+
+/* ---- moving channels --------------------------------------------------------------------- */
+
+typedef struct move {
+    const cpu_copy *copy;
+    const float *from;
+    float *to;
+} move;
+
+static int64_t at_most(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* `count` channels that lie side by side in both, of every row of an image. */
+static void move_lanes(const cpu_copy *c, const float *from, float *to, int64_t count) {
+    int64_t step_from = c->from.row_stride, step_to = c->to.row_stride;
+    if (!c->accumulate && step_from == count && step_to == count) {
+        memcpy(to, from, (size_t)(count * c->from.rows) * sizeof *to);
+        return;
+    }
+    for (int64_t row = 0; row < c->from.rows; row++, from += step_from, to += step_to) {
+        if (!c->accumulate && count == 1)
+            *to = *from;
+        else if (!c->accumulate)
+            memcpy(to, from, (size_t)count * sizeof *to);
+        else
+            for (int64_t i = 0; i < count; i++)
+                to[i] += from[i];
+    }
+}
+
+/* Zero behind the last channel in its group. */
+static void clear_padding(const cpu_copy *c, float *image) {
+    int64_t end = c->to_first + c->channels, lane = end % c->to.width;
+    if (!c->pad || lane == 0 || !c->to.padded) return;
+    float *to = image + end / c->to.width * c->to.group_stride + lane;
+    for (int64_t row = 0; row < c->to.rows; row++, to += c->to.row_stride)
+        memset(to, 0, (size_t)(c->to.width - lane) * sizeof *to);
+}
+
+static void move_image(void *argument, int64_t image) {
+    const move *m = argument;
+    const cpu_copy *c = m->copy;
+    const float *from = m->from + image * c->from.image_stride;
+    float *to = m->to + image * c->to.image_stride;
+    for (int64_t i = 0, count; i < c->channels; i += count) {
+        int64_t a = c->from_first + i, b = c->to_first + i;
+        count = at_most(c->channels - i,
+                        at_most(c->from.width - a % c->from.width, c->to.width - b % c->to.width));
+        move_lanes(c, from + a / c->from.width * c->from.group_stride + a % c->from.width,
+                   to + b / c->to.width * c->to.group_stride + b % c->to.width, count);
+    }
+    clear_padding(c, to);
+}
+
+void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const float *from,
+                       float *to) {
+    move m = {copy, from, to};
+    cpu_parallel(context, copy->from.images, move_image, &m);
+}
+
+void cpu_convert(ole_device_context *context, ole_layout from_layout, ole_layout to_layout,
+                 int64_t n, ole_shape shape, const float *from, bool accumulate, float *to) {
+    cpu_copy copy = {.from = cpu_view_images(context, from_layout, n, shape),
+                     .to = cpu_view_images(context, to_layout, n, shape),
+                     .channels = shape.c,
+                     .accumulate = accumulate,
+                     .pad = true};
+    cpu_copy_channels(context, &copy, from, to);
+}

@@ -1,0 +1,279 @@
+/*
+ * src/device/cpu/norm.c - batch norm over (N, H, W) of each channel, as PyTorch's BatchNorm2d, with
+ * the ReLU behind it done in the same pass.
+ *
+ * Written here because it is bound by memory: two passes over x forward (moments, then y), two over
+ * x and dy backward (sums, then dx); what the ReLU cut is found again from x, so y is not read.
+ * Parameters: gamma, beta where `affine`, then running mean and variance.  Saved: mean and 1 /
+ * deviation, [2, groups * block] floats.
+ *
+ * A group of channels is cut into chunks of whole images, one task each; the chunks' sums are put
+ * together in order.  A group of one chunk does both passes in one task, while it is in the cache.
+ */
+#include "base/error.h"
+#include "device/cpu/cpu.h"
+
+#include <math.h>
+
+static const double eps = 1e-5, momentum = 0.1;
+
+enum { CHUNK_ROWS = 4096 };
+
+/* What a task leaves for the others: forward moments, backward sums. */
+typedef union partial {
+    cpu_moments moments;
+    cpu_sums sums;
+} partial;
+
+typedef struct norm_state {
+    cpu_state base;
+    cpu_view view;
+    int64_t chunks; /* of images, a group */
+} norm_state;
+
+/* One call, shared by its tasks. */
+typedef struct norm_run {
+    const cpu_call *c;
+    const norm_state *state;
+    const cpu_kernels *kernels;
+    partial *part; /* scratch, [chunks, groups] */
+} norm_run;
+
+ole_status cpu_norm_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    norm_state *state = cpu_state_create(r, r->x_layout[0], sizeof *state, plan);
+    if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    cpu_view v = cpu_view_of(r->context, r->x_layout[0], r->n, r->node->in);
+    state->view = v;
+    state->chunks = v.images * v.rows / CHUNK_ROWS;
+    if (state->chunks > v.images) state->chunks = v.images;
+    if (state->chunks < 1) state->chunks = 1;
+    plan->scratch_bytes = (size_t)(state->chunks * v.groups) * sizeof(partial);
+    plan->saved_bytes = (size_t)(2 * v.groups * r->context->block) * sizeof(float);
+    plan->backward_reads_x = true;
+    plan->in_place = !r->train;
+    plan->dx_in_place = true;
+    return OLE_OK;
+}
+
+/* ---- one chunk of one group -------------------------------------------------------------- */
+
+typedef struct place {
+    int64_t group, first_image, end_image;
+    cpu_run run;
+} place;
+
+static place place_of(const norm_run *n, int64_t task) {
+    const cpu_view *v = &n->state->view;
+    int64_t chunk = task / v->groups, group = task % v->groups;
+    return (place){group, v->images * chunk / n->state->chunks,
+                   v->images * (chunk + 1) / n->state->chunks, cpu_view_run(v, group)};
+}
+
+#define FOR_IMAGES(n, p, at)                                                                       \
+    for (int64_t image_ = (p).first_image, at = image_ * (n)->state->view.image_stride +           \
+                                                (p).group * (n)->state->view.group_stride;         \
+         image_ < (p).end_image; image_++, at += (n)->state->view.image_stride)
+
+static const float *param_of(const cpu_call *c, int i, const cpu_view *v, int64_t group) {
+    return (const float *)c->call->param[i] + group * v->width;
+}
+
+/* Channels of a group that exist. */
+static int channels_of(const cpu_view *v, int64_t group) {
+    int64_t left = v->channels - group * v->width;
+    return left < v->width ? (int)left : v->width;
+}
+
+static int block_of(const norm_run *n) {
+    return n->kernels->block;
+}
+
+static float *saved_mean(const norm_run *n, int64_t group) {
+    return (float *)n->c->call->saved + group * block_of(n);
+}
+
+static float *saved_inverse(const norm_run *n, int64_t group) {
+    return saved_mean(n, group) + n->state->view.groups * block_of(n);
+}
+
+/* y = (x - mean) * scale + shift from mean and inverse; channels that do not exist give 0. */
+static cpu_affine affine_of(const norm_run *n, int64_t group, const float *mean,
+                            const float *inverse) {
+    const cpu_view *v = &n->state->view;
+    const ole_node *node = n->c->node;
+    cpu_affine a = {.relu = node->relu};
+    for (int i = 0; i < channels_of(v, group); i++) {
+        a.mean[i] = mean[i];
+        a.scale[i] = inverse[i] * (node->affine ? param_of(n->c, 0, v, group)[i] : 1);
+        a.shift[i] = node->affine ? param_of(n->c, 1, v, group)[i] : 0;
+    }
+    return a;
+}
+
+/* ---- forward ----------------------------------------------------------------------------- */
+
+static void find_moments(void *argument, int64_t task) {
+    const norm_run *n = argument;
+    place p = place_of(n, task);
+    cpu_moments *m = &n->part[task].moments;
+    *m = (cpu_moments){0};
+    const float *x = n->c->call->x[0];
+    FOR_IMAGES(n, p, at) n->kernels->moments(p.run, x + at, m);
+}
+
+/* The group's moments from those of its chunks, in order. */
+static cpu_moments merge(const norm_run *n, int64_t group) {
+    cpu_moments all = n->part[group].moments;
+    for (int64_t chunk = 1; chunk < n->state->chunks; chunk++) {
+        const cpu_moments *m = &n->part[chunk * n->state->view.groups + group].moments;
+        double total = all.count + m->count;
+        for (int i = 0; i < n->state->view.width; i++) {
+            double delta = m->mean[i] - all.mean[i];
+            all.mean[i] += delta * m->count / total;
+            all.squares[i] += m->squares[i] + delta * delta * all.count * m->count / total;
+        }
+        all.count = total;
+    }
+    return all;
+}
+
+/* Mean and 1 / deviation of a group from the batch, which moves the running ones. */
+static void batch_statistics(const norm_run *n, int64_t group, float *mean, float *inverse) {
+    const cpu_view *v = &n->state->view;
+    cpu_moments m = merge(n, group);
+    int first = n->c->node->affine ? 2 : 0;
+    float *running_mean = (float *)n->c->call->param[first] + group * v->width;
+    float *running_var = (float *)n->c->call->param[first + 1] + group * v->width;
+    for (int i = 0; i < channels_of(v, group); i++) {
+        mean[i] = (float)m.mean[i];
+        inverse[i] = (float)(1 / sqrt(m.squares[i] / m.count + eps));
+        double unbiased = m.squares[i] / fmax(m.count - 1, 1);
+        running_mean[i] = (float)((1 - momentum) * (double)running_mean[i] + momentum * m.mean[i]);
+        running_var[i] = (float)((1 - momentum) * (double)running_var[i] + momentum * unbiased);
+    }
+}
+
+static void running_statistics(const norm_run *n, int64_t group, float *mean, float *inverse) {
+    const cpu_view *v = &n->state->view;
+    int first = n->c->node->affine ? 2 : 0;
+    for (int i = 0; i < channels_of(v, group); i++) {
+        mean[i] = param_of(n->c, first, v, group)[i];
+        inverse[i] = (float)(1 / sqrt((double)param_of(n->c, first + 1, v, group)[i] + eps));
+    }
+}
+
+/* The statistics of a group, kept for apply() and backward. */
+static void keep_statistics(void *argument, int64_t group) {
+    const norm_run *n = argument;
+    if (n->c->call->train)
+        batch_statistics(n, group, saved_mean(n, group), saved_inverse(n, group));
+    else
+        running_statistics(n, group, saved_mean(n, group), saved_inverse(n, group));
+}
+
+static void apply(void *argument, int64_t task) {
+    const norm_run *n = argument;
+    place p = place_of(n, task);
+    cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
+    const float *x = n->c->call->x[0];
+    float *y = n->c->call->y;
+    FOR_IMAGES(n, p, at) n->kernels->norm(p.run, &a, x + at, y + at);
+}
+
+static void forward_group(void *argument, int64_t group) {
+    find_moments(argument, group);
+    keep_statistics(argument, group);
+    apply(argument, group);
+}
+
+static norm_run run_of(const cpu_call *c) {
+    return (norm_run){c, c->state, c->context->kernels, c->call->scratch};
+}
+
+void cpu_norm_forward(const cpu_call *c) {
+    norm_run n = run_of(c);
+    int64_t groups = n.state->view.groups, tasks = groups * n.state->chunks;
+    if (c->call->train && n.state->chunks == 1) {
+        cpu_parallel(c->context, groups, forward_group, &n);
+        return;
+    }
+    if (c->call->train) cpu_parallel(c->context, tasks, find_moments, &n);
+    for (int64_t group = 0; group < groups; group++)
+        keep_statistics(&n, group);
+    cpu_parallel(c->context, tasks, apply, &n);
+}
+
+/* ---- backward ---------------------------------------------------------------------------- */
+
+static void find_sums(void *argument, int64_t task) {
+    const norm_run *n = argument;
+    place p = place_of(n, task);
+    cpu_sums *s = &n->part[task].sums;
+    *s = (cpu_sums){0};
+    cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
+    const float *x = n->c->call->x[0], *dy = n->c->call->dy;
+    FOR_IMAGES(n, p, at) n->kernels->norm_sums(p.run, &a, x + at, dy + at, s);
+}
+
+static cpu_sums sums_of(const norm_run *n, int64_t group) {
+    cpu_sums all = n->part[group].sums;
+    for (int64_t chunk = 1; chunk < n->state->chunks; chunk++) {
+        const cpu_sums *s = &n->part[chunk * n->state->view.groups + group].sums;
+        for (int i = 0; i < n->state->view.width; i++) {
+            all.g[i] += s->g[i];
+            all.gx[i] += s->gx[i];
+        }
+    }
+    return all;
+}
+
+static void put_gradients(const norm_run *n, int64_t group, const cpu_sums *sums) {
+    if (!n->c->node->affine) return;
+    const cpu_view *v = &n->state->view;
+    float *dgamma = n->c->call->dparam[0], *dbeta = n->c->call->dparam[1];
+    for (int i = 0; i < channels_of(v, group); i++) {
+        double inverse = (double)saved_inverse(n, group)[i];
+        if (dgamma) dgamma[group * v->width + i] = (float)(sums->gx[i] * inverse);
+        if (dbeta) dbeta[group * v->width + i] = (float)sums->g[i];
+    }
+}
+
+/* dx of a chunk; the group's first chunk also leaves the gradients of gamma and beta. */
+static void find_dx(void *argument, int64_t task) {
+    const norm_run *n = argument;
+    place p = place_of(n, task);
+    const cpu_view *v = &n->state->view;
+    const float *inverse = saved_inverse(n, p.group);
+    cpu_sums sums = sums_of(n, p.group);
+    if (p.first_image == 0) put_gradients(n, p.group, &sums);
+    float *dx = n->c->call->dx[0];
+    if (!dx) return;
+    cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), inverse);
+    float slope[CPU_MAX_BLOCK] = {0}, level[CPU_MAX_BLOCK] = {0};
+    double count = (double)(v->images * v->rows);
+    for (int i = 0; i < channels_of(v, p.group); i++) {
+        double scale = (double)a.scale[i], inv = (double)inverse[i];
+        slope[i] = (float)(-scale * inv * inv * sums.gx[i] / count);
+        level[i] = (float)(-scale * sums.g[i] / count);
+    }
+    const float *x = n->c->call->x[0], *dy = n->c->call->dy;
+    FOR_IMAGES(n, p, at)
+    n->kernels->norm_gradient(p.run, &a, slope, level, x + at, dy + at, n->c->call->accumulate[0],
+                              dx + at);
+}
+
+static void backward_group(void *argument, int64_t group) {
+    find_sums(argument, group);
+    find_dx(argument, group);
+}
+
+void cpu_norm_backward(const cpu_call *c) {
+    norm_run n = run_of(c);
+    int64_t groups = n.state->view.groups, tasks = groups * n.state->chunks;
+    if (n.state->chunks == 1) {
+        cpu_parallel(c->context, groups, backward_group, &n);
+        return;
+    }
+    cpu_parallel(c->context, tasks, find_sums, &n);
+    cpu_parallel(c->context, tasks, find_dx, &n);
+}

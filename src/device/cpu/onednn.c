@@ -1,0 +1,395 @@
+/*
+ * src/device/cpu/onednn.c - convolutions and products by oneDNN, versions 2 and 3.
+ *
+ * Primitives keep no memory of their own: what they need while they run (scratchpads, arrays in
+ * another order) is a part of the scratch that the caller hands in.
+ */
+#include "device/cpu/onednn.h"
+
+#include "base/error.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_version.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+struct cpu_dnn {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+};
+
+/* ---- what differs between the versions --------------------------------------------------- */
+
+enum { X, WEIGHT, BIAS, Y, ARRAYS };
+
+#if DNNL_VERSION_MAJOR >= 3
+
+typedef const_dnnl_memory_desc_t description;
+typedef struct descriptions {
+    dnnl_memory_desc_t of[ARRAYS];
+} descriptions;
+
+static description look(const descriptions *d, int i) {
+    return d->of[i];
+}
+
+static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
+                     dnnl_format_tag_t tag) {
+    return dnnl_memory_desc_create_with_tag(&d->of[i], ndims, dims, dnnl_f32, tag) == dnnl_success;
+}
+
+static void forget(descriptions *d) {
+    for (int i = 0; i < ARRAYS; i++)
+        if (d->of[i]) dnnl_memory_desc_destroy(d->of[i]);
+}
+
+static bool same(description a, description b) {
+    return dnnl_memory_desc_equal(a, b);
+}
+
+static size_t size_of(description d) {
+    return dnnl_memory_desc_get_size(d);
+}
+
+static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s, cpu_pass pass,
+                                           const descriptions *d, dnnl_primitive_attr_t attr,
+                                           dnnl_primitive_desc_t hint) {
+    dnnl_dims_t strides = {s->stride, s->stride}, pad = {s->pad, s->pad}, dilates = {0, 0};
+    dnnl_alg_kind_t kind = s->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    dnnl_primitive_desc_t made = NULL;
+    if (pass == CPU_FORWARD)
+        dnnl_convolution_forward_primitive_desc_create(
+            &made, dnn->engine, s->train ? dnnl_forward_training : dnnl_forward_inference, kind,
+            d->of[X], d->of[WEIGHT], d->of[BIAS], d->of[Y], strides, dilates, pad, pad, attr);
+    else if (pass == CPU_BACKWARD_DATA)
+        dnnl_convolution_backward_data_primitive_desc_create(&made, dnn->engine, kind, d->of[X],
+                                                             d->of[WEIGHT], d->of[Y], strides,
+                                                             dilates, pad, pad, hint, attr);
+    else
+        dnnl_convolution_backward_weights_primitive_desc_create(
+            &made, dnn->engine, kind, d->of[X], d->of[WEIGHT], d->of[BIAS], d->of[Y], strides,
+            dilates, pad, pad, hint, attr);
+    return made;
+}
+
+#else
+
+typedef const dnnl_memory_desc_t *description;
+typedef struct descriptions {
+    dnnl_memory_desc_t of[ARRAYS];
+    bool has[ARRAYS];
+} descriptions;
+
+static description look(const descriptions *d, int i) {
+    return d->has[i] ? &d->of[i] : NULL;
+}
+
+static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
+                     dnnl_format_tag_t tag) {
+    d->has[i] = dnnl_memory_desc_init_by_tag(&d->of[i], ndims, dims, dnnl_f32, tag) == dnnl_success;
+    return d->has[i];
+}
+
+static void forget(descriptions *d) {
+    (void)d;
+}
+
+static bool same(description a, description b) {
+    return dnnl_memory_desc_equal(a, b);
+}
+
+static size_t size_of(description d) {
+    return dnnl_memory_desc_get_size(d);
+}
+
+static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s, cpu_pass pass,
+                                           const descriptions *d, dnnl_primitive_attr_t attr,
+                                           dnnl_primitive_desc_t hint) {
+    dnnl_dims_t strides = {s->stride, s->stride}, pad = {s->pad, s->pad};
+    dnnl_alg_kind_t kind = s->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    dnnl_convolution_desc_t op;
+    dnnl_status_t status;
+    if (pass == CPU_FORWARD)
+        status = dnnl_convolution_forward_desc_init(
+            &op, s->train ? dnnl_forward_training : dnnl_forward_inference, kind, look(d, X),
+            look(d, WEIGHT), look(d, BIAS), look(d, Y), strides, pad, pad);
+    else if (pass == CPU_BACKWARD_DATA)
+        status = dnnl_convolution_backward_data_desc_init(&op, kind, look(d, X), look(d, WEIGHT),
+                                                          look(d, Y), strides, pad, pad);
+    else
+        status = dnnl_convolution_backward_weights_desc_init(
+            &op, kind, look(d, X), look(d, WEIGHT), look(d, BIAS), look(d, Y), strides, pad, pad);
+    dnnl_primitive_desc_t made = NULL;
+    if (status == dnnl_success) dnnl_primitive_desc_create(&made, &op, attr, dnn->engine, hint);
+    return made;
+}
+
+#endif
+
+/* ---- engine ------------------------------------------------------------------------------ */
+
+ole_status cpu_dnn_create(cpu_dnn **result, ole_error *error) {
+    cpu_dnn *dnn = calloc(1, sizeof *dnn);
+    if (!dnn) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (dnnl_engine_create(&dnn->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&dnn->stream, dnn->engine, dnnl_stream_default_flags) != dnnl_success) {
+        cpu_dnn_destroy(dnn);
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "oneDNN gives no CPU engine; try --device ref");
+    }
+    *result = dnn;
+    return OLE_OK;
+}
+
+void cpu_dnn_destroy(cpu_dnn *dnn) {
+    if (!dnn) return;
+    if (dnn->stream) dnnl_stream_destroy(dnn->stream);
+    if (dnn->engine) dnnl_engine_destroy(dnn->engine);
+    free(dnn);
+}
+
+const char *cpu_dnn_version(void) {
+    return TEXT(DNNL_VERSION_MAJOR) "." TEXT(DNNL_VERSION_MINOR) "." TEXT(DNNL_VERSION_PATCH);
+}
+
+int cpu_dnn_block(void) {
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    unsigned wide = (unsigned)dnnl_cpu_isa_avx512_core;
+    return isa == (unsigned)dnnl_cpu_isa_all || (isa & wide) == wide ? 16 : 8;
+}
+
+/* ---- convolutions ------------------------------------------------------------------------ */
+
+/* An array of a primitive, and the way to it from what the caller gives. */
+typedef struct slot {
+    int array; /* of cpu_conv_arrays, X to Y */
+    int argument;
+    bool written;
+    dnnl_memory_t given;
+    dnnl_memory_t own; /* in the primitive's own order, in scratch; NULL: works on `given` */
+    dnnl_primitive_t reorder;
+    size_t offset; /* of `own` in scratch */
+} slot;
+
+struct cpu_conv {
+    cpu_dnn *dnn;
+    dnnl_primitive_t primitive;
+    slot slot[ARRAYS];
+    int slots;
+    dnnl_memory_t scratchpad;
+    size_t own_bytes, pad_bytes; /* of scratch: arrays in another order, then the scratchpad */
+    char name[64];
+};
+
+static dnnl_format_tag_t activation_tag(cpu_format format) {
+    if (format == CPU_PLAIN) return dnnl_nchw;
+    return cpu_dnn_block() == 16 ? dnnl_nChw16c : dnnl_nChw8c;
+}
+
+static dnnl_format_tag_t weight_tag(cpu_format format) {
+    if (format == CPU_PLAIN) return dnnl_oihw;
+    return cpu_dnn_block() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o;
+}
+
+/* The arrays as the caller has them (`any` false), or as the primitive likes them best. */
+static bool describe_arrays(descriptions *d, const cpu_conv_spec *s, bool any_weight,
+                            bool any_activation) {
+    dnnl_dims_t x = {s->n, s->in, s->in_h, s->in_w}, y = {s->n, s->out, s->out_h, s->out_w};
+    dnnl_dims_t weight = {s->out, s->in, s->kernel, s->kernel}, bias = {s->out};
+    dnnl_format_tag_t any = dnnl_format_tag_any;
+    *d = (descriptions){0};
+    return describe(d, X, 4, x, any_activation ? any : activation_tag(s->x)) &&
+           describe(d, Y, 4, y, any_activation ? any : activation_tag(s->y)) &&
+           describe(d, WEIGHT, 4, weight, any_weight ? any : weight_tag(s->weight)) &&
+           (!s->bias || s->pass == CPU_BACKWARD_DATA || describe(d, BIAS, 1, bias, dnnl_x));
+}
+
+static const char *name_of(dnnl_primitive_desc_t made) {
+    const char *name = NULL;
+    dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, (void *)&name);
+    return name ? name : "";
+}
+
+/* An implementation for arrays described so; NULL: none, or only oneDNN's slow reference. */
+static dnnl_primitive_desc_t find(cpu_dnn *dnn, const cpu_conv_spec *s, dnnl_primitive_attr_t attr,
+                                  bool any_activation, bool slow) {
+    descriptions d;
+    dnnl_primitive_desc_t made = NULL, hint = NULL;
+    if (describe_arrays(&d, s, true, any_activation)) {
+        made = describe_pass(dnn, s, CPU_FORWARD, &d, attr, NULL);
+        if (s->pass != CPU_FORWARD) {
+            hint = made;
+            made = hint ? describe_pass(dnn, s, s->pass, &d, attr, hint) : NULL;
+        }
+    }
+    forget(&d);
+    if (hint) dnnl_primitive_desc_destroy(hint);
+    if (made && !slow && strncmp(name_of(made), "ref", 3) == 0) {
+        dnnl_primitive_desc_destroy(made);
+        made = NULL;
+    }
+    return made;
+}
+
+static void grow(size_t *to, description d) {
+    size_t bytes = d ? size_of(d) : 0;
+    if (bytes > *to) *to = bytes;
+}
+
+/* A reorder between what is given and the primitive's own order. */
+static bool make_reorder(cpu_conv *conv, slot *s, description given, description own,
+                         dnnl_primitive_attr_t attr) {
+    dnnl_engine_t engine = conv->dnn->engine;
+    dnnl_primitive_desc_t made = NULL;
+    if (dnnl_memory_create(&s->own, own, engine, DNNL_MEMORY_NONE) != dnnl_success ||
+        dnnl_reorder_primitive_desc_create(&made, s->written ? own : given, engine,
+                                           s->written ? given : own, engine, attr) != dnnl_success)
+        return false;
+    bool good = dnnl_primitive_create(&s->reorder, made) == dnnl_success;
+    grow(&conv->pad_bytes, dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0));
+    dnnl_primitive_desc_destroy(made);
+    s->offset = conv->own_bytes;
+    conv->own_bytes += (size_of(own) + 63) / 64 * 64;
+    return good;
+}
+
+/* Which argument and query name an array of a pass; the pass writes `written`. */
+typedef struct role {
+    int argument;
+    dnnl_query_t query;
+    bool written;
+} role;
+
+static role role_of(cpu_pass pass, int array) {
+    static const role roles[3][ARRAYS] = {
+        [CPU_FORWARD] = {[X] = {DNNL_ARG_SRC, dnnl_query_src_md, false},
+                         [WEIGHT] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, false},
+                         [BIAS] = {DNNL_ARG_BIAS, dnnl_query_weights_md, false},
+                         [Y] = {DNNL_ARG_DST, dnnl_query_dst_md, true}},
+        [CPU_BACKWARD_DATA] = {[X] = {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, true},
+                               [WEIGHT] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, false},
+                               [Y] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, false}},
+        [CPU_BACKWARD_WEIGHTS] = {
+            [X] = {DNNL_ARG_SRC, dnnl_query_src_md, false},
+            [WEIGHT] = {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, true},
+            [BIAS] = {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, true},
+            [Y] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, false}}};
+    return roles[pass][array];
+}
+
+static bool make_slots(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive_desc_t made,
+                       dnnl_primitive_attr_t attr) {
+    descriptions d;
+    bool good = describe_arrays(&d, spec, false, false);
+    for (int array = 0; array < ARRAYS && good; array++) {
+        description given = look(&d, array);
+        if (!given) continue;
+        role r = role_of(spec->pass, array);
+        description own = dnnl_primitive_desc_query_md(made, r.query, array == BIAS ? 1 : 0);
+        slot *s = &conv->slot[conv->slots++];
+        *s = (slot){.array = array, .argument = r.argument, .written = r.written};
+        good = dnnl_memory_create(&s->given, given, conv->dnn->engine, DNNL_MEMORY_NONE) ==
+                   dnnl_success &&
+               (same(given, own) || make_reorder(conv, s, given, own, attr));
+    }
+    forget(&d);
+    return good;
+}
+
+static bool make_conv(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive_desc_t made,
+                      dnnl_primitive_attr_t attr) {
+    description pad = dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0);
+    strncpy(conv->name, name_of(made), sizeof conv->name - 1);
+    grow(&conv->pad_bytes, pad);
+    return dnnl_primitive_create(&conv->primitive, made) == dnnl_success &&
+           dnnl_memory_create(&conv->scratchpad, pad, conv->dnn->engine, DNNL_MEMORY_NONE) ==
+               dnnl_success &&
+           make_slots(conv, spec, made, attr);
+}
+
+ole_status cpu_conv_create(cpu_conv **result, cpu_dnn *dnn, const cpu_conv_spec *spec,
+                           ole_error *error) {
+    *result = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success)
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    dnnl_primitive_desc_t made = find(dnn, spec, attr, false, false);
+    if (!made && !spec->winograd) made = find(dnn, spec, attr, true, true);
+    ole_status status = OLE_OK;
+    if (made) {
+        cpu_conv *conv = calloc(1, sizeof *conv);
+        if (conv) conv->dnn = dnn;
+        if (conv && make_conv(conv, spec, made, attr)) {
+            *result = conv;
+        } else {
+            cpu_conv_destroy(conv);
+            status = ole_fail(error, OLE_ERROR_MEMORY, "oneDNN cannot make a convolution here");
+        }
+        dnnl_primitive_desc_destroy(made);
+    } else if (!spec->winograd) {
+        status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                          "oneDNN has no convolution for kernel %d, stride %d, padding %d of "
+                          "%lldx%lldx%lld; try --device ref",
+                          spec->kernel, spec->stride, spec->pad, (long long)spec->in,
+                          (long long)spec->in_h, (long long)spec->in_w);
+    }
+    dnnl_primitive_attr_destroy(attr);
+    return status;
+}
+
+void cpu_conv_destroy(cpu_conv *conv) {
+    if (!conv) return;
+    for (int i = 0; i < conv->slots; i++) {
+        if (conv->slot[i].given) dnnl_memory_destroy(conv->slot[i].given);
+        if (conv->slot[i].own) dnnl_memory_destroy(conv->slot[i].own);
+        if (conv->slot[i].reorder) dnnl_primitive_destroy(conv->slot[i].reorder);
+    }
+    if (conv->scratchpad) dnnl_memory_destroy(conv->scratchpad);
+    if (conv->primitive) dnnl_primitive_destroy(conv->primitive);
+    free(conv);
+}
+
+size_t cpu_conv_scratch(const cpu_conv *conv) {
+    return conv ? conv->own_bytes + conv->pad_bytes : 0;
+}
+
+const char *cpu_conv_name(const cpu_conv *conv) {
+    return conv->name;
+}
+
+/* Runs a slot's reorder. */
+static void reorder(const cpu_conv *conv, const slot *s) {
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, s->written ? s->own : s->given},
+                              {DNNL_ARG_TO, s->written ? s->given : s->own},
+                              {DNNL_ARG_SCRATCHPAD, conv->scratchpad}};
+    dnnl_primitive_execute(s->reorder, conv->dnn->stream, 3, args);
+}
+
+void cpu_conv_run(cpu_conv *conv, const cpu_conv_arrays *arrays) {
+    void *array[ARRAYS] = {
+        [X] = arrays->x, [WEIGHT] = arrays->weight, [BIAS] = arrays->bias, [Y] = arrays->y};
+    dnnl_exec_arg_t args[ARRAYS + 1];
+    dnnl_memory_set_data_handle(conv->scratchpad, (char *)arrays->scratch + conv->own_bytes);
+    for (int i = 0; i < conv->slots; i++) {
+        slot *s = &conv->slot[i];
+        dnnl_memory_set_data_handle(s->given, array[s->array]);
+        if (s->own) dnnl_memory_set_data_handle(s->own, (char *)arrays->scratch + s->offset);
+        if (s->own && !s->written) reorder(conv, s);
+        args[i] = (dnnl_exec_arg_t){s->argument, s->own ? s->own : s->given};
+    }
+    args[conv->slots] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, conv->scratchpad};
+    dnnl_primitive_execute(conv->primitive, conv->dnn->stream, conv->slots + 1, args);
+    for (int i = 0; i < conv->slots; i++)
+        if (conv->slot[i].own && conv->slot[i].written) reorder(conv, &conv->slot[i]);
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+
+void cpu_gemm_run(const cpu_gemm *g) {
+    dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, 1.0f, g->a,
+               g->lda, g->b, g->ldb, g->beta, g->c, g->ldc);
+}

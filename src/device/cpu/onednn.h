@@ -1,0 +1,74 @@
+/*
+ * src/device/cpu/onednn.h - the part of oneDNN that is used, behind one small interface: the
+ * versions 2 and 3 differ in how primitives are described, and only onednn.c knows.
+ */
+#ifndef OLE_SRC_DEVICE_CPU_ONEDNN_H
+#define OLE_SRC_DEVICE_CPU_ONEDNN_H
+
+#include "ole/base.h"
+
+#include <stdbool.h>
+
+/* Engine and stream. */
+typedef struct cpu_dnn cpu_dnn;
+
+ole_status cpu_dnn_create(cpu_dnn **dnn, ole_error *error);
+void cpu_dnn_destroy(cpu_dnn *dnn);
+
+/* "2.6.3" */
+const char *cpu_dnn_version(void);
+
+/* Floats of the widest vectors it uses on this CPU: 16 (AVX-512) or 8. */
+int cpu_dnn_block(void);
+
+/* Where an array lies plain ([n, c, h, w], [o, i, k, k]) or blocked by cpu_dnn_block(). */
+typedef enum cpu_format {
+    CPU_PLAIN,
+    CPU_BLOCKED, /* [n, c/b, h, w, b]; weights [o/b, i/b, k, k, b of i, b of o] */
+} cpu_format;
+
+typedef enum cpu_pass {
+    CPU_FORWARD,
+    CPU_BACKWARD_DATA,
+    CPU_BACKWARD_WEIGHTS,
+} cpu_pass;
+
+typedef struct cpu_conv_spec {
+    cpu_pass pass;
+    bool train, bias, winograd;
+    int64_t n, in, in_h, in_w, out, out_h, out_w;
+    int kernel, stride, pad;
+    cpu_format x, y, weight;
+} cpu_conv_spec;
+
+/* A planned convolution, with the reorders it needs where it cannot work on what it is given. */
+typedef struct cpu_conv cpu_conv;
+
+/* *conv stays NULL where there is no implementation (no Winograd for this CPU or shape). */
+ole_status cpu_conv_create(cpu_conv **conv, cpu_dnn *dnn, const cpu_conv_spec *spec,
+                           ole_error *error);
+void cpu_conv_destroy(cpu_conv *conv);
+
+size_t cpu_conv_scratch(const cpu_conv *conv);
+const char *cpu_conv_name(const cpu_conv *conv); /* of the implementation, for humans */
+
+/* The arrays of a pass: x, weight, bias and y, or their gradients where the pass writes those. */
+typedef struct cpu_conv_arrays {
+    void *x, *weight, *bias, *y;
+    void *scratch;
+} cpu_conv_arrays;
+void cpu_conv_run(cpu_conv *conv, const cpu_conv_arrays *arrays);
+
+/* C[m, n] = A B + beta C, row by row, on A or its transpose, B or its transpose. */
+typedef struct cpu_gemm {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    const float *a, *b;
+    int64_t lda, ldb;
+    float beta;
+    float *c;
+    int64_t ldc;
+} cpu_gemm;
+void cpu_gemm_run(const cpu_gemm *gemm);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * src/device/cpu/parallel.c - running our loops on the threads of oneDNN.
+ *
+ * oneDNN as distributions build it runs on OpenMP, whose workers keep watching for the next loop
+ * for a while after each: threads of our own would have to share the cores with them.  So our loops
+ * go to the same workers, by the call that a compiler makes of "#pragma omp parallel".  It is
+ * looked up weakly: this library links no OpenMP itself, uses whichever one came with oneDNN,
+ * whatever compiler built either, and falls back on a pool of its own where there is none.
+ *
+ * OpenMP's thread count belongs to the calling thread; it is set on the way into the backend and
+ * put back on the way out.
+ */
+#include "device/cpu/cpu.h"
+
+extern void GOMP_parallel(void (*function)(void *), void *argument, unsigned threads,
+                          unsigned flags) __attribute__((weak));
+extern int omp_get_thread_num(void) __attribute__((weak));
+extern int omp_get_num_threads(void) __attribute__((weak));
+extern int omp_get_max_threads(void) __attribute__((weak));
+extern void omp_set_num_threads(int threads) __attribute__((weak));
+
+typedef struct loop {
+    cpu_task *task;
+    void *argument;
+    int64_t count;
+    int parts;
+} loop;
+
+static void run_part(const loop *l, int64_t part) {
+    int64_t end = l->count * (part + 1) / l->parts;
+    for (int64_t i = l->count * part / l->parts; i < end; i++)
+        l->task(l->argument, i);
+}
+
+/* What each OpenMP thread runs: its parts, should there be fewer threads than asked for. */
+static void openmp_body(void *argument) {
+    const loop *l = argument;
+    for (int part = omp_get_thread_num(); part < l->parts; part += omp_get_num_threads())
+        run_part(l, part);
+}
+
+static void pool_body(void *argument, int64_t part, int worker) {
+    (void)worker;
+    run_part(argument, part);
+}
+
+bool cpu_parallel_on_openmp(void) {
+    return GOMP_parallel && omp_get_thread_num && omp_get_num_threads && omp_get_max_threads &&
+           omp_set_num_threads;
+}
+
+void cpu_parallel(const ole_device_context *context, int64_t count, cpu_task *task,
+                  void *argument) {
+    int threads = context->options.threads;
+    loop l = {task, argument, count, count < threads ? (int)count : threads};
+    if (l.parts <= 1) {
+        for (int64_t i = 0; i < count; i++)
+            task(argument, i);
+    } else if (context->pool) {
+        ole_pool_run(context->pool, l.parts, pool_body, &l);
+    } else {
+        GOMP_parallel(openmp_body, &l, (unsigned)threads, 0);
+    }
+}
+
+int cpu_threads_enter(const ole_device_context *context) {
+    if (!cpu_parallel_on_openmp()) return 0;
+    int before = omp_get_max_threads();
+    if (before != context->options.threads) omp_set_num_threads(context->options.threads);
+    return before;
+}
+
+void cpu_threads_leave(int before) {
+    if (before && before != omp_get_max_threads()) omp_set_num_threads(before);
+}
+
+/* Slices of 16384 floats: a task long enough to be worth handing out, short enough to balance. */
+enum { SLICE = 16384 };
+
+int64_t cpu_slices(int64_t count) {
+    return (count + SLICE - 1) / SLICE;
+}
+
+void cpu_slice(int64_t count, int64_t task, int64_t *first, int64_t *length) {
+    *first = task * SLICE;
+    *length = count - *first < SLICE ? count - *first : SLICE;
+}

@@ -1,0 +1,235 @@
+/*
+ * src/device/cpu/pointwise.c - ops that move or change elements one by one: ReLU, addition (with an
+ * optional ReLU behind it), concatenation, flattening, dropout.
+ *
+ * Padding needs no care in ReLU and addition: zeros give zeros.
+ */
+#include "base/error.h"
+#include "base/philox.h"
+#include "device/cpu/cpu.h"
+
+#include <string.h>
+
+/* ---- loops over slices ------------------------------------------------------------------- */
+
+/* Arguments of an elementwise kernel; each task does a slice. */
+typedef struct elements {
+    const cpu_call *c;
+    const float *a, *b;
+    float *to;
+    bool relu, accumulate;
+    int64_t count;
+} elements;
+
+static void run_slices(const cpu_call *c, const elements *e, cpu_task *task) {
+    elements copy = *e;
+    copy.c = c;
+    copy.count = ((const cpu_state *)c->state)->y_size;
+    cpu_parallel(c->context, cpu_slices(copy.count), task, &copy);
+}
+
+static void relu_slice(void *argument, int64_t task) {
+    const elements *e = argument;
+    int64_t first, length;
+    cpu_slice(e->count, task, &first, &length);
+    e->c->context->kernels->relu(length, e->a + first, e->to + first);
+}
+
+static void add_slice(void *argument, int64_t task) {
+    const elements *e = argument;
+    int64_t first, length;
+    cpu_slice(e->count, task, &first, &length);
+    e->c->context->kernels->add(length, e->a + first, e->b + first, e->relu, e->to + first);
+}
+
+/* to (+)= a where b > 0 (everywhere if b is NULL) */
+static void pass_slice(void *argument, int64_t task) {
+    const elements *e = argument;
+    int64_t first, length;
+    cpu_slice(e->count, task, &first, &length);
+    e->c->context->kernels->pass(length, e->a + first, e->b ? e->b + first : NULL, e->accumulate,
+                                 e->to + first);
+}
+
+/* ---- ReLU and addition ------------------------------------------------------------------- */
+
+ole_status cpu_relu_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    plan->backward_reads_y = plan->in_place = plan->dx_in_place = true;
+    return OLE_OK;
+}
+
+void cpu_relu_forward(const cpu_call *c) {
+    run_slices(c, &(elements){.a = c->call->x[0], .to = c->call->y}, relu_slice);
+}
+
+void cpu_relu_backward(const cpu_call *c) {
+    if (!c->call->dx[0]) return;
+    elements e = {.a = c->call->dy,
+                  .b = c->call->y,
+                  .to = c->call->dx[0],
+                  .accumulate = c->call->accumulate[0]};
+    run_slices(c, &e, pass_slice);
+}
+
+/* An input in another layout than the first is brought into that in scratch. */
+ole_status cpu_add_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (r->x_layout[1] != r->x_layout[0]) plan->scratch_bytes = plan->y_bytes;
+    plan->backward_reads_y = r->node->relu;
+    plan->in_place = plan->dx_in_place = true;
+    return OLE_OK;
+}
+
+void cpu_add_forward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    elements e = {.a = c->call->x[0], .b = c->call->x[1], .to = c->call->y, .relu = c->node->relu};
+    if (s->x_layout[1] != s->x_layout[0]) {
+        cpu_convert(c->context, s->x_layout[1], s->x_layout[0], s->n, s->x_shape[1], e.b, false,
+                    c->call->scratch);
+        e.b = c->call->scratch;
+    }
+    run_slices(c, &e, add_slice);
+}
+
+/* dx[0] may be dy: it is written last. */
+void cpu_add_backward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    for (int i = OLE_MAX_INPUTS - 1; i >= 0; i--) {
+        bool other = s->x_layout[i] != s->x_layout[0];
+        elements e = {.a = c->call->dy,
+                      .b = c->node->relu ? c->call->y : NULL,
+                      .to = other ? c->call->scratch : c->call->dx[i],
+                      .accumulate = !other && c->call->accumulate[i]};
+        bool idle = !c->call->dx[i] || (e.to == e.a && !c->node->relu && !e.accumulate);
+        if (!idle) run_slices(c, &e, pass_slice);
+        if (!idle && other)
+            cpu_convert(c->context, s->x_layout[0], s->x_layout[i], s->n, s->x_shape[i], e.to,
+                        c->call->accumulate[i], c->call->dx[i]);
+    }
+}
+
+/* ---- concatenation ----------------------------------------------------------------------- */
+
+ole_status cpu_concat_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (!cpu_state_create(r, cpu_best_layout(r->context, r->node->out), sizeof(cpu_state), plan))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    return OLE_OK;
+}
+
+static cpu_view view_of_input(const cpu_call *c, int i) {
+    const cpu_state *s = c->state;
+    return cpu_view_images(c->context, s->x_layout[i], s->n, s->x_shape[i]);
+}
+
+static cpu_view view_of_output(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    return cpu_view_images(c->context, s->y_layout, s->n, s->y_shape);
+}
+
+void cpu_concat_forward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
+        cpu_copy copy = {.from = view_of_input(c, i),
+                         .to = view_of_output(c),
+                         .to_first = i == 0 ? 0 : s->x_shape[0].c,
+                         .channels = s->x_shape[i].c,
+                         .pad = i == 1};
+        cpu_copy_channels(c->context, &copy, c->call->x[i], c->call->y);
+    }
+}
+
+void cpu_concat_backward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
+        if (!c->call->dx[i]) continue;
+        cpu_copy copy = {.from = view_of_output(c),
+                         .to = view_of_input(c, i),
+                         .from_first = i == 0 ? 0 : s->x_shape[0].c,
+                         .channels = s->x_shape[i].c,
+                         .accumulate = c->call->accumulate[i],
+                         .pad = true};
+        cpu_copy_channels(c->context, &copy, c->call->dy, c->call->dx[i]);
+    }
+}
+
+/* ---- flattening -------------------------------------------------------------------------- */
+
+ole_status cpu_flatten_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (!cpu_state_create(r, NULL, sizeof(cpu_state), plan))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    plan->in_place = plan->dx_in_place = !r->x_layout[0];
+    return OLE_OK;
+}
+
+void cpu_flatten_forward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    if (c->call->y != c->call->x[0])
+        cpu_convert(c->context, s->x_layout[0], NULL, s->n, s->x_shape[0], c->call->x[0], false,
+                    c->call->y);
+}
+
+void cpu_flatten_backward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    if (c->call->dx[0] && c->call->dx[0] != c->call->dy)
+        cpu_convert(c->context, NULL, s->x_layout[0], s->n, s->x_shape[0], c->call->dy,
+                    c->call->accumulate[0], c->call->dx[0]);
+}
+
+/* ---- dropout ----------------------------------------------------------------------------- */
+
+/* Saves a byte an element of y, in its layout: 1 where it stays. */
+ole_status cpu_dropout_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    plan->saved_bytes = r->train ? plan->y_bytes / sizeof(float) : 0;
+    plan->in_place = plan->dx_in_place = true;
+    return OLE_OK;
+}
+
+/* Draws for one image. Element e, counted in plain order, is word e % 4 of the counter e / 4. */
+static void draw_image(void *argument, int64_t image) {
+    const cpu_call *c = argument;
+    const cpu_state *s = c->state;
+    cpu_view v = cpu_view_images(c->context, s->y_layout, s->n, s->y_shape);
+    uint8_t *kept = (uint8_t *)c->call->saved + image * v.image_stride;
+    uint64_t a = (c->call->step << 20) + (uint64_t)c->node->index;
+    uint64_t e = (uint64_t)(image * ole_shape_size(s->y_shape));
+    uint32_t word[4];
+    ole_philox(c->context->options.seed, OLE_RANDOM_DROPOUT, a, e / 4, word);
+    for (int64_t channel = 0; channel < v.channels; channel++)
+        for (int64_t row = 0; row < v.rows; row++, e++) {
+            if (e % 4 == 0)
+                ole_philox(c->context->options.seed, OLE_RANDOM_DROPOUT, a, e / 4, word);
+            kept[channel / v.width * v.group_stride + row * v.row_stride + channel % v.width] =
+                ole_uniform(word[e % 4]) >= c->node->rate;
+        }
+}
+
+static void keep_slice(void *argument, int64_t task) {
+    const elements *e = argument;
+    int64_t first, length;
+    cpu_slice(e->count, task, &first, &length);
+    const uint8_t *kept = (const uint8_t *)e->c->call->saved + first;
+    float factor = (float)(1 / (1 - (double)e->c->node->rate));
+    e->c->context->kernels->keep(length, e->a + first, kept, factor, e->accumulate, e->to + first);
+}
+
+void cpu_dropout_forward(const cpu_call *c) {
+    const cpu_state *s = c->state;
+    elements e = {.a = c->call->x[0], .to = c->call->y};
+    if (!c->call->train) {
+        if (e.to != e.a) memcpy(e.to, e.a, (size_t)s->y_size * sizeof(float));
+        return;
+    }
+    cpu_parallel(c->context, s->n, draw_image, (void *)c);
+    run_slices(c, &e, keep_slice);
+}
+
+void cpu_dropout_backward(const cpu_call *c) {
+    if (!c->call->dx[0]) return;
+    elements e = {.a = c->call->dy, .to = c->call->dx[0], .accumulate = c->call->accumulate[0]};
+    run_slices(c, &e, keep_slice);
+}

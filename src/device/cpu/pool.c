@@ -1,0 +1,168 @@
+/*
+ * src/device/cpu/pool.c - max and average pooling on blocks of channels, as PyTorch's with
+ * ceil_mode off.
+ *
+ * A window that reaches into the padding: the maximum is over the pixels that exist, the average
+ * counts the others as zeros.  Max pooling saves a byte an output: which pixel of the window gave
+ * it (of equal values the first; NaN is above everything).  A task is one group of one image.
+ */
+#include "base/error.h"
+#include "device/cpu/cpu.h"
+
+#include <string.h>
+
+typedef struct pool_state {
+    cpu_state base;
+    cpu_view x, y;
+} pool_state;
+
+/* One call, shared by its tasks. */
+typedef struct pool_run {
+    const cpu_call *c;
+    const pool_state *state;
+    const cpu_kernels *kernels;
+    float factor; /* average: 1 / pixels of a window, those in the padding too */
+} pool_run;
+
+static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    const ole_node *node = r->node;
+    /* a plain image pooled to one pixel is a plain vector, whose channels lie differently grouped
+     */
+    bool vector = node->out.h * node->out.w == 1;
+    ole_layout layout = vector ? NULL : r->x_layout[0];
+    pool_state *state = cpu_state_create(r, layout, sizeof *state, plan);
+    if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    state->x = cpu_view_images(r->context, r->x_layout[0], r->n, node->in);
+    state->y = cpu_view_images(r->context, layout, r->n, node->out);
+    if (vector) { /* grouped as x is, whatever the order of its pixels */
+        state->y.width = state->x.width;
+        state->y.groups = state->x.groups;
+        state->y.group_stride = state->x.width;
+    }
+    return OLE_OK;
+}
+
+ole_status cpu_maxpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    if (r->node->kernel > 15)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "%s: max pooling over %dx%d: windows go up to 15x15", r->node->name,
+                        r->node->kernel, r->node->kernel);
+    ole_status status = plan_pool(r, plan, error);
+    if (status == OLE_OK && r->train)
+        plan->saved_bytes = (size_t)((const cpu_state *)plan->state)->y_size;
+    return status;
+}
+
+ole_status cpu_avgpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    return plan_pool(r, plan, error);
+}
+
+static int64_t at_least(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int64_t at_most(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static cpu_window window_of(const pool_run *p, int width, int64_t i, int64_t j) {
+    const ole_node *node = p->c->node;
+    cpu_window whole = {0, node->in.h, 0, node->in.w, node->in.w, p->state->x.row_stride, width};
+    if (node->kernel == 0) return whole;
+    int64_t top = i * node->stride - node->pad, left = j * node->stride - node->pad;
+    whole.top = at_least(top, 0);
+    whole.bottom = at_most(top + node->kernel, node->in.h);
+    whole.left = at_least(left, 0);
+    whole.right = at_most(left + node->kernel, node->in.w);
+    return whole;
+}
+
+/* Where a task works: offsets of its plane in x and y, channels of a pixel. */
+typedef struct plane {
+    int64_t x, y;
+    int width;
+} plane;
+
+static plane plane_of(const pool_run *p, int64_t task) {
+    const cpu_view *x = &p->state->x, *y = &p->state->y;
+    int64_t image = task / x->groups, group = task % x->groups;
+    return (plane){image * x->image_stride + group * x->group_stride,
+                   image * y->image_stride + group * y->group_stride, cpu_view_run(y, group).width};
+}
+
+/* Calls `body` for each output of a plane: `w` its window, `at` its offset in y. */
+#define FOR_OUTPUTS(p, where, w, at)                                                               \
+    for (int64_t i_ = 0, at = (where).y; i_ < (p)->c->node->out.h; i_++)                           \
+        for (int64_t j_ = 0, go_ = 1; j_ < (p)->c->node->out.w;                                    \
+             j_++, at += (p)->state->y.row_stride, go_ = 1)                                        \
+            for (cpu_window w = window_of(p, (where).width, i_, j_); go_; go_ = 0)
+
+static void max_forward(void *argument, int64_t task) {
+    const pool_run *p = argument;
+    plane here = plane_of(p, task);
+    const float *x = (const float *)p->c->call->x[0] + here.x;
+    float *y = p->c->call->y;
+    uint8_t *saved = p->state->base.train ? p->c->call->saved : NULL;
+    FOR_OUTPUTS(p, here, w, at) p->kernels->max_window(&w, x, y + at, saved ? saved + at : NULL);
+}
+
+static void average_forward(void *argument, int64_t task) {
+    const pool_run *p = argument;
+    plane here = plane_of(p, task);
+    const float *x = (const float *)p->c->call->x[0] + here.x;
+    float *y = p->c->call->y;
+    FOR_OUTPUTS(p, here, w, at) p->kernels->sum_window(&w, x, p->factor, y + at);
+}
+
+/* The plane of dx that windows add to: cleared first unless it is to be added to. */
+static float *open_dx(const pool_run *p, plane here) {
+    const cpu_view *x = &p->state->x;
+    float *dx = (float *)p->c->call->dx[0] + here.x;
+    if (p->c->call->accumulate[0]) return dx;
+    if (x->row_stride == x->width)
+        memset(dx, 0, (size_t)(x->rows * x->width) * sizeof *dx);
+    else /* a plain vector: one pixel */
+        memset(dx, 0, (size_t)here.width * sizeof *dx);
+    return dx;
+}
+
+static void max_backward(void *argument, int64_t task) {
+    const pool_run *p = argument;
+    plane here = plane_of(p, task);
+    const float *dy = p->c->call->dy;
+    const uint8_t *saved = p->c->call->saved;
+    float *dx = open_dx(p, here);
+    FOR_OUTPUTS(p, here, w, at) p->kernels->max_spread(&w, dy + at, saved + at, dx);
+}
+
+static void average_backward(void *argument, int64_t task) {
+    const pool_run *p = argument;
+    plane here = plane_of(p, task);
+    const float *dy = p->c->call->dy;
+    float *dx = open_dx(p, here);
+    FOR_OUTPUTS(p, here, w, at) p->kernels->sum_spread(&w, dy + at, p->factor, dx);
+}
+
+static void run_planes(const cpu_call *c, cpu_task *task) {
+    const ole_node *node = c->node;
+    double pixels =
+        node->kernel ? (double)node->kernel * node->kernel : (double)(node->in.h * node->in.w);
+    pool_run p = {c, c->state, c->context->kernels, (float)(1 / pixels)};
+    cpu_parallel(c->context, p.state->x.images * p.state->x.groups, task, &p);
+}
+
+void cpu_maxpool_forward(const cpu_call *c) {
+    run_planes(c, max_forward);
+}
+
+void cpu_maxpool_backward(const cpu_call *c) {
+    if (c->call->dx[0]) run_planes(c, max_backward);
+}
+
+void cpu_avgpool_forward(const cpu_call *c) {
+    run_planes(c, average_forward);
+}
+
+void cpu_avgpool_backward(const cpu_call *c) {
+    if (c->call->dx[0]) run_planes(c, average_backward);
+}

@@ -1,0 +1,67 @@
+/*
+ * src/device/cpu/softmax.c - softmax cross-entropy: the mean over a batch of
+ * log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows right.
+ *
+ * In double throughout: there are few logits, and the loss is a number that people compare.
+ */
+#include "device/cpu/cpu.h"
+
+#include <math.h>
+
+/* The batch is cut into at most PARTS parts, whose sums are added in order. */
+enum { PARTS = 64 };
+
+typedef struct rows {
+    int64_t n, classes, parts;
+    const float *logits;
+    const int32_t *labels;
+    double scale;
+    float *dlogits, *scores;
+    double loss[PARTS];
+    int64_t correct[PARTS];
+} rows;
+
+static void one_row(rows *r, int64_t part, int64_t i) {
+    const float *z = r->logits + i * r->classes;
+    int64_t best = 0;
+    double sum = 0;
+    for (int64_t j = 1; j < r->classes; j++)
+        if (z[j] > z[best]) best = j;
+    for (int64_t j = 0; j < r->classes; j++)
+        sum += exp((double)z[j] - (double)z[best]);
+    r->loss[part] += log(sum) + (double)z[best] - (double)z[r->labels[i]];
+    r->correct[part] += best == r->labels[i];
+    for (int64_t j = 0; (r->scores || r->dlogits) && j < r->classes; j++) {
+        double score = exp((double)z[j] - (double)z[best]) / sum;
+        if (r->scores) r->scores[i * r->classes + j] = (float)score;
+        if (r->dlogits)
+            r->dlogits[i * r->classes + j] =
+                (float)(r->scale * (score - (j == r->labels[i])) / (double)r->n);
+    }
+}
+
+static void some_rows(void *argument, int64_t part) {
+    rows *r = argument;
+    for (int64_t i = r->n * part / r->parts; i < r->n * (part + 1) / r->parts; i++)
+        one_row(r, part, i);
+}
+
+void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
+                      const int32_t *labels, double scale, void *dlogits, float *scores,
+                      double *loss, int64_t *correct) {
+    rows r = {.n = n,
+              .classes = classes,
+              .parts = n < PARTS ? n : PARTS,
+              .logits = logits,
+              .labels = labels,
+              .scale = scale,
+              .dlogits = dlogits,
+              .scores = scores};
+    cpu_parallel(context, r.parts, some_rows, &r);
+    *loss = 0;
+    *correct = 0;
+    for (int64_t part = 0; part < r.parts; part++) {
+        *loss += r.loss[part] / (double)n;
+        *correct += r.correct[part];
+    }
+}
