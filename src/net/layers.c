@@ -63,6 +63,7 @@ static ole_node *append(ole_builder *b, ole_op op, const char *name, int input) 
     ole_node *node = &g->node[g->nodes++];
     *node = (ole_node){
         .op = op,
+        .index = (int)(node - g->node),
         .input = {input, -1},
         .in = in,
         .out = in,

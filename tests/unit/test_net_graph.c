@@ -156,7 +156,14 @@ static void assert_unique(const char **names, int count) {
     free(names);
 }
 
+/* The index names dropout's random numbers: each node its own, and the same after fusing. */
+static void check_indices(const ole_graph *g) {
+    for (int i = 1; i < g->nodes; i++)
+        assert_true(g->node[i].index > g->node[i - 1].index);
+}
+
 static void check_names(const ole_graph *g) {
+    check_indices(g);
     const char **names = malloc((size_t)(g->nodes + g->params) * sizeof *names);
     assert_non_null(names);
     for (int i = 0; i < g->nodes; i++)
