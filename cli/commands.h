@@ -11,11 +11,15 @@ int run_score(int argc, char **argv);
 int run_demo(int argc, char **argv);
 int run_info(int argc, char **argv);
 int run_net(int argc, char **argv);
+int run_bench(int argc, char **argv);
+int run_data(int argc, char **argv);
 
 extern const char score_summary[];
 extern const char demo_summary[];
 extern const char info_summary[];
 extern const char net_summary[];
+extern const char bench_summary[];
+extern const char data_summary[];
 
 /* Prints "ole NAME: message" to stderr; returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));

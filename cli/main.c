@@ -18,6 +18,7 @@ static const struct {
     {"demo", demo_summary, run_demo},
     {"score", score_summary, run_score},
 #ifdef OLE_TRAIN
+    {"data", data_summary, run_data},
     {"net", net_summary, run_net},
 #endif
     {"info", info_summary, run_info},

@@ -2,8 +2,8 @@
  * src/data/digits.c - the digits that come with the library, for a first run without any files.
  *
  * The values 0 to 16 become the bytes round(v * 255 / 16).  The set has no test part of its own
- * here; 30 % of each class are held out by the fixed permutation of split.c: 1,259 samples to train
- * on and 538 to test, the same ones always.
+ * here; 30 % of each class are held out by the fixed permutation of split.c: 1,258 samples to train
+ * on and 539 to test, the same ones always.
  */
 #include "data/digits.h"
 

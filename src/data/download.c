@@ -220,10 +220,9 @@ static ole_status fetch_file(fetch *f, ole_error *error) {
 /* ---- Known data sets ---------------------------------------------------------------------- */
 
 static bool is_there(const char *folder, const ole_known_file *file) {
-    char path[OLE_PATH_ROOM];
-    if (ole_join_path(path, folder, file->name, NULL) != OLE_OK) return false;
-    int64_t size = file_size(path);
-    return size >= 0 && (file->size == 0 || size == file->size);
+    ole_file_check check;
+    return ole_known_file_check(folder, file, &check, NULL) == OLE_OK &&
+           (check.state == OLE_FILE_GOOD || check.state == OLE_FILE_UNCHECKED);
 }
 
 /* From each source in turn until one has it. */

@@ -206,8 +206,8 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
     } else {
         ole_shown shown, other;
         status = ole_fail(error, OLE_ERROR_DATA,
-                          "%s: is %dx%d pixels, %s is %dx%d: choose one size for all with the "
-                          "option resize",
+                          "%s: is %dx%d pixels, %s is %dx%d: give one size for all "
+                          "(--resize N, or options.resize)",
                           ole_show_string(&shown, path), image.width, image.height,
                           ole_show_string(&other, d->files->paths.names[d->first]), source->width,
                           source->height);

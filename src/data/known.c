@@ -135,8 +135,8 @@ const ole_known_file *ole_known_file_find(const ole_known_file *list, const char
 
 /* ---- Checking ----------------------------------------------------------------------------- */
 
-static ole_status check_file(const char *folder, const ole_known_file *file, ole_file_check *check,
-                             ole_error *error) {
+ole_status ole_known_file_check(const char *folder, const ole_known_file *file,
+                                ole_file_check *check, ole_error *error) {
     *check = (ole_file_check){.name = file->name, .state = OLE_FILE_MISSING};
     char path[OLE_PATH_ROOM], sum[OLE_SHA256_DIGITS + 1];
     struct stat about;
@@ -164,7 +164,7 @@ ole_status ole_dataset_check(const char *name, ole_check_callback *callback, voi
     ole_status status = ole_dataset_locate(name, folder, sizeof folder, error);
     for (const ole_known_file *file = set->files; status == OLE_OK && file->name; file++) {
         ole_file_check check;
-        status = check_file(folder, file, &check, error);
+        status = ole_known_file_check(folder, file, &check, error);
         if (status == OLE_OK) callback(context, &check);
     }
     return status;

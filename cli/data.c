@@ -1,0 +1,348 @@
+/*
+ * cli/data.c - `ole data`: which data sets are known and where they are, fetching them, checking
+ * them.
+ */
+#include "commands.h"
+
+#include <ole/data.h>
+#include <ole/json.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const char data_summary[] = "lists, fetches and checks data sets";
+
+enum { PATH_ROOM = 4096, EXIT_INTERRUPTED = 130 };
+
+/* ---- list --------------------------------------------------------------------------------- */
+
+static int64_t download_bytes(const ole_known_dataset *set) {
+    int64_t bytes = 0;
+    for (const ole_known_file *file = set->downloads; file->name; file++)
+        bytes += file->size;
+    return bytes;
+}
+
+static void list_json(const ole_known_dataset *sets, size_t count) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_ROOM];
+        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "name", sets[i].name);
+        ole_json_string(&w, "about", sets[i].about);
+        ole_json_string(&w, "page", sets[i].page);
+        ole_json_string(&w, "terms", sets[i].terms);
+        ole_json_integer(&w, "download_bytes", download_bytes(&sets[i]));
+        ole_json_bool(&w, "here", here);
+        if (here && *path) ole_json_string(&w, "folder", path);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+}
+
+static void list_text(const ole_known_dataset *sets, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_ROOM];
+        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
+        printf("%-14s %s\n%-14s ", sets[i].name, sets[i].about, "");
+        if (!here)
+            printf("not here; 'ole data get %s' fetches %.1f MB\n", sets[i].name,
+                   (double)download_bytes(&sets[i]) / 1e6);
+        else
+            printf("%s\n", *path ? path : "always here");
+    }
+    printf("%-14s one sub-folder a class, of png, jpeg, pgm or ppm images\n", "folder:PATH");
+    printf("%-14s images or vectors and labels from NumPy; npy:X,y,Xtest,ytest too\n", "npy:X,y");
+}
+
+static int run_list(int argc, char **argv) {
+    bool json = false;
+    const arg_option options[] = {
+        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "data list",
+        .summary = data_summary,
+        .example = "  $ ole data list\n",
+        .about = "Prints the known data sets and where they are.\n",
+        .options = options,
+    };
+    int code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    size_t count;
+    const ole_known_dataset *sets = ole_known_datasets(&count);
+    (json ? list_json : list_text)(sets, count);
+    return EXIT_DONE;
+}
+
+/* ---- get ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number) {
+    (void)number;
+    interrupted = 1;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The progress line: at most ten a second, and only on a terminal. */
+typedef struct meter {
+    bool terminal;
+    bool shown;
+    char file[80];
+    double began, last;
+    int64_t began_at; /* bytes that were there before */
+} meter;
+
+static bool show_progress(void *context, const ole_download_progress *p) {
+    meter *m = context;
+    double time = now();
+    if (strncmp(m->file, p->file, sizeof m->file - 1) != 0) {
+        snprintf(m->file, sizeof m->file, "%s", p->file);
+        m->began = time;
+        m->began_at = p->done;
+    }
+    if (!m->terminal || time - m->last < 0.1) return interrupted;
+    m->last = time;
+    double elapsed = time - m->began;
+    double rate = elapsed > 0.5 ? (double)(p->done - m->began_at) / elapsed : 0;
+    fprintf(stderr, "\r\033[K%s  %.1f", m->file, (double)p->done / 1e6);
+    if (p->total > 0)
+        fprintf(stderr, " of %.1f MB, %.0f %%", (double)p->total / 1e6,
+                100.0 * (double)p->done / (double)p->total);
+    else
+        fprintf(stderr, " MB");
+    if (rate > 0) fprintf(stderr, ", %.1f MB/s", rate / 1e6);
+    if (rate > 0 && p->total > p->done)
+        fprintf(stderr, ", %.0f s left", (double)(p->total - p->done) / rate);
+    m->shown = true;
+    return interrupted;
+}
+
+static void print_fetched(const char *what, const char *folder, bool json) {
+    if (json) {
+        ole_json w;
+        ole_json_init(&w, stdout, 2);
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "name", what);
+        ole_json_string(&w, "folder", folder);
+        ole_json_close(&w);
+    } else {
+        printf("%s is in %s\n", what, folder);
+    }
+}
+
+static int get(const char *what, ole_download_options *options, bool json) {
+    meter m = {.terminal = isatty(STDERR_FILENO) != 0};
+    options->callback = show_progress;
+    options->callback_context = &m;
+    struct sigaction action = {.sa_handler = interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    ole_error error;
+    ole_status status = ole_dataset_download(what, options, &error);
+    if (m.shown) fprintf(stderr, "\r\033[K");
+    char folder[PATH_ROOM] = "";
+    if (status == OLE_OK && !options->folder)
+        status = ole_dataset_locate(what, folder, sizeof folder, &error);
+    if (status != OLE_OK) {
+        fail_command("data get", "%s", error.message);
+        return interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;
+    }
+    const char *there = options->folder ? options->folder : folder;
+    print_fetched(what, *there ? there : "the library", json);
+    return EXIT_DONE;
+}
+
+static int run_get(int argc, char **argv) {
+    bool json = false;
+    const char *what = NULL;
+    ole_download_options download;
+    ole_download_options_init(&download);
+    const arg_positional positionals[] = {
+        {"NAME", &what, "a data set of 'ole data list', or a URL"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"out", ARG_STRING, &download.folder, "FOLDER",
+         .help = "where to (default: $OLE_DATA/NAME, else the cache)"},
+        {"from", ARG_STRING, &download.source, "URL",
+         .help = "a folder that has the same files as the authors'"},
+        {"checksum", ARG_STRING, &download.checksum, "HEX", .help = "md5 or sha256 of a URL"},
+        {"retries", ARG_INTEGER, &download.retries, "N",
+         .help = "after a broken connection (default 5)", .min = 0, .max = 1000},
+        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "data get",
+        .summary = data_summary,
+        .example = "  $ ole data get cifar10\n"
+                   "  $ ole data get https://example.org/photos.tar.gz --out photos\n",
+        .about =
+            "Downloads a data set, goes on where an earlier download broke off, checks it and\n"
+            "unpacks archives (tar.gz, zip). Mind the terms that 'ole data list --json' "
+            "names.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    int code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    if (strstr(what, "://") && !download.folder) {
+        fail_command("data get", "%s: say with --out which folder a URL goes to", what);
+        return EXIT_USAGE;
+    }
+    return get(what, &download, json);
+}
+
+/* ---- check -------------------------------------------------------------------------------- */
+
+static const char *const state_names[] = {"good", "unchecked", "differs", "missing"};
+
+typedef struct checking {
+    ole_json *json; /* NULL: text */
+    int bad;        /* files missing or different */
+} checking;
+
+static void report_file(void *context, const ole_file_check *file) {
+    checking *c = context;
+    if (file->state == OLE_FILE_DIFFERS || file->state == OLE_FILE_MISSING) c->bad++;
+    if (!c->json) {
+        printf("%-10s %s\n", state_names[file->state], file->name);
+        return;
+    }
+    ole_json_open(c->json, NULL, '{');
+    ole_json_string(c->json, "name", file->name);
+    ole_json_string(c->json, "state", state_names[file->state]);
+    ole_json_integer(c->json, "bytes", file->size);
+    ole_json_string(c->json, "md5", file->md5);
+    ole_json_close(c->json);
+}
+
+static bool is_known(const char *name) {
+    size_t count, length = strcspn(name, ":");
+    const ole_known_dataset *sets = ole_known_datasets(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(sets[i].name) == length && memcmp(sets[i].name, name, length) == 0) return true;
+    return false;
+}
+
+static void report_contents(const ole_dataset_info *info, ole_json *json) {
+    if (!json) {
+        printf("%s: %" PRId64 " samples to train on, %" PRId64
+               " to test; %d classes; %dx%dx%d %s\n",
+               info->name, info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST], info->classes,
+               info->channels, info->height, info->width, info->bytes ? "bytes" : "floats");
+        return;
+    }
+    ole_json_integer(json, "train", info->count[OLE_SPLIT_TRAIN]);
+    ole_json_integer(json, "test", info->count[OLE_SPLIT_TEST]);
+    ole_json_integer(json, "classes", info->classes);
+    ole_json_open(json, "shape", '[');
+    ole_json_integer(json, NULL, info->channels);
+    ole_json_integer(json, NULL, info->height);
+    ole_json_integer(json, NULL, info->width);
+    ole_json_close(json);
+    ole_json_integer(json, "skipped", info->skipped);
+}
+
+/* Files against what is published, then the whole set through its reader. */
+static int check(const char *name, const ole_dataset_options *options, bool json) {
+    ole_json w;
+    checking c = {.json = json ? &w : NULL};
+    ole_error error;
+    ole_dataset *set = NULL;
+    ole_status status = OLE_OK;
+    if (json) {
+        ole_json_init(&w, stdout, 2);
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "name", name);
+        ole_json_open(&w, "files", '[');
+    }
+    if (is_known(name)) status = ole_dataset_check(name, report_file, &c, &error);
+    if (json) ole_json_close(&w);
+    if (status == OLE_OK) status = ole_dataset_open(&set, name, options, &error);
+    if (status == OLE_OK) report_contents(ole_dataset_get_info(set), c.json);
+    ole_dataset_close(set);
+    bool good = status == OLE_OK && c.bad == 0;
+    if (json) {
+        ole_json_bool(&w, "good", good);
+        ole_json_close(&w);
+    }
+    if (status != OLE_OK) return fail_command("data check", "%s", error.message);
+    if (!good)
+        return fail_command("data check",
+                            "%s: %d files are not as published: 'ole data get' "
+                            "fetches them",
+                            name, c.bad);
+    return EXIT_DONE;
+}
+
+static int run_check(int argc, char **argv) {
+    bool json = false;
+    const char *name = NULL;
+    ole_dataset_options set;
+    ole_dataset_options_init(&set);
+    set.threads = default_threads();
+    const arg_positional positionals[] = {
+        {"DATA", &name, "NAME[:PATH], as in cifar10 or folder:photos"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"resize", ARG_INTEGER, &set.resize, "N", .help = "images of a folder: to NxN", .min = 1,
+         .max = 4096},
+        {"skip-bad", ARG_FLAG, .to = &set.skip_bad,
+         .help = "count unreadable images of a folder instead of stopping"},
+        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "data check",
+        .summary = data_summary,
+        .example = "  $ ole data check mnist\n"
+                   "  $ ole data check folder:photos --resize 64\n",
+        .about = "Compares a data set's files with what its authors publish, where that is known,\n"
+                 "and reads all of it.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    int code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    return check(name, &set, json);
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+int run_data(int argc, char **argv) {
+    const char *action = argc > 1 ? argv[1] : "";
+    if (strcmp(action, "list") == 0) return run_list(argc - 1, argv + 1);
+    if (strcmp(action, "get") == 0) return run_get(argc - 1, argv + 1);
+    if (strcmp(action, "check") == 0) return run_check(argc - 1, argv + 1);
+    bool help = strcmp(action, "--help") == 0 || strcmp(action, "-h") == 0;
+    if (!help) {
+        fprintf(stderr, "ole data: %s%slist, get or check expected; see 'ole data --help'\n",
+                action, *action ? ": " : "");
+        return EXIT_USAGE;
+    }
+    printf("  $ ole data list\n"
+           "  $ ole data get cifar10\n"
+           "  $ ole data check cifar10\n\n"
+           "ole data list   the known data sets and where they are\n"
+           "ole data get    downloads one, with resume and checksum\n"
+           "ole data check  compares one with what its authors publish, and reads all of it\n\n"
+           "'ole data get --help' and so on explain each.\n");
+    return EXIT_DONE;
+}
