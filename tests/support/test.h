@@ -12,6 +12,18 @@
 
 #include <cmocka.h>
 
+/* Whether this build runs under AddressSanitizer: slower by far, and strict about allocations. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define OLE_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(OLE_SANITIZED)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* Fails with the message when a call did not return OLE_OK. */
 static inline void assert_ok(ole_status status, const ole_error *error) {
     if (status != OLE_OK) fail_msg("%s: %s", ole_status_name(status), error->message);

@@ -98,9 +98,7 @@ static void fill_square(double *x, bool unit) {
  */
 static void square(void **state) {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    skip(); /* minutes */
-#else
+    if (SANITIZED) skip(); /* minutes */
     fixture f = fixture_make(LARGE, LARGE, 1, CASE_ZERO, OLE_F32, 1);
     f.options.threads = 2;
     f.options.delta_floor = LARGE / 2;
@@ -125,7 +123,6 @@ static void square(void **state) {
     double off = distance(f.gradient, want, f.count);
     if (!(off <= fixture_gradient_bound(&f))) fail_msg("gradient error %g", off);
     fixture_free(&f);
-#endif
 }
 
 int main(void) {

@@ -65,7 +65,7 @@ static void thread_counts_f32(void **state) {
     (void)state;
     for (int s = 0; s < SHAPES; s++) {
         check_shape(s, OLE_F32, CASE_RELU);
-        check_shape(s, OLE_F32, CASE_NEARLY_LOW);
+        if (s % 3 == 0) check_shape(s, OLE_F32, CASE_NEARLY_LOW);
     }
 }
 
