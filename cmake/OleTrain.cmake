@@ -139,8 +139,20 @@ ole_train_library(z zlib.h zlib1g-dev)
 
 target_sources(ole_objects PRIVATE
     src/base/safetensors.c
+    src/train/caffe.c
+    src/train/card.c
+    src/train/checkpoint.c
+    src/train/evaluate.c
+    src/train/folder.c
+    src/train/init_from.c
     src/train/knn.c
+    src/train/loop.c
+    src/train/metrics.c
+    src/train/model.c
+    src/train/network.c
     src/train/options.c
     src/train/recipe.c
+    src/train/run.c
     src/train/schedule.c
-    src/train/spec.c)
+    src/train/spec.c
+    src/train/step.c)

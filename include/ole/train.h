@@ -134,7 +134,7 @@ typedef struct ole_train_summary {
     int64_t runs;            /* finished */
     int64_t epochs;          /* done, in the last run */
     double test_error;       /* % at the end (NaN for OLE_LOSS_OLE or without a test split) */
-    double validation_error; /* % (NaN without a validation split) */
+    double validation_error; /* % (of 1-NN for OLE_LOSS_OLE; NaN without a validation split) */
     double knn1_error;       /* % of 1-NN with cosine distance on the features */
     double test_error_std, validation_error_std, knn1_error_std; /* NaN for fewer than 2 runs */
     double seconds;

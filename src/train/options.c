@@ -284,9 +284,9 @@ static ole_status check_field(const ole_train_options *options, const entry *e, 
 /* The options whose text has a form of its own. */
 static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_schedule schedule;
-    ole_augment augment;
-    ole_sampler sampler;
-    ole_normalize normalize;
+    ole_augment_spec augment;
+    ole_sampler_spec sampler;
+    ole_normalize_spec normalize;
     ole_acts acts;
     ole_status status = ole_schedule_init(&schedule, o, 1, error);
     if (status == OLE_OK) status = ole_augment_parse(&augment, o->augment, error);

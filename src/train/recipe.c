@@ -226,8 +226,9 @@ static int write_bytes(void *file, unsigned char *bytes, size_t size) {
 
 static bool emit_scalar(yaml_emitter_t *emitter, const char *value) {
     yaml_event_t event;
+    yaml_scalar_style_t style = *value ? YAML_ANY_SCALAR_STYLE : YAML_SINGLE_QUOTED_SCALAR_STYLE;
     return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)value,
-                                        (int)strlen(value), 1, 1, YAML_ANY_SCALAR_STYLE) &&
+                                        (int)strlen(value), 1, 1, style) &&
            yaml_emitter_emit(emitter, &event);
 }
 

@@ -53,8 +53,8 @@ static bool take_comma(const char **at) {
     return true;
 }
 
-ole_status ole_augment_parse(ole_augment *augment, const char *text, ole_error *error) {
-    *augment = (ole_augment){0};
+ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_error *error) {
+    *augment = (ole_augment_spec){0};
     const char *at = text;
     while (*at) {
         bool good = take_word(&at, "crop:") ? take_whole(&at, 1, 1024, &augment->crop)
@@ -66,8 +66,8 @@ ole_status ole_augment_parse(ole_augment *augment, const char *text, ole_error *
     return OLE_OK;
 }
 
-ole_status ole_sampler_parse(ole_sampler *sampler, const char *text, ole_error *error) {
-    *sampler = (ole_sampler){0};
+ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_error *error) {
+    *sampler = (ole_sampler_spec){0};
     if (!*text) return OLE_OK;
     const char *at = text;
     if (take_word(&at, "balanced:") && take_whole(&at, 1, 100000, &sampler->classes) &&
@@ -89,23 +89,23 @@ static int take_values(const char **at, char stop, float out[OLE_MAX_CHANNELS]) 
     return 0;
 }
 
-ole_status ole_normalize_parse(ole_normalize *normalize, const char *text, ole_error *error) {
-    static const ole_normalize none = {.channels = 1, .mean = {0}, .deviation = {1}};
-    static const ole_normalize half = {.channels = 1, .mean = {0.5f}, .deviation = {0.5f}};
-    static const ole_normalize cifar = {.channels = 3,
-                                        .mean = {0.4914f, 0.4822f, 0.4465f},
-                                        .deviation = {0.2023f, 0.1994f, 0.2010f}};
-    static const ole_normalize automatic = {.automatic = true};
+ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, ole_error *error) {
+    static const ole_normalize_spec none = {.channels = 1, .mean = {0}, .deviation = {1}};
+    static const ole_normalize_spec half = {.channels = 1, .mean = {0.5f}, .deviation = {0.5f}};
+    static const ole_normalize_spec cifar = {.channels = 3,
+                                             .mean = {0.4914f, 0.4822f, 0.4465f},
+                                             .deviation = {0.2023f, 0.1994f, 0.2010f}};
+    static const ole_normalize_spec automatic = {.automatic = true};
     static const struct {
         const char *name;
-        const ole_normalize *values;
+        const ole_normalize_spec *values;
     } known[] = {{"auto", &automatic}, {"none", &none}, {"half", &half}, {"cifar", &cifar}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(text, known[i].name) == 0) {
             *normalize = *known[i].values;
             return OLE_OK;
         }
-    *normalize = (ole_normalize){0};
+    *normalize = (ole_normalize_spec){0};
     const char *at = text;
     int means = take_values(&at, '/', normalize->mean);
     if (means > 0) at++;

@@ -8,28 +8,28 @@
 #include "ole/data.h"
 
 /* "crop:4,flip" */
-typedef struct ole_augment {
+typedef struct ole_augment_spec {
     int crop;
     bool flip;
-} ole_augment;
+} ole_augment_spec;
 
-ole_status ole_augment_parse(ole_augment *augment, const char *text, ole_error *error);
+ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_error *error);
 
 /* "balanced:CxK"; zeros for "" (all samples, shuffled). */
-typedef struct ole_sampler {
+typedef struct ole_sampler_spec {
     int classes, samples;
-} ole_sampler;
+} ole_sampler_spec;
 
-ole_status ole_sampler_parse(ole_sampler *sampler, const char *text, ole_error *error);
+ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_error *error);
 
 /* x = (x - mean) / deviation for each channel; `automatic`: from the training set. */
-typedef struct ole_normalize {
+typedef struct ole_normalize_spec {
     bool automatic;
     int channels; /* how many values were given; 1 holds for all channels */
     float mean[OLE_MAX_CHANNELS], deviation[OLE_MAX_CHANNELS];
-} ole_normalize;
+} ole_normalize_spec;
 
-ole_status ole_normalize_parse(ole_normalize *normalize, const char *text, ole_error *error);
+ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, ole_error *error);
 
 /* Where OLÉ acts: tokens of the notation, each with its weight. None: at the features. */
 enum { OLE_MAX_ACTS = 16 };

@@ -1,0 +1,240 @@
+/*
+ * src/train/card.c - making, storing and reading a model's card.
+ */
+#include "train/card.h"
+
+#include "base/error.h"
+#include "base/show.h"
+#include "ole/json.h"
+#include "train/spec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+/* Vectors have one mean and deviation for all their elements. */
+static int normalised_channels(ole_shape input) {
+    return input.h * input.w == 1 ? 1 : (int)input.c;
+}
+
+static ole_status out_of_memory(ole_error *error) {
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model's card");
+}
+
+/* ---- Making ------------------------------------------------------------------------------- */
+
+static ole_status copy_names(ole_card *card, const char *net, const char *const *names,
+                             ole_error *error) {
+    card->net = strdup(net);
+    card->class_names = calloc((size_t)card->classes + 1, sizeof *card->class_names);
+    if (!card->net || !card->class_names) return out_of_memory(error);
+    for (int c = 0; c < card->classes; c++) {
+        card->class_names[c] = strdup(names[c]);
+        if (!card->class_names[c]) return out_of_memory(error);
+    }
+    return OLE_OK;
+}
+
+static ole_status set_normalisation(ole_card *card, const ole_dataset *set, const char *text,
+                                    ole_error *error) {
+    ole_normalize_spec normalize;
+    int channels = normalised_channels(card->input);
+    ole_status status = ole_normalize_parse(&normalize, text, error);
+    if (status != OLE_OK) return status;
+    if (normalize.automatic) return ole_dataset_statistics(set, card->mean, card->deviation, error);
+    if (normalize.channels != 1 && normalize.channels != channels)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "normalize %s is for %d channels, the data have %d", text,
+                        normalize.channels, channels);
+    for (int i = 0; i < channels; i++) {
+        card->mean[i] = normalize.mean[normalize.channels == 1 ? 0 : i];
+        card->deviation[i] = normalize.deviation[normalize.channels == 1 ? 0 : i];
+    }
+    return OLE_OK;
+}
+
+ole_status ole_card_make(ole_card *card, const char *net, const ole_dataset *set,
+                         const char *normalize, ole_error *error) {
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    *card = (ole_card){.input = {info->channels, info->height, info->width},
+                       .classes = info->classes,
+                       .deviation = {1, 1, 1, 1}};
+    if (normalised_channels(card->input) > OLE_MAX_CHANNELS)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "images of %d channels: at most %d are known",
+                        info->channels, OLE_MAX_CHANNELS);
+    ole_status status = copy_names(card, net, info->class_names, error);
+    if (status == OLE_OK) status = set_normalisation(card, set, normalize, error);
+    if (status != OLE_OK) ole_card_free(card);
+    return status;
+}
+
+ole_status ole_card_copy(ole_card *card, const ole_card *from, ole_error *error) {
+    *card = *from;
+    card->net = NULL;
+    card->class_names = NULL;
+    ole_status status = copy_names(card, from->net, (const char *const *)from->class_names, error);
+    if (status != OLE_OK) ole_card_free(card);
+    return status;
+}
+
+void ole_card_free(ole_card *card) {
+    for (int c = 0; card->class_names && c < card->classes; c++)
+        free(card->class_names[c]);
+    free(card->class_names);
+    free(card->net);
+    *card = (ole_card){0};
+}
+
+/* ---- Storing ------------------------------------------------------------------------------ */
+
+static void list_names(const ole_card *card, FILE *out) {
+    ole_json w;
+    ole_json_init(&w, out, 0);
+    ole_json_open(&w, NULL, '[');
+    for (int c = 0; c < card->classes; c++)
+        ole_json_string(&w, NULL, card->class_names[c]);
+    ole_json_close(&w);
+}
+
+static void list_floats(const ole_card *card, const float *values, FILE *out) {
+    for (int i = 0; i < normalised_channels(card->input); i++)
+        fprintf(out, "%s%.9g", i ? "," : "", (double)values[i]);
+}
+
+static void print_text(const ole_card *card, int which, FILE *out) {
+    switch (which) {
+    case 0:
+        fprintf(out, "ole %s", ole_version());
+        return;
+    case 1:
+        fputs(card->net, out);
+        return;
+    case 2:
+        fprintf(out, "%" PRId64 "x%" PRId64 "x%" PRId64, card->input.c, card->input.h,
+                card->input.w);
+        return;
+    case 3:
+        list_names(card, out);
+        return;
+    case 4:
+        list_floats(card, card->mean, out);
+        return;
+    case 5:
+        list_floats(card, card->deviation, out);
+        return;
+    default:
+        fprintf(out, "%.17g", card->threshold);
+    }
+}
+
+ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error *error) {
+    static const char *const keys[OLE_CARD_TEXTS] = {
+        "writer", "net", "input", "class_names", "mean", "deviation", "threshold"};
+    *texts = (ole_card_texts){0};
+    for (int i = 0; i < OLE_CARD_TEXTS && keys[i]; i++) {
+        size_t size;
+        FILE *out = open_memstream(&texts->value[i], &size);
+        if (!out) {
+            ole_card_texts_free(texts);
+            return out_of_memory(error);
+        }
+        print_text(card, i, out);
+        bool failed = ferror(out);
+        if (fclose(out) != 0 || failed) {
+            ole_card_texts_free(texts);
+            return out_of_memory(error);
+        }
+        texts->pair[i] = (ole_metadata){keys[i], texts->value[i]};
+    }
+    return OLE_OK;
+}
+
+void ole_card_texts_free(ole_card_texts *texts) {
+    for (int i = 0; i < OLE_CARD_TEXTS; i++)
+        free(texts->value[i]);
+    *texts = (ole_card_texts){0};
+}
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static bool parse_input(const char *text, ole_shape *input) {
+    int end = 0;
+    if (sscanf(text, "%" SCNd64 "x%" SCNd64 "x%" SCNd64 "%n", &input->c, &input->h, &input->w,
+               &end) != 3 ||
+        text[end])
+        return false;
+    const int64_t most = 1 << 20;
+    return input->c > 0 && input->h > 0 && input->w > 0 && input->c <= most && input->h <= most &&
+           input->w <= most && normalised_channels(*input) <= OLE_MAX_CHANNELS;
+}
+
+static bool parse_floats(const char *text, int count, float *out) {
+    for (int i = 0; i < count; i++) {
+        char *end;
+        out[i] = strtof(text, &end);
+        if (end == text || *end != (i + 1 < count ? ',' : '\0')) return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+static bool parse_names(const char *text, ole_card *card) {
+    json_t *names = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    size_t count = json_array_size(names);
+    bool good = count > 0 && count <= 1 << 20;
+    card->class_names = good ? calloc(count + 1, sizeof *card->class_names) : NULL;
+    good = card->class_names != NULL;
+    card->classes = good ? (int)count : 0;
+    for (size_t c = 0; good && c < count; c++) {
+        const char *name = json_string_value(json_array_get(names, c));
+        card->class_names[c] = name ? strdup(name) : NULL;
+        good = card->class_names[c] != NULL;
+    }
+    json_decref(names);
+    return good;
+}
+
+/* Which of the texts is wrong; NULL when none is. */
+static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
+    const char *net = ole_safetensors_metadata(file, "net");
+    const char *input = ole_safetensors_metadata(file, "input");
+    const char *names = ole_safetensors_metadata(file, "class_names");
+    const char *mean = ole_safetensors_metadata(file, "mean");
+    const char *deviation = ole_safetensors_metadata(file, "deviation");
+    const char *threshold = ole_safetensors_metadata(file, "threshold");
+    card->net = net ? strdup(net) : NULL;
+    if (!card->net) return "net";
+    if (!input || !parse_input(input, &card->input)) return "input";
+    if (!names || !parse_names(names, card)) return "class_names";
+    int channels = normalised_channels(card->input);
+    if (!mean || !parse_floats(mean, channels, card->mean)) return "mean";
+    if (!deviation || !parse_floats(deviation, channels, card->deviation)) return "deviation";
+    card->threshold = threshold ? strtod(threshold, NULL) : 0.0;
+    return NULL;
+}
+
+ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,
+                         ole_error *error) {
+    *card = (ole_card){.deviation = {1, 1, 1, 1}};
+    const char *wrong = parse_texts(card, file);
+    if (!wrong) return OLE_OK;
+    ole_card_free(card);
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: no model of 'ole train': its metadata lack '%s', or have it wrong",
+                    ole_show_string(&shown, name), wrong);
+}
+
+void ole_card_normalize(const ole_card *card, const float *images, int64_t count, float *out) {
+    int channels = normalised_channels(card->input);
+    int64_t size = ole_shape_size(card->input), plane = size / channels;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t p = 0; p < plane; p++) {
+                int64_t at = i * size + c * plane + p;
+                out[at] = (images[at] - card->mean[c]) / card->deviation[c];
+            }
+}

@@ -1,0 +1,49 @@
+/*
+ * src/train/card.h - what a model must know besides its weights: the network, the images it takes,
+ * how they are normalised, the names of its classes.  Stored as texts in its safetensors file.
+ */
+#ifndef OLE_SRC_TRAIN_CARD_H
+#define OLE_SRC_TRAIN_CARD_H
+
+#include "base/safetensors.h"
+#include "device/op.h"
+#include "ole/data.h"
+
+typedef struct ole_card {
+    char *net;
+    ole_shape input;
+    int classes;
+    char **class_names;           /* [classes] */
+    float mean[OLE_MAX_CHANNELS]; /* as in ole_loader_options */
+    float deviation[OLE_MAX_CHANNELS];
+    double threshold; /* 0: none */
+} ole_card;
+
+/*
+ * For a net on a data set, normalised as the text says (spec.h).  On failure the card is as after a
+ * free.
+ */
+ole_status ole_card_make(ole_card *card, const char *net, const ole_dataset *set,
+                         const char *normalize, ole_error *error);
+ole_status ole_card_copy(ole_card *card, const ole_card *from, ole_error *error);
+void ole_card_free(ole_card *card);
+
+/* The card as metadata; the texts live in `texts`, free them with ole_card_texts_free(). */
+enum { OLE_CARD_TEXTS = 8 };
+
+typedef struct ole_card_texts {
+    char *value[OLE_CARD_TEXTS];
+    ole_metadata pair[OLE_CARD_TEXTS];
+} ole_card_texts;
+
+ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error *error);
+void ole_card_texts_free(ole_card_texts *texts);
+
+/* The card of a file; `name` is the file's, for messages. */
+ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,
+                         ole_error *error);
+
+/* x = (x - mean) / deviation on `count` images. */
+void ole_card_normalize(const ole_card *card, const float *images, int64_t count, float *out);
+
+#endif

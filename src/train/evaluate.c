@@ -1,0 +1,112 @@
+/*
+ * src/train/evaluate.c - running splits through a network.
+ */
+#include "train/evaluate.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the network made of a split. */
+typedef struct outputs {
+    int64_t count;
+    int64_t wrong;   /* samples whose class the classifier misses */
+    float *features; /* [count, D]; NULL where not asked for */
+    const int32_t *labels;
+} outputs;
+
+/* Takes over the results of one batch, whose first sample is number `first`. */
+static void take_batch(outputs *o, const ole_inference *inference, const ole_batch *batch,
+                       int64_t first) {
+    int classes = inference->network->graph->classes;
+    size_t dim = (size_t)ole_network_feature_size(inference->network);
+    for (int64_t i = 0; i < batch->count; i++)
+        o->wrong += ole_largest(inference->logits + i * classes, classes) != batch->labels[i];
+    if (o->features)
+        memcpy(o->features + (size_t)first * dim, inference->features,
+               (size_t)batch->count * dim * sizeof(float));
+}
+
+static ole_status run_batches(outputs *o, ole_inference *inference, ole_loader *loader,
+                              ole_error *error) {
+    int64_t first = 0;
+    for (int64_t b = 0; b < ole_loader_batches(loader); b++) {
+        ole_batch batch;
+        ole_status status = ole_loader_get(loader, 0, b, &batch, error);
+        if (status != OLE_OK) return status;
+        ole_inference_run(inference, batch.images, batch.count);
+        take_batch(o, inference, &batch, first);
+        first += batch.count;
+    }
+    return OLE_OK;
+}
+
+/* Runs the split through the network. On failure there is nothing to free. */
+static ole_status collect(outputs *o, const ole_measure *m, ole_split split, bool features,
+                          ole_error *error) {
+    int64_t count = ole_dataset_get_info(m->set)->count[split];
+    *o = (outputs){.count = count, .labels = ole_dataset_labels(m->set, split)};
+    if (count == 0) return OLE_OK;
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = m->inference->batch;
+    options.threads = m->workers;
+    memcpy(options.mean, m->card->mean, sizeof options.mean);
+    memcpy(options.deviation, m->card->deviation, sizeof options.deviation);
+    if (features) {
+        size_t dim = (size_t)ole_network_feature_size(m->inference->network);
+        o->features = malloc((size_t)count * dim * sizeof(float));
+        if (!o->features)
+            return ole_fail(error, OLE_ERROR_MEMORY,
+                            "out of memory for the features of %lld samples", (long long)count);
+    }
+    ole_loader *loader = NULL;
+    ole_status status = ole_loader_create(&loader, m->set, split, &options, error);
+    if (status == OLE_OK) status = run_batches(o, m->inference, loader, error);
+    ole_loader_destroy(loader);
+    if (status != OLE_OK) {
+        free(o->features);
+        *o = (outputs){0};
+    }
+    return status;
+}
+
+static double error_of(const outputs *o) {
+    return o->count > 0 ? 100.0 * (double)o->wrong / (double)o->count : NAN;
+}
+
+static ole_status knn_error(const ole_measure *m, const outputs *train, const outputs *query,
+                            double *percent, ole_error *error) {
+    const ole_labelled reference = {train->count, train->features, train->labels};
+    const ole_labelled queries = {query->count, query->features, query->labels};
+    return ole_knn1_error(ole_network_feature_size(m->inference->network), &reference, &queries,
+                          m->inference->network->threads, percent, error);
+}
+
+ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_error *error) {
+    *errors = (ole_errors){NAN, NAN, NAN};
+    outputs train = {0}, test = {0}, validation = {0};
+    const int64_t *count = ole_dataset_get_info(m->set)->count;
+    bool no_test = count[OLE_SPLIT_TEST] == 0;
+    bool near_validation = !m->classifier && count[OLE_SPLIT_VALIDATION] > 0;
+    ole_status status = collect(&test, m, OLE_SPLIT_TEST, m->knn, error);
+    if (status == OLE_OK)
+        status = collect(&validation, m, OLE_SPLIT_VALIDATION,
+                         near_validation || (m->knn && no_test), error);
+    if (status == OLE_OK && (m->knn || near_validation))
+        status = collect(&train, m, OLE_SPLIT_TRAIN, true, error);
+    if (status == OLE_OK && m->classifier) {
+        errors->test = error_of(&test);
+        errors->validation = error_of(&validation);
+    }
+    if (status == OLE_OK && near_validation)
+        status = knn_error(m, &train, &validation, &errors->validation, error);
+    if (status == OLE_OK && m->knn)
+        status = knn_error(m, &train, no_test ? &validation : &test, &errors->knn1, error);
+    free(train.features);
+    free(test.features);
+    free(validation.features);
+    return status;
+}

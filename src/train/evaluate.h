@@ -1,0 +1,30 @@
+/*
+ * src/train/evaluate.h - what a network makes of a whole split: errors, features, nearest
+ * neighbours.
+ */
+#ifndef OLE_SRC_TRAIN_EVALUATE_H
+#define OLE_SRC_TRAIN_EVALUATE_H
+
+#include "train/card.h"
+#include "train/knn.h"
+#include "train/network.h"
+
+/* Errors in %, NaN where not measured. */
+typedef struct ole_errors {
+    double test, validation, knn1;
+} ole_errors;
+
+/* What is measured, and with what. */
+typedef struct ole_measure {
+    ole_inference *inference;
+    const ole_card *card;
+    const ole_dataset *set;
+    int workers;
+    bool classifier; /* false: it was not trained; validation is judged by 1-NN, test is NaN */
+    bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */
+              /* to the validation split) */
+} ole_measure;
+
+ole_status ole_errors_measure(ole_errors *errors, const ole_measure *measure, ole_error *error);
+
+#endif

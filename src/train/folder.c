@@ -1,0 +1,45 @@
+/*
+ * src/train/folder.c - paths of a run folder, and making it.
+ */
+#include "train/folder.h"
+
+#include "base/error.h"
+#include "base/show.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *name,
+                        ole_error *error) {
+    int length = snprintf(path, OLE_RUN_PATH, "%s/%s", out, name);
+    if (length < OLE_RUN_PATH) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path is too long",
+                    ole_show_string(&shown, out));
+}
+
+ole_status ole_run_make_folder(const char *out, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, out, "", error);
+    if (status != OLE_OK) return status;
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+            ole_shown shown;
+            return ole_fail(error, OLE_ERROR_IO, "%s: cannot make the folder: %s",
+                            ole_show_string(&shown, path), strerror(errno));
+        }
+        *at = '/';
+    }
+    return OLE_OK;
+}
+
+bool ole_run_has(const char *out, const char *name) {
+    char path[OLE_RUN_PATH];
+    ole_error error;
+    return ole_run_path(path, out, name, &error) == OLE_OK && access(path, F_OK) == 0;
+}

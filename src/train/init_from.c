@@ -1,0 +1,187 @@
+/*
+ * src/train/init_from.c - starting from weights that are there already.
+ */
+#include "train/init_from.h"
+
+#include "base/error.h"
+#include "base/show.h"
+#include "train/caffe.h"
+#include "train/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What happened so far: counts, and the first names of those that did not fit. */
+typedef struct tally {
+    int loaded, skipped, left;
+    char skipped_names[120], left_names[120];
+} tally;
+
+static void add_name(char names[120], const char *name) {
+    size_t used = strlen(names);
+    if (used + strlen(name) + 8 < 120)
+        snprintf(names + used, 120 - used, "%s%s", used ? ", " : "", name);
+    else if (used < 5 || strcmp(names + used - 5, ", ...") != 0)
+        snprintf(names + used, 120 - used, ", ...");
+}
+
+static void skip(tally *t, const char *name) {
+    t->skipped++;
+    add_name(t->skipped_names, name);
+}
+
+static void leave(tally *t, const char *name) {
+    t->left++;
+    add_name(t->left_names, name);
+}
+
+static void write_report(const tally *t, const char *path, char report[OLE_REPORT_ROOM]) {
+    ole_shown shown;
+    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left as they are%s%s%s",
+             ole_show_string(&shown, path), t->loaded, t->skipped, t->skipped ? " (" : "",
+             t->skipped_names, t->skipped ? ")" : "", t->left, t->left ? " (" : "", t->left_names,
+             t->left ? ")" : "");
+}
+
+/* ---- safetensors -------------------------------------------------------------------------- */
+
+/* The state of a run is no weight and is not worth a word. */
+static bool is_state(const char *name) {
+    return strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0;
+}
+
+static int find_param(const ole_graph *graph, const char *name) {
+    for (int i = 0; i < graph->params; i++)
+        if (strcmp(graph->param[i].name, name) == 0) return i;
+    return -1;
+}
+
+static void load_safetensors(ole_network *network, const ole_safetensors *file, float *plain,
+                             tally *t) {
+    const ole_graph *graph = network->graph;
+    for (size_t k = 0; k < ole_safetensors_count(file); k++) {
+        const ole_tensor *tensor = ole_safetensors_get(file, k);
+        if (is_state(tensor->name)) continue;
+        int i = find_param(graph, tensor->name);
+        if (i >= 0 && ole_tensor_fits(tensor, &graph->param[i])) {
+            ole_tensor_read(tensor, OLE_F32, plain);
+            ole_params_set(network->params, i, plain);
+            t->loaded++;
+        } else {
+            ole_shown shown;
+            skip(t, ole_show_string(&shown, tensor->name));
+        }
+    }
+    for (int i = 0; i < graph->params; i++) {
+        const ole_tensor *tensor = ole_safetensors_find(file, graph->param[i].name);
+        if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) leave(t, graph->param[i].name);
+    }
+}
+
+/* ---- Caffe -------------------------------------------------------------------------------- */
+
+/* Caffe's images are BGR, ours are RGB: exchanges channels 0 and 2 of [out, 3, k, k]. */
+static void turn_channels(const ole_param *param, const float *from, float *to) {
+    int64_t plane = param->shape[2] * param->shape[3];
+    for (int64_t o = 0; o < param->shape[0]; o++)
+        for (int64_t c = 0; c < 3; c++)
+            memcpy(to + (o * 3 + c) * plane, from + (o * 3 + 2 - c) * plane,
+                   (size_t)plane * sizeof *to);
+}
+
+/* Weight (blob 0) and bias (blob 1) of one node; true when the weight fits. */
+static bool load_layer(ole_network *network, const ole_node *node, const ole_caffe_layer *layer,
+                       bool first, float *plain) {
+    bool loaded = false;
+    for (int p = 0; p < node->params; p++) {
+        int i = node->first_param + p;
+        const ole_param *param = &network->graph->param[i];
+        int blob = param->kind == OLE_PARAM_WEIGHT ? 0 : 1;
+        if (layer->count[blob] != param->count) continue;
+        memcpy(plain, layer->data[blob], (size_t)param->count * sizeof *plain);
+        if (first && blob == 0 && param->ndim == 4 && param->shape[1] == 3)
+            turn_channels(param, layer->data[blob], plain);
+        ole_params_set(network->params, i, plain);
+        loaded |= blob == 0;
+    }
+    return loaded;
+}
+
+static void load_caffe(ole_network *network, const ole_caffe *model, float *plain, tally *t) {
+    const ole_graph *graph = network->graph;
+    int next = 0;
+    for (int n = 0; n < graph->nodes; n++) {
+        const ole_node *node = &graph->node[n];
+        if (node->op != OLE_OP_CONV && node->op != OLE_OP_LINEAR) continue;
+        const ole_caffe_layer *layer = next < model->layers ? &model->layer[next] : NULL;
+        bool loaded = layer && load_layer(network, node, layer, next == 0, plain);
+        if (loaded) {
+            t->loaded++;
+        } else {
+            if (layer) skip(t, layer->name);
+            leave(t, node->name);
+        }
+        next++;
+    }
+    for (; next < model->layers; next++)
+        skip(t, model->layer[next].name);
+}
+
+/* ---- Both --------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static ole_status load_file(ole_network *network, const char *path, float *plain, tally *t,
+                            ole_error *error) {
+    if (ends_with(path, ".caffemodel")) {
+        ole_caffe model;
+        ole_status status = ole_caffe_read(&model, path, error);
+        if (status == OLE_OK) load_caffe(network, &model, plain, t);
+        ole_caffe_free(&model);
+        return status;
+    }
+    ole_safetensors *file;
+    ole_status status = ole_safetensors_open(&file, path, error);
+    if (status == OLE_OK) load_safetensors(network, file, plain, t);
+    ole_safetensors_close(file);
+    return status;
+}
+
+ole_status ole_init_from(ole_network *network, const char *path, char report[OLE_REPORT_ROOM],
+                         ole_error *error) {
+    float *plain = ole_network_plain(network);
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for first weights");
+    tally t = {0};
+    ole_status status = load_file(network, path, plain, &t, error);
+    free(plain);
+    if (status != OLE_OK) return status;
+    write_report(&t, path, report);
+    if (t.loaded > 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: nothing in it fits the net", report);
+}
+
+ole_status ole_freeze(ole_network *network, const char *prefixes, ole_error *error) {
+    const ole_graph *graph = network->graph;
+    for (const char *at = prefixes; *at;) {
+        size_t length = strcspn(at, ",");
+        bool found = false;
+        for (int i = 0; i < graph->params && length > 0; i++)
+            if (strncmp(graph->param[i].name, at, length) == 0) {
+                ole_params_freeze(network->params, i);
+                found = true;
+            }
+        if (!found) {
+            ole_shown shown;
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "freeze: no parameter begins with '%s'; 'ole net' lists the layers",
+                            ole_show(&shown, at, length));
+        }
+        at += length;
+        at += *at == ',';
+    }
+    return OLE_OK;
+}

@@ -1,0 +1,337 @@
+/*
+ * src/train/loop.c - ole_train(): epochs and steps, what is measured and saved between them, and
+ * several runs with different seeds.
+ */
+#include "base/error.h"
+#include "base/show.h"
+#include "train/clock.h"
+#include "train/folder.h"
+#include "train/model.h"
+#include "train/options.h"
+#include "train/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run at work. */
+typedef struct loop {
+    ole_run run;
+    int64_t number, runs;  /* which of how many, from 1 */
+    double started;        /* when this process took it up */
+    double seconds_before; /* what it had cost before that */
+    int64_t steps_here;    /* done by this process */
+    double lr;
+    ole_errors errors; /* of the last evaluation */
+    bool measured;     /* ... which was that of the last epoch */
+    bool warned;
+    bool stopped;
+} loop;
+
+/* ---- Telling the caller ------------------------------------------------------------------- */
+
+static double elapsed(const loop *l) {
+    return l->seconds_before + ole_clock() - l->started;
+}
+
+static double seconds_left(const loop *l) {
+    const ole_run *run = &l->run;
+    if (l->steps_here == 0) return NAN;
+    double steps = (double)run->batches;
+    double left =
+        (double)(run->options.epochs - run->state.epoch) * steps - (double)run->state.step;
+    left += (double)(l->runs - l->number) * (double)run->options.epochs * steps;
+    return left * (ole_clock() - l->started) / (double)l->steps_here;
+}
+
+/* Calls back; true when the caller wants to stop. `sums` are those of the epoch shown. */
+static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) {
+    const ole_run *run = &l->run;
+    if (!run->options.callback) return false;
+    double steps = (double)sums->steps, images = (double)sums->images;
+    bool softmax = run->options.loss != OLE_LOSS_OLE;
+    ole_train_progress progress = {
+        .run = l->number,
+        .runs = l->runs,
+        .epoch = epoch,
+        .epochs = run->options.epochs,
+        .step = epoch_done ? run->batches : run->state.step,
+        .steps = run->batches,
+        .softmax_loss = sums->softmax_loss / steps,
+        .ole_loss = sums->ole_loss / steps,
+        .train_error = softmax ? 100.0 * (images - (double)sums->correct) / images : NAN,
+        .lr = l->lr,
+        .images_per_second = images / sums->seconds,
+        .seconds = elapsed(l),
+        .seconds_left = seconds_left(l),
+        .epoch_done = epoch_done,
+        .test_error = NAN,
+        .validation_error = NAN,
+        .knn1_error = NAN,
+    };
+    if (epoch_done && l->measured) {
+        progress.test_error = l->errors.test;
+        progress.validation_error = l->errors.validation;
+        progress.knn1_error = l->errors.knn1;
+    }
+    return run->options.callback(run->options.callback_context, &progress);
+}
+
+/* Says once when most classes of a batch have one sample: OLÉ learns little from those. */
+static void warn_of_single_samples(loop *l, const ole_batch *batch) {
+    if (l->warned || l->run.options.loss == OLE_LOSS_SOFTMAX) return;
+    l->warned = true;
+    int64_t present = 0, single = 0;
+    for (int64_t i = 0; i < batch->count; i++) {
+        int64_t same = 0, before = 0;
+        for (int64_t j = 0; j < batch->count; j++) {
+            same += batch->labels[j] == batch->labels[i];
+            before += j < i && batch->labels[j] == batch->labels[i];
+        }
+        present += before == 0;
+        single += same == 1;
+    }
+    if (2 * single <= present) return;
+    ole_run_say(&l->run.options,
+                "warning: %lld of the %lld classes in a batch of %lld have one sample, from which "
+                "OLE learns little; --sampler balanced:CxK puts K samples of C classes into each",
+                (long long)single, (long long)present, (long long)batch->count);
+}
+
+/* ---- An epoch ----------------------------------------------------------------------------- */
+
+static void add_step(ole_sums *sums, const ole_step_result *result, int64_t images,
+                     double seconds) {
+    sums->loss += result->loss;
+    sums->softmax_loss += result->softmax_loss;
+    sums->ole_loss += result->ole_loss;
+    sums->seconds += seconds;
+    sums->ole_seconds += result->ole_seconds;
+    sums->steps++;
+    sums->images += images;
+    sums->correct += result->correct;
+}
+
+static ole_status run_step(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    double start = ole_clock();
+    ole_batch batch;
+    ole_status status =
+        ole_loader_get(run->loader, run->state.epoch, run->state.step, &batch, error);
+    if (status != OLE_OK) return status;
+    warn_of_single_samples(l, &batch);
+    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->state.step);
+    ole_step_result result;
+    status = ole_stepper_run(run->stepper, &batch, l->lr, run->state.updates + 1, &result, error);
+    if (status != OLE_OK) return status;
+    run->state.updates++;
+    run->state.step++;
+    l->steps_here++;
+    add_step(&run->state.sums, &result, batch.count, ole_clock() - start);
+    return OLE_OK;
+}
+
+static ole_status measure(loop *l, bool knn, ole_error *error) {
+    ole_run *run = &l->run;
+    const ole_measure what = {.inference = &run->inference,
+                              .card = &run->card,
+                              .set = run->set,
+                              .workers = run->options.workers,
+                              .classifier = run->options.loss != OLE_LOSS_OLE,
+                              .knn = knn};
+    return ole_errors_measure(&l->errors, &what, error);
+}
+
+/* Evaluates where it is time, and keeps the model if it is the best. */
+static ole_status measure_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    const ole_train_options *o = &run->options;
+    int64_t epoch = run->state.epoch + 1;
+    bool last = epoch == o->epochs;
+    bool validation = ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
+    l->measured = last || epoch % o->eval_every == 0;
+    if (l->measured) {
+        ole_status status = measure(l, last || o->loss == OLE_LOSS_OLE, error);
+        if (status != OLE_OK) return status;
+    }
+    bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
+    if (validation && !(l->measured && better)) return OLE_OK;
+    run->state.best_epoch = epoch;
+    run->state.best_error = validation ? l->errors.validation : 0.0;
+    return ole_run_save_best(run, error);
+}
+
+static ole_status finish_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    bool softmax = run->options.loss != OLE_LOSS_OLE;
+    ole_sums sums = run->state.sums;
+    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->batches - 1);
+    ole_status status = measure_epoch(l, error);
+    if (status == OLE_OK)
+        status = ole_metrics_epoch(&run->metrics, run->state.epoch + 1, l->lr, &sums, softmax,
+                                   l->measured ? &l->errors : NULL, error);
+    if (status != OLE_OK) return status;
+    run->state.epoch++;
+    run->state.step = 0;
+    run->state.sums = (ole_sums){0};
+    run->state.seconds = elapsed(l);
+    status = ole_run_save(run, error);
+    if (status == OLE_OK) l->stopped = tell(l, &sums, run->state.epoch, true);
+    return status;
+}
+
+/* Steps until the epoch is over or the caller stops it, in which case the run is saved. */
+static ole_status run_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    while (run->state.step < run->batches && !l->stopped) {
+        ole_status status = run_step(l, error);
+        if (status != OLE_OK) return status;
+        l->stopped = tell(l, &run->state.sums, run->state.epoch + 1, false);
+    }
+    if (!l->stopped) return finish_epoch(l, error);
+    run->state.seconds = elapsed(l);
+    return ole_run_save(run, error);
+}
+
+/* ---- A run -------------------------------------------------------------------------------- */
+
+static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *error) {
+    ole_run *run = &l->run;
+    const ole_train_options *o = &run->options;
+    ole_status status = OLE_OK;
+    if (!l->measured) /* resumed where nothing was left to do */
+        status = measure(l, true, error);
+    if (status == OLE_OK) status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), error);
+    if (status == OLE_OK && o->model)
+        status = ole_model_build(o->model, &run->network, &run->card, error);
+    summary->runs = 1;
+    summary->test_error = l->errors.test;
+    summary->validation_error = l->errors.validation;
+    summary->knn1_error = l->errors.knn1;
+    return status;
+}
+
+/* An error in the middle of a run also says what is left of it. */
+static ole_status fail_run(const ole_run *run, ole_status status, ole_error *error) {
+    if (!error || status != OLE_ERROR_NUMERIC || !run->has_last) return status;
+    ole_error cause = *error;
+    ole_shown shown;
+    return ole_fail(error, status, "%.280s; %s/last.safetensors holds epoch %lld", cause.message,
+                    ole_show_string(&shown, run->options.out), (long long)run->state.epoch);
+}
+
+static ole_status train_once(const ole_train_options *options, int64_t number, int64_t runs,
+                             ole_train_summary *summary, ole_error *error) {
+    loop *l = calloc(1, sizeof *l);
+    if (!l) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    *summary = (ole_train_summary){.test_error = NAN, .validation_error = NAN, .knn1_error = NAN};
+    ole_status status = ole_run_open(&l->run, options, error);
+    if (status == OLE_OK) {
+        l->number = number;
+        l->runs = runs;
+        l->started = ole_clock();
+        l->seconds_before = l->run.state.seconds;
+        while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
+            status = run_epoch(l, error);
+        bool finished = l->run.state.epoch >= options->epochs;
+        if (status == OLE_OK && finished) status = finish_run(l, summary, error);
+        status = fail_run(&l->run, status, error);
+        summary->epochs = l->run.state.epoch;
+        summary->interrupted = l->stopped && !finished;
+        summary->seconds = elapsed(l);
+        ole_run_close(&l->run);
+    }
+    free(l);
+    return status;
+}
+
+/* ---- Several runs ------------------------------------------------------------------------- */
+
+/* Running mean and sum of squared differences. */
+typedef struct spread {
+    double mean, squares;
+} spread;
+
+static void add_value(spread *s, int64_t count, double value) {
+    double before = value - s->mean;
+    s->mean += before / (double)count;
+    s->squares += before * (value - s->mean);
+}
+
+static double deviation_of(const spread *s, int64_t count) {
+    return count > 1 ? sqrt(s->squares / (double)(count - 1)) : NAN;
+}
+
+/* The options of run k of several; its folder into `out`. */
+static ole_status options_of_run(const ole_train_options *all, int64_t k, ole_train_options *one,
+                                 char out[OLE_RUN_PATH], ole_error *error) {
+    *one = *all;
+    one->seed = all->seed + (uint64_t)k;
+    one->seeds = 1;
+    if (!all->out) return OLE_OK;
+    char name[40];
+    snprintf(name, sizeof name, "seed-%llu", (unsigned long long)one->seed);
+    one->out = out;
+    ole_status status = ole_run_path(out, all->out, name, error);
+    if (status == OLE_OK && all->resume) status = ole_run_make_folder(out, error);
+    return status;
+}
+
+static ole_status write_recipe_of_all(const ole_train_options *o, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    if (!o->out) return OLE_OK;
+    ole_status status = ole_run_make_folder(o->out, error);
+    if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
+    return status == OLE_OK ? ole_recipe_write(path, o, error) : status;
+}
+
+static ole_status train_seeds(const ole_train_options *o, ole_train_summary *summary,
+                              ole_error *error) {
+    spread test = {0}, validation = {0}, knn1 = {0};
+    ole_train_summary all = {0};
+    ole_status status = write_recipe_of_all(o, error);
+    for (int64_t k = 0; k < o->seeds && status == OLE_OK && !all.interrupted; k++) {
+        ole_train_options one;
+        ole_train_summary s;
+        char out[OLE_RUN_PATH];
+        status = options_of_run(o, k, &one, out, error);
+        if (status == OLE_OK) status = train_once(&one, k + 1, o->seeds, &s, error);
+        if (status != OLE_OK) return status;
+        all.seconds += s.seconds;
+        all.epochs = s.epochs;
+        all.interrupted = s.interrupted;
+        if (s.runs == 0) break;
+        all.runs++;
+        add_value(&test, all.runs, s.test_error);
+        add_value(&validation, all.runs, s.validation_error);
+        add_value(&knn1, all.runs, s.knn1_error);
+    }
+    if (status != OLE_OK) return status;
+    *summary = all;
+    summary->test_error = all.runs ? test.mean : NAN;
+    summary->validation_error = all.runs ? validation.mean : NAN;
+    summary->knn1_error = all.runs ? knn1.mean : NAN;
+    summary->test_error_std = deviation_of(&test, all.runs);
+    summary->validation_error_std = deviation_of(&validation, all.runs);
+    summary->knn1_error_std = deviation_of(&knn1, all.runs);
+    return OLE_OK;
+}
+
+ole_status ole_train(const ole_train_options *options, ole_train_summary *summary,
+                     ole_error *error) {
+    ole_train_options checked;
+    ole_train_summary result;
+    if (options && options->model) *options->model = NULL;
+    ole_status status = ole_train_options_check(options, &checked, error);
+    if (status == OLE_OK) {
+        if (checked.seeds > 1) {
+            status = train_seeds(&checked, &result, error);
+        } else {
+            status = train_once(&checked, 1, 1, &result, error);
+            result.test_error_std = result.validation_error_std = result.knn1_error_std = NAN;
+        }
+    }
+    if (status == OLE_OK && summary) *summary = result;
+    return status;
+}

@@ -1,0 +1,134 @@
+/*
+ * src/train/metrics.c - writing metrics.jsonl.
+ */
+#include "train/metrics.h"
+
+#include "base/error.h"
+#include "base/show.h"
+#include "ole/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *error) {
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s",
+                    ole_show_string(&shown, metrics->path), strerror(number));
+}
+
+ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep,
+                            ole_error *error) {
+    *metrics = (ole_metrics){.fd = -1};
+    if (!path) return OLE_OK;
+    metrics->path = strdup(path);
+    if (!metrics->path) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    metrics->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    struct stat about;
+    ole_status status = OLE_OK;
+    if (metrics->fd < 0 || fstat(metrics->fd, &about) != 0) {
+        status = fail_write(metrics, errno, error);
+    } else if (about.st_size < keep) {
+        ole_shown shown;
+        status = ole_fail(error, OLE_ERROR_FORMAT,
+                          "%s: shorter than the checkpoint says: it was changed since",
+                          ole_show_string(&shown, path));
+    } else if (ftruncate(metrics->fd, keep) != 0) {
+        status = fail_write(metrics, errno, error);
+    }
+    metrics->bytes = keep;
+    if (status != OLE_OK) ole_metrics_close(metrics);
+    return status;
+}
+
+void ole_metrics_close(ole_metrics *metrics) {
+    if (metrics->fd >= 0) close(metrics->fd);
+    free(metrics->path);
+    *metrics = (ole_metrics){.fd = -1};
+}
+
+/* Writes and syncs a whole line; a line that does not fit on the disk is taken back. */
+static ole_status append(ole_metrics *metrics, const char *line, size_t size, ole_error *error) {
+    for (size_t done = 0; done < size;) {
+        ssize_t written = write(metrics->fd, line + done, size - done);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) {
+            int number = errno;
+            if (ftruncate(metrics->fd, metrics->bytes) != 0) number = errno;
+            return fail_write(metrics, number, error);
+        }
+        done += (size_t)written;
+    }
+    if (fsync(metrics->fd) != 0 && errno != EINVAL) return fail_write(metrics, errno, error);
+    metrics->bytes += (int64_t)size;
+    return OLE_OK;
+}
+
+/* A line under construction: JSON into memory. */
+typedef struct line {
+    char *text;
+    size_t size;
+    FILE *file;
+    ole_json json;
+} line;
+
+static bool line_begin(line *l, const char *event) {
+    *l = (line){0};
+    l->file = open_memstream(&l->text, &l->size);
+    if (!l->file) return false;
+    ole_json_init(&l->json, l->file, 0);
+    ole_json_open(&l->json, NULL, '{');
+    ole_json_string(&l->json, "event", event);
+    return true;
+}
+
+static ole_status line_end(line *l, ole_metrics *metrics, ole_error *error) {
+    ole_json_close(&l->json);
+    bool good = ole_json_good(&l->json);
+    good = fclose(l->file) == 0 && good;
+    ole_status status = good ? append(metrics, l->text, l->size, error)
+                             : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    free(l->text);
+    return status;
+}
+
+static void put_errors(ole_json *w, const ole_errors *errors) {
+    ole_json_number(w, "test_error", errors->test);
+    ole_json_number(w, "validation_error", errors->validation);
+    ole_json_number(w, "knn1_error", errors->knn1);
+}
+
+ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, const ole_sums *sums,
+                             bool softmax, const ole_errors *errors, ole_error *error) {
+    if (metrics->fd < 0) return OLE_OK;
+    line l;
+    if (!line_begin(&l, "epoch")) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    double steps = (double)sums->steps, images = (double)sums->images;
+    ole_json_integer(&l.json, "epoch", epoch);
+    ole_json_number(&l.json, "lr", lr);
+    ole_json_number(&l.json, "loss", sums->loss / steps);
+    ole_json_number(&l.json, "softmax_loss", sums->softmax_loss / steps);
+    ole_json_number(&l.json, "ole_loss", sums->ole_loss / steps);
+    ole_json_number(&l.json, "train_error",
+                    softmax ? 100.0 * (images - (double)sums->correct) / images : NAN);
+    if (errors) put_errors(&l.json, errors);
+    ole_json_number(&l.json, "images_per_s", images / sums->seconds);
+    ole_json_number(&l.json, "ole_share", sums->ole_seconds / sums->seconds);
+    ole_json_number(&l.json, "seconds", sums->seconds);
+    return line_end(&l, metrics, error);
+}
+
+ole_status ole_metrics_end(ole_metrics *metrics, const ole_errors *errors, double seconds,
+                           ole_error *error) {
+    if (metrics->fd < 0) return OLE_OK;
+    line l;
+    if (!line_begin(&l, "end")) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    put_errors(&l.json, errors);
+    ole_json_number(&l.json, "seconds", seconds);
+    return line_end(&l, metrics, error);
+}

@@ -1,0 +1,29 @@
+/*
+ * src/train/metrics.h - metrics.jsonl: one JSON object a line, each on disk before the checkpoint
+ * that counts on it.
+ */
+#ifndef OLE_SRC_TRAIN_METRICS_H
+#define OLE_SRC_TRAIN_METRICS_H
+
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+
+typedef struct ole_metrics {
+    int fd; /* -1: nothing is written */
+    char *path;
+    int64_t bytes; /* written so far */
+} ole_metrics;
+
+/* Opens the file, cut back to `keep` bytes (0: new). `path` NULL: nothing will be written. */
+ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep, ole_error *error);
+void ole_metrics_close(ole_metrics *metrics);
+
+/* The line of an epoch; `epoch` from 1. Without `errors` they were not measured. */
+ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, const ole_sums *sums,
+                             bool softmax, const ole_errors *errors, ole_error *error);
+
+/* The last line of a run. */
+ole_status ole_metrics_end(ole_metrics *metrics, const ole_errors *errors, double seconds,
+                           ole_error *error);
+
+#endif

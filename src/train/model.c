@@ -1,0 +1,254 @@
+/*
+ * src/train/model.c - trained models: loading, running, predicting.
+ */
+#include "train/model.h"
+
+#include "base/error.h"
+#include "base/show.h"
+#include "data/image.h"
+#include "train/checkpoint.h"
+#include "train/folder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SIZES = 2 };
+static const int64_t batch_sizes[SIZES] = {1, 32}; /* one image alone need not wait for 31 more */
+
+struct ole_model {
+    ole_card card;
+    ole_network network;
+    ole_inference inference[SIZES]; /* opened when first used */
+    float *normalised;              /* [32, image] */
+    float *logits;                  /* [32, classes] */
+    ole_model_info info;
+};
+
+/* ---- Making ------------------------------------------------------------------------------- */
+
+/* A network for the model's card, its weights still zero. Takes over what the card owns. */
+static ole_status open_model(ole_model **result, ole_card *card, int threads, ole_error *error) {
+    *result = NULL;
+    ole_model *m = calloc(1, sizeof *m);
+    if (!m) {
+        ole_card_free(card);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
+    }
+    m->card = *card;
+    const ole_network_options options = {.net = card->net,
+                                         .input = card->input,
+                                         .classes = card->classes,
+                                         .device = "auto",
+                                         .precision = "fp32",
+                                         .conv = "auto",
+                                         .threads = threads};
+    ole_status status = ole_network_open(&m->network, &options, error);
+    if (status == OLE_OK) {
+        size_t most = (size_t)batch_sizes[SIZES - 1];
+        m->normalised = calloc(most * (size_t)ole_shape_size(card->input), sizeof(float));
+        m->logits = calloc(most * (size_t)card->classes, sizeof(float));
+        if (!m->normalised || !m->logits)
+            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
+    }
+    if (status != OLE_OK) {
+        ole_model_free(m);
+        return status;
+    }
+    m->info = (ole_model_info){.net = m->card.net,
+                               .channels = (int)m->card.input.c,
+                               .height = (int)m->card.input.h,
+                               .width = (int)m->card.input.w,
+                               .features = ole_network_feature_size(&m->network),
+                               .classes = m->card.classes,
+                               .class_names = (const char *const *)m->card.class_names,
+                               .threshold = m->card.threshold};
+    *result = m;
+    return OLE_OK;
+}
+
+ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
+                           ole_error *error) {
+    *model = NULL;
+    float *plain = ole_network_plain(network);
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
+    ole_card copy;
+    ole_status status = ole_card_copy(&copy, card, error);
+    if (status == OLE_OK) status = open_model(model, &copy, network->threads, error);
+    for (int i = 0; status == OLE_OK && i < network->graph->params; i++) {
+        ole_params_get(network->params, i, plain);
+        ole_params_set((*model)->network.params, i, plain);
+    }
+    free(plain);
+    return status;
+}
+
+/* A run folder stands for its best model, or its last. */
+static ole_status find_file(const char *path, char file[OLE_RUN_PATH], ole_error *error) {
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+        strncpy(file, path, OLE_RUN_PATH - 1);
+        file[OLE_RUN_PATH - 1] = '\0';
+        return OLE_OK;
+    }
+    if (ole_run_has(path, "best.safetensors"))
+        return ole_run_path(file, path, "best.safetensors", error);
+    if (ole_run_has(path, "last.safetensors"))
+        return ole_run_path(file, path, "last.safetensors", error);
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: no run of 'ole train': neither best.safetensors nor last.safetensors is "
+                    "there",
+                    ole_show_string(&shown, path));
+}
+
+ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
+    if (!model || !path)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_load: model or path is NULL");
+    *model = NULL;
+    if (threads < 0 || threads > 1024)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_load: threads is %d: give 1 to 1024, or 0 for all", threads);
+    char name[OLE_RUN_PATH];
+    ole_status status = find_file(path, name, error);
+    if (status != OLE_OK) return status;
+    ole_safetensors *file;
+    ole_card card;
+    status = ole_safetensors_open(&file, name, error);
+    if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
+    if (status == OLE_OK) status = open_model(model, &card, threads, error);
+    if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
+    ole_safetensors_close(file);
+    if (status != OLE_OK) {
+        ole_model_free(*model);
+        *model = NULL;
+    }
+    return status;
+}
+
+void ole_model_free(ole_model *model) {
+    if (!model) return;
+    for (int k = 0; k < SIZES; k++)
+        ole_inference_close(&model->inference[k]);
+    ole_network_close(&model->network);
+    ole_card_free(&model->card);
+    free(model->normalised);
+    free(model->logits);
+    free(model);
+}
+
+const ole_model_info *ole_model_get_info(const ole_model *model) {
+    return model ? &model->info : NULL;
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+/* The inference for so many images at once. */
+static ole_status get_inference(ole_model *m, int64_t count, ole_inference **inference,
+                                ole_error *error) {
+    int k = count > 1 ? 1 : 0;
+    *inference = &m->inference[k];
+    if ((*inference)->plan) return OLE_OK;
+    return ole_inference_open(*inference, &m->network, NULL, batch_sizes[k], error);
+}
+
+ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float *features,
+                         float *logits, ole_error *error) {
+    if (!m || !images || count < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_run: model or images is NULL, or count is not positive");
+    ole_inference *inference;
+    ole_status status = get_inference(m, count, &inference, error);
+    if (status != OLE_OK) return status;
+    size_t size = (size_t)ole_network_image_size(&m->network);
+    size_t dim = (size_t)m->info.features, classes = (size_t)m->info.classes;
+    for (int64_t first = 0; first < count; first += inference->batch) {
+        int64_t rows = count - first < inference->batch ? count - first : inference->batch;
+        ole_card_normalize(&m->card, images + (size_t)first * size, rows, m->normalised);
+        ole_inference_run(inference, m->normalised, rows);
+        if (features)
+            memcpy(features + (size_t)first * dim, inference->features,
+                   (size_t)rows * dim * sizeof(float));
+        if (logits)
+            memcpy(logits + (size_t)first * classes, inference->logits,
+                   (size_t)rows * classes * sizeof(float));
+    }
+    return OLE_OK;
+}
+
+/* ---- Predicting --------------------------------------------------------------------------- */
+
+/* The classes by falling logit, the first few of them, and their softmax scores. */
+static void rank_classes(const ole_model *m, const float *logits, ole_prediction *p) {
+    int classes = m->info.classes;
+    int order[1 + OLE_RUNNERS_UP];
+    double score[1 + OLE_RUNNERS_UP], sum = 0.0;
+    float largest = logits[ole_largest(logits, classes)];
+    for (int c = 0; c < classes; c++)
+        sum += exp((double)logits[c] - largest);
+    for (int k = 0; k < 1 + OLE_RUNNERS_UP; k++) {
+        order[k] = -1;
+        score[k] = 0.0;
+        for (int c = 0; c < classes; c++) {
+            bool taken = false;
+            for (int i = 0; i < k; i++)
+                taken |= order[i] == c;
+            if (!taken && (order[k] < 0 || logits[c] > logits[order[k]])) order[k] = c;
+        }
+        if (order[k] >= 0) score[k] = exp((double)logits[order[k]] - largest) / sum;
+    }
+    p->best = order[0];
+    p->score = score[0];
+    p->label = p->score >= m->info.threshold ? p->best : -1;
+    memcpy(p->runner_up, order + 1, sizeof p->runner_up);
+    memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
+}
+
+ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
+                             ole_prediction *predictions, ole_error *error) {
+    if (!m || !images || !predictions || count < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_predict: model, images or predictions is NULL, or count is not "
+                        "positive");
+    int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
+    for (int64_t first = 0; first < count; first += most) {
+        int64_t rows = count - first < most ? count - first : most;
+        ole_status status = ole_model_run(m, images + first * size, rows, NULL, m->logits, error);
+        if (status != OLE_OK) return status;
+        for (int64_t i = 0; i < rows; i++)
+            rank_classes(m, m->logits + i * m->info.classes, &predictions[first + i]);
+    }
+    return OLE_OK;
+}
+
+ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction *prediction,
+                                  ole_error *error) {
+    if (!m || !path || !prediction)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_predict_file: model, path or prediction is NULL");
+    int channels = m->info.channels, height = m->info.height, width = m->info.width;
+    if ((channels != 1 && channels != 3) || height * width == 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model takes %dx%dx%d numbers, not images: use ole_model_predict()",
+                        channels, height, width);
+    ole_image image;
+    ole_status status = ole_image_read(path, channels, &image, error);
+    if (status != OLE_OK) return status;
+    size_t size = (size_t)ole_network_image_size(&m->network);
+    uint8_t *bytes = malloc(size);
+    float *values = malloc(size * sizeof *values);
+    status =
+        bytes && values ? ole_image_fit(&image, height, width, channels, bytes) : OLE_ERROR_MEMORY;
+    if (status == OLE_OK) {
+        for (size_t i = 0; i < size; i++)
+            values[i] = (float)bytes[i] / 255.0f;
+        status = ole_model_predict(m, values, 1, prediction, error);
+    } else {
+        ole_fail(error, status, "out of memory for an image");
+    }
+    free(bytes);
+    free(values);
+    ole_image_free(&image);
+    return status;
+}

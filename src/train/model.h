@@ -1,0 +1,13 @@
+/* src/train/model.h - a model out of a network that was trained in this process. */
+#ifndef OLE_SRC_TRAIN_MODEL_H
+#define OLE_SRC_TRAIN_MODEL_H
+
+#include "ole/model.h"
+#include "train/card.h"
+#include "train/network.h"
+
+/* Copies the weights and the card; the network may go. */
+ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
+                           ole_error *error);
+
+#endif

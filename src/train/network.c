@@ -1,0 +1,143 @@
+/*
+ * src/train/network.c - opening a network on a device, and running images through it.
+ */
+#include "train/network.h"
+
+#include "base/error.h"
+#include "base/show.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int all_processors(void) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+    int count = CPU_COUNT(&allowed);
+    return count < 1 ? 1 : count > 1024 ? 1024 : count;
+}
+
+static ole_status find_backend(const char *device, const ole_backend **backend, ole_error *error) {
+    *backend = &ole_backend_ref;
+    if (strcmp(device, "ref") == 0) return OLE_OK;
+    bool automatic = strcmp(device, "auto") == 0;
+    if (!automatic && strcmp(device, "cpu") != 0) {
+        ole_shown shown;
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "device %s: this build has auto, cpu and ref; 'ole info' shows the rest",
+                        ole_show_string(&shown, device));
+    }
+#if defined(OLE_HAVE_ONEDNN)
+    *backend = &ole_backend_cpu;
+#else
+    if (!automatic)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "device cpu: this build is without oneDNN; --device ref is there, slowly");
+#endif
+    return OLE_OK;
+}
+
+static ole_status open_device(ole_network *network, const ole_network_options *options,
+                              ole_error *error) {
+    ole_status status = find_backend(options->device, &network->backend, error);
+    if (status != OLE_OK) return status;
+    const ole_device_options device = {
+        .threads = network->threads,
+        .precision =
+            strcmp(options->precision, "bf16") == 0 ? OLE_PRECISION_BF16 : OLE_PRECISION_FP32,
+        .conv = strcmp(options->conv, "direct") == 0 ? OLE_CONV_DIRECT : OLE_CONV_AUTO,
+        .seed = options->seed,
+    };
+    return network->backend->open(&network->context, &device, error);
+}
+
+ole_status ole_network_open(ole_network *network, const ole_network_options *options,
+                            ole_error *error) {
+    *network = (ole_network){.threads = options->threads > 0 ? options->threads : all_processors()};
+    ole_status status =
+        ole_graph_parse(&network->graph, options->net, options->input, options->classes, error);
+    if (status == OLE_OK) status = ole_graph_fuse(network->graph, error);
+    if (status == OLE_OK) status = open_device(network, options, error);
+    if (status == OLE_OK)
+        status = ole_params_create(&network->params, network->graph, network->backend,
+                                   network->context, options->train, error);
+    if (status != OLE_OK) ole_network_close(network);
+    return status;
+}
+
+void ole_network_close(ole_network *network) {
+    ole_params_free(network->params);
+    if (network->context) network->backend->close(network->context);
+    ole_graph_free(network->graph);
+    *network = (ole_network){0};
+}
+
+int64_t ole_network_image_size(const ole_network *network) {
+    return ole_shape_size(network->graph->node[0].out);
+}
+
+int64_t ole_network_feature_size(const ole_network *network) {
+    return ole_shape_size(network->graph->node[network->graph->features].out);
+}
+
+float *ole_network_plain(const ole_network *network) {
+    int64_t largest = 1;
+    for (int i = 0; i < network->graph->params; i++)
+        if (network->graph->param[i].count > largest) largest = network->graph->param[i].count;
+    return malloc((size_t)largest * sizeof(float));
+}
+
+/* ---- Running images ----------------------------------------------------------------------- */
+
+ole_status ole_inference_open(ole_inference *inference, const ole_network *network, ole_plan *plan,
+                              int64_t batch, ole_error *error) {
+    *inference =
+        (ole_inference){.network = network, .plan = plan, .owns_plan = !plan, .batch = batch};
+    ole_status status = OLE_OK;
+    if (!plan) {
+        const ole_plan_options options = {.batch = batch};
+        status = ole_plan_create(&inference->plan, network->graph, network->params,
+                                 network->backend, network->context, &options, error);
+    }
+    if (status == OLE_OK) {
+        size_t rows = (size_t)batch;
+        inference->images = calloc(rows * (size_t)ole_network_image_size(network), sizeof(float));
+        inference->features =
+            calloc(rows * (size_t)ole_network_feature_size(network), sizeof(float));
+        inference->logits = calloc(rows * (size_t)network->graph->classes, sizeof(float));
+        if (!inference->images || !inference->features || !inference->logits)
+            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a batch of %lld",
+                              (long long)batch);
+    }
+    if (status != OLE_OK) ole_inference_close(inference);
+    return status;
+}
+
+void ole_inference_close(ole_inference *inference) {
+    if (inference->owns_plan) ole_plan_free(inference->plan);
+    free(inference->images);
+    free(inference->features);
+    free(inference->logits);
+    *inference = (ole_inference){0};
+}
+
+void ole_inference_run(ole_inference *inference, const float *images, int64_t count) {
+    const ole_graph *graph = inference->network->graph;
+    if (count < inference->batch) {
+        size_t size = (size_t)ole_network_image_size(inference->network) * sizeof *images;
+        memmove(inference->images, images, (size_t)count * size);
+        memset((char *)inference->images + (size_t)count * size, 0,
+               (size_t)(inference->batch - count) * size);
+        images = inference->images;
+    }
+    ole_plan_forward(inference->plan, images, false, 0);
+    ole_plan_read(inference->plan, graph->features, inference->features);
+    ole_plan_read(inference->plan, graph->classifier, inference->logits);
+}
+
+int ole_largest(const float *values, int count) {
+    int best = 0;
+    for (int i = 1; i < count; i++)
+        if (values[i] > values[best]) best = i;
+    return best;
+}

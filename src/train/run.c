@@ -1,0 +1,283 @@
+/*
+ * src/train/run.c - opening a run, new or from its checkpoint, and saving it.
+ */
+#include "train/run.h"
+
+#include "base/error.h"
+#include "base/show.h"
+#include "train/folder.h"
+#include "train/init_from.h"
+#include "train/options.h"
+#include "train/recipe.h"
+#include "train/spec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void ole_run_say(const ole_train_options *options, const char *format, ...) {
+    if (!options->message) return;
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    options->message(options->callback_context, text);
+}
+
+/* ---- Data --------------------------------------------------------------------------------- */
+
+static ole_status open_data(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.validation = o->val_split;
+    options.samples_per_class = o->samples_per_class;
+    options.classes = o->classes;
+    options.seed = o->seed;
+    options.resize = o->resize;
+    options.channels = o->channels;
+    options.skip_bad = o->skip_bad;
+    options.test_share = o->test_share;
+    ole_status status = ole_dataset_open(&run->set, o->data, &options, error);
+    if (status != OLE_OK) return status;
+    const ole_dataset_info *info = ole_dataset_get_info(run->set);
+    if (info->skipped > 0)
+        ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
+                    (long long)info->skipped);
+    return ole_card_make(&run->card, o->net, run->set, o->normalize, error);
+}
+
+/* The loader of the training split, and the sizes of its batches. */
+static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_augment_spec augment;
+    ole_sampler_spec sampler;
+    ole_status status = ole_augment_parse(&augment, o->augment, error);
+    if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
+    if (status != OLE_OK) return status;
+    int64_t count = ole_dataset_get_info(run->set)->count[OLE_SPLIT_TRAIN];
+    bool balanced = sampler.classes > 0;
+    *batch = balanced ? (int64_t)sampler.classes * sampler.samples
+                      : (o->batch_size < count ? o->batch_size : count);
+    *last = balanced ? 0 : count % *batch;
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = *batch;
+    options.seed = o->seed;
+    options.shuffle = true;
+    options.drop_last = *last == 1; /* batch norm can make nothing of one sample */
+    options.crop = augment.crop;
+    options.flip = augment.flip;
+    options.balanced_classes = sampler.classes;
+    options.balanced_samples = sampler.samples;
+    options.threads = o->workers;
+    memcpy(options.mean, run->card.mean, sizeof options.mean);
+    memcpy(options.deviation, run->card.deviation, sizeof options.deviation);
+    if (*last == 1) *last = 0;
+    status = ole_loader_create(&run->loader, run->set, OLE_SPLIT_TRAIN, &options, error);
+    if (status == OLE_OK) run->batches = ole_loader_batches(run->loader);
+    return status;
+}
+
+/* ---- Resuming ----------------------------------------------------------------------------- */
+
+/* The recipe of the checkpoint against ours: what may not change has not. */
+static ole_status compare_options(const ole_run *run, const ole_train_options *then,
+                                  const char *path, ole_error *error) {
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
+        const char *now = ole_option_text(&run->options, i, a);
+        const char *old = ole_option_text(then, i, b);
+        if (ole_option_is_free(i) || strcmp(now ? now : "", old ? old : "") == 0) continue;
+        ole_shown where, was, is;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: the run has %s '%s', not '%s': go on with the same, or start another",
+                        ole_show_string(&where, path), ole_train_option_get(i).name,
+                        ole_show_string(&was, old ? old : ""),
+                        ole_show_string(&is, now ? now : ""));
+    }
+    return OLE_OK;
+}
+
+static ole_status check_config(const ole_run *run, const ole_safetensors *file, const char *path,
+                               ole_error *error) {
+    const char *config = ole_safetensors_metadata(file, "config");
+    if (!config) config = "";
+    ole_train_options then;
+    ole_train_options_init(&then);
+    ole_recipe *recipe;
+    ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
+    if (status == OLE_OK) status = compare_options(run, &then, path, error);
+    ole_recipe_free(recipe);
+    return status;
+}
+
+static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, run->options.out, name, error);
+    if (status != OLE_OK) return status;
+    ole_safetensors *file;
+    status = ole_safetensors_open(&file, path, error);
+    if (status == OLE_OK) status = check_config(run, file, path, error);
+    if (status == OLE_OK)
+        status = ole_checkpoint_load(file, path, &run->network, run->moments, &run->state, error);
+    ole_safetensors_close(file);
+    return status;
+}
+
+/* From last.safetensors; where that is damaged, from the one before it. */
+static ole_status load_state(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_status status = load_from(run, "last.safetensors", error);
+    run->has_last = status == OLE_OK;
+    if (status != OLE_ERROR_FORMAT || !ole_run_has(o->out, "previous.safetensors")) return status;
+    ole_error second;
+    if (load_from(run, "previous.safetensors", &second) != OLE_OK) return status;
+    ole_run_say(o, "%s; going on from previous.safetensors", error ? error->message : "damaged");
+    return OLE_OK;
+}
+
+/* ---- The folder --------------------------------------------------------------------------- */
+
+static ole_status refuse_used_folder(const char *out, ole_error *error) {
+    if (!ole_run_has(out, "last.safetensors") && !ole_run_has(out, "metrics.jsonl")) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s: there is a run already: go on with it by --resume, or name another folder",
+                    ole_show_string(&shown, out));
+}
+
+/* Before anything takes time: the folder is there and not in use. */
+static ole_status check_folder(ole_run *run, ole_error *error) {
+    ole_train_options *o = &run->options;
+    if (!o->out) return OLE_OK;
+    if (!o->resume) {
+        ole_status status = refuse_used_folder(o->out, error);
+        return status == OLE_OK ? ole_run_make_folder(o->out, error) : status;
+    }
+    if (ole_run_has(o->out, "last.safetensors") || ole_run_has(o->out, "previous.safetensors"))
+        return OLE_OK;
+    ole_shown shown;
+    ole_show_string(&shown, o->out);
+    if (!ole_run_has(o->out, ""))
+        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to go on with", shown.text);
+    ole_run_say(o, "%s: no checkpoint yet, starting from the beginning", shown.text);
+    o->resume = false;
+    return OLE_OK;
+}
+
+static ole_status open_folder(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    run->config = ole_recipe_text(o);
+    if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
+    if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = ole_recipe_write(path, o, error);
+    if (status == OLE_OK) status = ole_run_path(path, o->out, "metrics.jsonl", error);
+    if (status == OLE_OK)
+        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
+    return status;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ole_status first_weights(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_status status = ole_params_init(run->network.params, o->init, o->seed, error);
+    if (status != OLE_OK || !o->init_from) return status;
+    char report[OLE_REPORT_ROOM];
+    status = ole_init_from(&run->network, o->init_from, report, error);
+    if (status == OLE_OK) ole_run_say(o, "%s", report);
+    return status;
+}
+
+static ole_status open_network(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    const ole_network_options options = {.net = o->net,
+                                         .input = run->card.input,
+                                         .classes = run->card.classes,
+                                         .device = o->device,
+                                         .precision = o->precision,
+                                         .conv = o->conv,
+                                         .threads = o->threads,
+                                         .seed = o->seed,
+                                         .train = true};
+    ole_status status = ole_network_open(&run->network, &options, error);
+    if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
+    if (status == OLE_OK) status = o->resume ? load_state(run, error) : first_weights(run, error);
+    return status;
+}
+
+static ole_status open_all(ole_run *run, ole_error *error) {
+    int64_t batch = 0, last = 0;
+    ole_status status = check_folder(run, error);
+    if (status == OLE_OK) status = open_data(run, error);
+    if (status == OLE_OK) status = open_loader(run, &batch, &last, error);
+    if (status == OLE_OK)
+        status = ole_schedule_init(&run->schedule, &run->options, run->batches, error);
+    if (status == OLE_OK) status = open_network(run, error);
+    if (status == OLE_OK)
+        status =
+            ole_stepper_create(&run->stepper, &run->network, &run->options, batch, last, error);
+    if (status == OLE_OK)
+        status = ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
+                                    batch, error);
+    if (status == OLE_OK) status = open_folder(run, error);
+    return status;
+}
+
+ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error) {
+    *run = (ole_run){.options = *options,
+                     .metrics = {.fd = -1},
+                     .moments = strcmp(options->opt, "adam") == 0 ? 2 : 1};
+    ole_status status = open_all(run, error);
+    if (status != OLE_OK) ole_run_close(run);
+    return status;
+}
+
+void ole_run_close(ole_run *run) {
+    ole_metrics_close(&run->metrics);
+    ole_inference_close(&run->inference);
+    ole_stepper_free(run->stepper);
+    ole_network_close(&run->network);
+    ole_loader_destroy(run->loader);
+    ole_card_free(&run->card);
+    ole_dataset_close(run->set);
+    free(run->config);
+    *run = (ole_run){.metrics = {.fd = -1}};
+}
+
+/* ---- Saving ------------------------------------------------------------------------------- */
+
+/* A second name for the old file; on file systems without links there is no previous one. */
+static void keep_previous(const char *last, const char *previous) {
+    unlink(previous);
+    int failed = link(last, previous);
+    (void)failed;
+}
+
+ole_status ole_run_save(ole_run *run, ole_error *error) {
+    if (!run->options.out) return OLE_OK;
+    char last[OLE_RUN_PATH], previous[OLE_RUN_PATH];
+    ole_status status = ole_run_path(last, run->options.out, "last.safetensors", error);
+    if (status == OLE_OK)
+        status = ole_run_path(previous, run->options.out, "previous.safetensors", error);
+    if (status != OLE_OK) return status;
+    run->state.metrics_bytes = run->metrics.bytes;
+    if (run->has_last) keep_previous(last, previous);
+    status = ole_checkpoint_save(last, &run->network, &run->card, run->moments, run->config,
+                                 &run->state, error);
+    run->has_last |= status == OLE_OK;
+    return status;
+}
+
+ole_status ole_run_save_best(const ole_run *run, ole_error *error) {
+    if (!run->options.out) return OLE_OK;
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, run->options.out, "best.safetensors", error);
+    return status == OLE_OK ? ole_model_save(path, &run->network, &run->card, error) : status;
+}

@@ -1,0 +1,48 @@
+/*
+ * src/train/run.h - all that one training run consists of, and its folder.
+ *
+ * The folder: config.yaml; metrics.jsonl; last.safetensors, written after every epoch and when the
+ * run is stopped; previous.safetensors, the last one before that; best.safetensors, the model with
+ * the smallest validation error, or of the last epoch where there is no validation split.
+ */
+#ifndef OLE_SRC_TRAIN_RUN_H
+#define OLE_SRC_TRAIN_RUN_H
+
+#include "ole/train.h"
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/metrics.h"
+#include "train/schedule.h"
+#include "train/step.h"
+
+typedef struct ole_run {
+    ole_train_options options; /* checked */
+    ole_dataset *set;
+    ole_card card;
+    ole_network network;
+    ole_stepper *stepper;
+    ole_inference inference; /* on the stepper's plan */
+    ole_loader *loader;      /* of the training split */
+    int64_t batches;         /* of an epoch */
+    ole_schedule schedule;
+    ole_metrics metrics;
+    ole_state state;
+    int moments;   /* of the optimiser */
+    char *config;  /* the recipe as text */
+    bool has_last; /* there is a last.safetensors, and it is whole */
+} ole_run;
+
+/* Opens everything; with options.resume the state of the checkpoint. Nothing to close on failure.
+ */
+ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error);
+void ole_run_close(ole_run *run);
+
+/* Writes last.safetensors, and best.safetensors; nothing without a folder. */
+ole_status ole_run_save(ole_run *run, ole_error *error);
+ole_status ole_run_save_best(const ole_run *run, ole_error *error);
+
+/* A sentence for the caller's message function. */
+void ole_run_say(const ole_train_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
