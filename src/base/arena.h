@@ -39,8 +39,9 @@ static inline void *ole_arena_take(ole_arena *arena, int64_t count, size_t size)
 
 /* An aligned block of that many bytes (free() it), or NULL. */
 static inline void *ole_arena_allocate(size_t bytes) {
-    if (bytes > (size_t)PTRDIFF_MAX) return NULL;
-    return aligned_alloc(OLE_ALIGNMENT, bytes ? bytes : OLE_ALIGNMENT);
+    if (bytes > (size_t)PTRDIFF_MAX - OLE_ALIGNMENT) return NULL;
+    size_t whole = (bytes + OLE_ALIGNMENT - 1) / OLE_ALIGNMENT * OLE_ALIGNMENT;
+    return aligned_alloc(OLE_ALIGNMENT, whole ? whole : OLE_ALIGNMENT);
 }
 
 #endif

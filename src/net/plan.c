@@ -92,11 +92,11 @@ static void find_lifetimes(ole_plan *plan) {
         const step *s = &plan->step[i];
         *output_of(plan, i) = (ole_lifetime){s->op.y_bytes, i, s->read ? n : i, -1, 0};
         if (i == 0) output_of(plan, i)->bytes = 0;
-        *saved_of(plan, i) = (ole_lifetime){.alias = -1};
+        *saved_of(plan, i) = (ole_lifetime){s->op.saved_bytes, i, i, -1, 0};
         *gradient_of(plan, i) = (ole_lifetime){.alias = -1};
         if (!plan->train) continue;
         int back = backward_time(plan, i);
-        *saved_of(plan, i) = (ole_lifetime){s->op.saved_bytes, i, back, -1, 0};
+        extend(saved_of(plan, i), back);
         if (s->op.backward_reads_y) extend(output_of(plan, i), back);
         if (!s->needs_gradient) continue;
         int from = s->first_writer >= 0 ? backward_time(plan, s->first_writer) : n;
