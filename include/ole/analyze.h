@@ -39,6 +39,15 @@ OLE_API ole_status ole_overlaps(int64_t rows, int64_t dim, ole_dtype dtype, cons
  */
 OLE_API double ole_effective_rank(const double *sigma, int64_t count);
 
+/*
+ * The mean angle, in degrees, between two rows of one class and between two rows of different
+ * classes (as a vector of features points, 0 to 180); NaN where there are no such rows.  Rows of
+ * zeros are left out.
+ */
+OLE_API ole_status ole_mean_angles(int64_t rows, int64_t dim, const float *features,
+                                   const int32_t *labels, double *within, double *between,
+                                   ole_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,7 +13,7 @@
 #ifndef OLE_MODEL_H
 #define OLE_MODEL_H
 
-#include "ole/base.h"
+#include "ole/data.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +30,10 @@ typedef struct ole_model_info {
     double threshold; /* of the score under which a sample is unknown; 0: none stored */
 } ole_model_info;
 
-/* `path`: a .safetensors file or a run folder (then its best, or its last). */
+/*
+ * `path`: a .safetensors file or a run folder (then its best, or its last).  `threads`: 0 for all
+ * processors.
+ */
 OLE_API ole_status ole_model_load(ole_model **model, const char *path, int threads,
                                   ole_error *error);
 OLE_API void ole_model_free(ole_model *model);
@@ -53,6 +56,11 @@ typedef struct ole_prediction {
 OLE_API ole_status ole_model_run(ole_model *model, const float *images, int64_t count,
                                  float *features /* [count, features] */,
                                  float *logits /* [count, classes] */, ole_error *error);
+
+/* The same for a split of a data set, whose images must have the model's shape. */
+OLE_API ole_status ole_model_run_split(ole_model *model, const ole_dataset *set, ole_split split,
+                                       float *features, float *logits, ole_error *error);
+
 OLE_API ole_status ole_model_predict(ole_model *model, const float *images, int64_t count,
                                      ole_prediction *predictions, ole_error *error);
 

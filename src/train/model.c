@@ -177,6 +177,39 @@ ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float
     return OLE_OK;
 }
 
+static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, ole_error *error) {
+    if (info->channels == m->info.channels && info->height == m->info.height &&
+        info->width == m->info.width)
+        return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "the model takes %dx%dx%d, the images of %s are %dx%dx%d", m->info.channels,
+                    m->info.height, m->info.width, info->name, info->channels, info->height,
+                    info->width);
+}
+
+ole_status ole_model_run_split(ole_model *m, const ole_dataset *set, ole_split split,
+                               float *features, float *logits, ole_error *error) {
+    if (!m || !set)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_run_split: model or set is NULL");
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    ole_status status = check_shape(m, info, error);
+    int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
+    float *images = malloc((size_t)(most * size) * sizeof *images);
+    if (status == OLE_OK && !images)
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a batch");
+    for (int64_t first = 0; first < info->count[split] && status == OLE_OK; first += most) {
+        int64_t rows = info->count[split] - first < most ? info->count[split] - first : most;
+        for (int64_t i = 0; i < rows && status == OLE_OK; i++)
+            status = ole_dataset_sample(set, split, first + i, images + i * size, error);
+        if (status == OLE_OK)
+            status = ole_model_run(m, images, rows,
+                                   features ? features + first * m->info.features : NULL,
+                                   logits ? logits + first * m->info.classes : NULL, error);
+    }
+    free(images);
+    return status;
+}
+
 /* ---- Predicting --------------------------------------------------------------------------- */
 
 /* The classes by falling logit, the first few of them, and their softmax scores. */

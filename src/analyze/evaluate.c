@@ -1,0 +1,180 @@
+/*
+ * src/analyze/evaluate.c - a model's errors on a data set: by its classifier, by the nearest
+ * neighbour, by the nearest class subspace.
+ */
+#include "ole/evaluate.h"
+
+#include "analyze/subspace.h"
+#include "base/error.h"
+#include "train/knn.h"
+#include "train/network.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double energy = 0.95; /* of a class, in its subspace */
+
+/* The features of a split, and the logits where asked for. */
+typedef struct outputs {
+    ole_labelled rows;
+    float *features; /* what rows.features points to */
+    float *logits;
+} outputs;
+
+static void release(outputs *o) {
+    free(o->features);
+    free(o->logits);
+    *o = (outputs){0};
+}
+
+static ole_status collect(outputs *o, ole_model *model, const ole_dataset *set, ole_split split,
+                          bool logits, ole_error *error) {
+    const ole_model_info *info = ole_model_get_info(model);
+    int64_t count = ole_dataset_get_info(set)->count[split];
+    *o = (outputs){.features = malloc((size_t)(count * info->features + 1) * sizeof(float))};
+    if (logits) o->logits = malloc((size_t)(count * info->classes + 1) * sizeof(float));
+    ole_status status =
+        o->features && (o->logits || !logits)
+            ? ole_model_run_split(model, set, split, o->features, o->logits, error)
+            : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the features of %lld samples",
+                       (long long)count);
+    o->rows = (ole_labelled){count, o->features, ole_dataset_labels(set, split)};
+    if (status != OLE_OK) release(o);
+    return status;
+}
+
+static ole_status count_confusion(ole_evaluation *e, const outputs *o, ole_error *error) {
+    size_t classes = (size_t)e->classes;
+    e->confusion = calloc(classes * classes, sizeof *e->confusion);
+    if (!e->confusion) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the confusion");
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < e->count; i++) {
+        int predicted = ole_largest(o->logits + i * e->classes, e->classes);
+        int32_t label = o->rows.labels[i];
+        e->confusion[label * e->classes + predicted]++;
+        wrong += predicted != label;
+    }
+    e->error = e->count > 0 ? 100.0 * (double)wrong / (double)e->count : NAN;
+    return OLE_OK;
+}
+
+/* ---- The nearest subspace ----------------------------------------------------------------- */
+
+/* The share of x's energy inside a subspace, times ‖x‖². */
+static double energy_inside(const ole_subspace *s, const float *x, int64_t dim) {
+    double sum = 0.0;
+    for (int64_t d = 0; d < s->size; d++) {
+        double dot = 0.0;
+        for (int64_t k = 0; k < dim; k++)
+            dot += s->basis[d * dim + k] * x[k];
+        sum += dot * dot;
+    }
+    return sum;
+}
+
+typedef struct search {
+    const ole_subspaces *subspaces;
+    const ole_labelled *query;
+    bool *wrong; /* [query->rows] */
+} search;
+
+static void classify_row(void *context, int64_t row, int worker) {
+    (void)worker;
+    const search *s = context;
+    int64_t dim = s->subspaces->dim, best = -1;
+    double most = -1.0;
+    for (int64_t c = 0; c < s->subspaces->classes; c++) {
+        double inside = energy_inside(&s->subspaces->of[c], s->query->features + row * dim, dim);
+        if (inside > most) {
+            most = inside;
+            best = s->subspaces->of[c].label;
+        }
+    }
+    s->wrong[row] = best != s->query->labels[row];
+}
+
+static ole_status classify_all(const ole_subspaces *subspaces, const ole_labelled *query,
+                               ole_pool *pool, double *percent, ole_error *error) {
+    search s = {subspaces, query, calloc((size_t)query->rows + 1, sizeof(bool))};
+    if (!s.wrong) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_pool_run(pool, query->rows, classify_row, &s);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < query->rows; i++)
+        wrong += s.wrong[i];
+    *percent = 100.0 * (double)wrong / (double)query->rows;
+    free(s.wrong);
+    return OLE_OK;
+}
+
+static ole_status subspace_error(int64_t dim, const ole_labelled *reference,
+                                 const ole_labelled *query, int threads, double *percent,
+                                 ole_error *error) {
+    int64_t *labels = malloc(((size_t)reference->rows + 1) * sizeof *labels);
+    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < reference->rows; i++)
+        labels[i] = reference->labels[i];
+    ole_pool *pool;
+    ole_status status = ole_pool_create(&pool, threads, error);
+    if (status == OLE_OK) {
+        ole_subspaces subspaces;
+        status = ole_subspaces_create(&subspaces, reference->rows, dim, OLE_F32,
+                                      reference->features, labels, energy, pool, threads, error);
+        if (status == OLE_OK) {
+            status = classify_all(&subspaces, query, pool, percent, error);
+            ole_subspaces_destroy(&subspaces);
+        }
+        ole_pool_destroy(pool);
+    }
+    free(labels);
+    return status;
+}
+
+/* ---- All together ------------------------------------------------------------------------- */
+
+static ole_status compare_with_training(ole_evaluation *e, ole_model *model, const ole_dataset *set,
+                                        const ole_labelled *query, int threads, ole_error *error) {
+    int64_t dim = ole_model_get_info(model)->features;
+    outputs train;
+    ole_status status = collect(&train, model, set, OLE_SPLIT_TRAIN, false, error);
+    if (status != OLE_OK) return status;
+    status = ole_knn1_error(dim, &train.rows, query, threads, &e->knn1_error, error);
+    if (status == OLE_OK)
+        status = subspace_error(dim, &train.rows, query, threads, &e->subspace_error, error);
+    release(&train);
+    return status;
+}
+
+ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
+                        ole_split split, int threads, ole_error *error) {
+    if (!result || !model || !set || threads < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_evaluate: result, model or set is NULL, or threads is not positive");
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    int classes = ole_model_get_info(model)->classes;
+    if (info->classes != classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model knows %d classes, %s has %d: choose them with --classes",
+                        classes, info->name, info->classes);
+    if (info->count[split] == 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no samples in this split", info->name);
+    ole_evaluation e = {
+        .count = info->count[split], .classes = classes, .knn1_error = NAN, .subspace_error = NAN};
+    outputs o;
+    ole_status status = collect(&o, model, set, split, true, error);
+    if (status != OLE_OK) return status;
+    status = count_confusion(&e, &o, error);
+    if (status == OLE_OK && info->count[OLE_SPLIT_TRAIN] > 0)
+        status = compare_with_training(&e, model, set, &o.rows, threads, error);
+    release(&o);
+    if (status == OLE_OK)
+        *result = e;
+    else
+        ole_evaluation_free(&e);
+    return status;
+}
+
+void ole_evaluation_free(ole_evaluation *result) {
+    if (!result) return;
+    free(result->confusion);
+    *result = (ole_evaluation){0};
+}

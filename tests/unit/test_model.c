@@ -1,0 +1,217 @@
+/*
+ * tests/unit/test_model.c - models from memory and from files: the same numbers as in training,
+ * predictions, evaluation, and files that are no models.
+ */
+#include "ole/evaluate.h"
+#include "ole/train.h"
+
+#include "run_files.h"
+#include "temporary.h"
+#include "test.h"
+
+#include "base/safetensors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct trained {
+    char out[400];
+    ole_model *model; /* as it was left in memory */
+    ole_train_summary summary;
+    ole_dataset *set;
+} trained;
+
+static int train_one(void **state) {
+    static trained t;
+    if (temporary_make(state) != 0) return -1;
+    snprintf(t.out, sizeof t.out, "%s/run", temporary_dir);
+    ole_train_options o;
+    ole_train_options_init(&o);
+    o.data = "digits";
+    o.net = "C8-MP-FC12";
+    o.out = t.out;
+    o.epochs = 4;
+    o.threads = 1;
+    o.model = &t.model;
+    ole_error error;
+    if (ole_train(&o, &t.summary, &error) != OLE_OK) return -1;
+    if (ole_dataset_open(&t.set, "digits", NULL, &error) != OLE_OK) return -1;
+    *state = &t;
+    return 0;
+}
+
+static int remove_one(void **state) {
+    trained *t = *state;
+    ole_model_free(t->model);
+    ole_dataset_close(t->set);
+    run_remove(t->out);
+    return temporary_remove(state);
+}
+
+static ole_model *load(const char *path) {
+    ole_model *model;
+    ole_error error;
+    assert_ok(ole_model_load(&model, path, 1, &error), &error);
+    return model;
+}
+
+static void test_info(void **state) {
+    const trained *t = *state;
+    ole_model *model = load(t->out);
+    const ole_model_info *info = ole_model_get_info(model);
+    assert_string_equal(info->net, "C8-MP-FC12");
+    assert_int_equal(info->channels, 1);
+    assert_int_equal(info->height, 8);
+    assert_int_equal(info->features, 12);
+    assert_int_equal(info->classes, 10);
+    assert_string_equal(info->class_names[9], "9");
+    assert_true(info->threshold == 0.0);
+    ole_model_free(model);
+    assert_null(ole_model_get_info(NULL));
+}
+
+/* From file and from memory, alone and in batches of any size: the same features and logits. */
+static void test_run(void **state) {
+    const trained *t = *state;
+    enum { COUNT = 45 };
+    ole_error error;
+    float *images = malloc(COUNT * 64 * sizeof *images);
+    for (int64_t i = 0; i < COUNT; i++)
+        assert_ok(ole_dataset_sample(t->set, OLE_SPLIT_TEST, i, images + 64 * i, &error), &error);
+    float whole[COUNT][12], logits[COUNT][10], part[COUNT][12];
+    assert_ok(ole_model_run(t->model, images, COUNT, whole[0], logits[0], &error), &error);
+    ole_model *model = load(t->out);
+    assert_ok(ole_model_run(model, images, COUNT, part[0], NULL, &error), &error);
+    assert_memory_equal(whole, part, sizeof whole);
+    for (int i = 0; i < COUNT; i++) {
+        assert_ok(ole_model_run(model, images + 64 * i, 1, part[0], NULL, &error), &error);
+        for (int k = 0; k < 12; k++)
+            assert_true(fabsf(part[0][k] - whole[i][k]) <= 1e-4f * (1.0f + fabsf(whole[i][k])));
+    }
+    assert_int_equal(ole_model_run(model, images, 0, part[0], NULL, &error), OLE_ERROR_ARGUMENT);
+    ole_model_free(model);
+    free(images);
+}
+
+static void test_predict(void **state) {
+    const trained *t = *state;
+    int64_t count = ole_dataset_get_info(t->set)->count[OLE_SPLIT_TEST], wrong = 0;
+    const int32_t *labels = ole_dataset_labels(t->set, OLE_SPLIT_TEST);
+    ole_error error;
+    for (int64_t i = 0; i < count; i++) {
+        float image[64];
+        ole_prediction p;
+        assert_ok(ole_dataset_sample(t->set, OLE_SPLIT_TEST, i, image, &error), &error);
+        assert_ok(ole_model_predict(t->model, image, 1, &p, &error), &error);
+        wrong += p.label != labels[i];
+        assert_int_equal(p.label, p.best);
+        double sum = p.score;
+        for (int k = 0; k < OLE_RUNNERS_UP; k++) {
+            assert_true(p.runner_up[k] >= 0 && p.runner_up[k] < 10 && p.runner_up[k] != p.best);
+            assert_true(p.runner_up_score[k] <= (k ? p.runner_up_score[k - 1] : p.score));
+            sum += p.runner_up_score[k];
+        }
+        assert_true(sum <= 1.0 + 1e-9 && p.score >= 0.1);
+    }
+    assert_true(fabs(100.0 * (double)wrong / (double)count - t->summary.test_error) < 0.3);
+}
+
+static void test_evaluate(void **state) {
+    const trained *t = *state;
+    ole_evaluation e;
+    ole_error error;
+    assert_ok(ole_evaluate(&e, t->model, t->set, OLE_SPLIT_TEST, 2, &error), &error);
+    assert_true(fabs(e.error - t->summary.test_error) < 0.3);
+    assert_true(fabs(e.knn1_error - t->summary.knn1_error) < 0.5);
+    assert_true(e.subspace_error < 40.0);
+    int64_t sum = 0, right = 0;
+    for (int i = 0; i < 100; i++)
+        sum += e.confusion[i];
+    for (int c = 0; c < 10; c++)
+        right += e.confusion[11 * c];
+    assert_int_equal(sum, e.count);
+    assert_true(fabs(100.0 * (double)(sum - right) / (double)sum - e.error) < 1e-9);
+    ole_evaluation_free(&e);
+    assert_int_equal(ole_evaluate(&e, t->model, t->set, OLE_SPLIT_VALIDATION, 1, &error),
+                     OLE_ERROR_ARGUMENT);
+    assert_string_equal(error.message, "digits has no samples in this split");
+
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.classes = "1,2,3";
+    ole_dataset *three;
+    assert_ok(ole_dataset_open(&three, "digits", &options, &error), &error);
+    assert_int_equal(ole_evaluate(&e, t->model, three, OLE_SPLIT_TEST, 1, &error),
+                     OLE_ERROR_ARGUMENT);
+    assert_string_equal(error.message, "the model knows 10 classes, digits has 3: choose them with "
+                                       "--classes");
+    ole_dataset_close(three);
+}
+
+static void test_image_file(void **state) {
+    const trained *t = *state;
+    const int32_t *labels = ole_dataset_labels(t->set, OLE_SPLIT_TEST);
+    int right = 0;
+    ole_error error;
+    for (int i = 0; i < 20; i++) { /* each digit as a picture of 16 x 16 */
+        float image[64];
+        assert_ok(ole_dataset_sample(t->set, OLE_SPLIT_TEST, i, image, &error), &error);
+        const char *path = temporary_path("digit.pgm");
+        FILE *file = fopen(path, "wb");
+        fprintf(file, "P5 16 16 255\n");
+        for (int y = 0; y < 16; y++)
+            for (int x = 0; x < 16; x++)
+                fputc((int)lrintf(255.0f * image[y / 2 * 8 + x / 2]), file);
+        fclose(file);
+        ole_prediction p;
+        assert_ok(ole_model_predict_file(t->model, path, &p, &error), &error);
+        right += p.label == labels[i];
+    }
+    assert_true(right >= 18);
+    ole_prediction p;
+    assert_int_equal(ole_model_predict_file(t->model, temporary_path("no.png"), &p, &error),
+                     OLE_ERROR_IO);
+}
+
+static void assert_no_model(const char *path, ole_status status, const char *message) {
+    ole_model *model = (ole_model *)&model;
+    ole_error error;
+    assert_int_equal(ole_model_load(&model, path, 1, &error), status);
+    assert_null(model);
+    if (!strstr(error.message, message)) fail_msg("'%s' is not in '%s'", message, error.message);
+}
+
+static void test_no_models(void **state) {
+    (void)state;
+    const ole_tensor tensor = {"w", OLE_F32, 1, {1}, "abcd"};
+    static const ole_metadata lies[] = {{"net", "FC3"},
+                                        {"input", "1x8x8"},
+                                        {"class_names", "[]"},
+                                        {"mean", "0"},
+                                        {"deviation", "1"}};
+    static const ole_metadata truth[] = {{"net", "FC3"},
+                                         {"input", "1x8x8"},
+                                         {"class_names", "[\"a\",\"b\"]"},
+                                         {"mean", "0"},
+                                         {"deviation", "1"}};
+    const char *path = temporary_path("m.safetensors");
+    ole_error error;
+    assert_no_model(temporary_path("no"), OLE_ERROR_IO, "cannot read: No such file or directory");
+    assert_no_model(temporary_dir, OLE_ERROR_IO, "no run of 'ole train': neither best");
+    assert_ok(ole_safetensors_write(path, &tensor, 1, NULL, 0, &error), &error);
+    assert_no_model(path, OLE_ERROR_FORMAT, "its metadata lack 'net'");
+    assert_ok(ole_safetensors_write(path, &tensor, 1, lies, 5, &error), &error);
+    assert_no_model(path, OLE_ERROR_FORMAT, "its metadata lack 'class_names', or have it wrong");
+    assert_ok(ole_safetensors_write(path, &tensor, 1, truth, 5, &error), &error);
+    assert_no_model(path, OLE_ERROR_FORMAT, "tensor '1.linear.weight' is missing");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_info),       cmocka_unit_test(test_run),
+        cmocka_unit_test(test_predict),    cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_image_file), cmocka_unit_test(test_no_models),
+    };
+    return cmocka_run_group_tests(tests, train_one, remove_one);
+}
