@@ -1,0 +1,141 @@
+/*
+ * tests/unit/test_data_folder.c - folders of images: classes, parts, sizes, bad images.
+ */
+#include "data_files.h"
+
+/* A pgm of width x height, all pixels `value`. */
+static void write_grey(const char *name, int width, int height, int value) {
+    unsigned char bytes[600];
+    int used = snprintf((char *)bytes, sizeof bytes, "P5 %d %d 255\n", width, height);
+    memset(bytes + used, value, (size_t)(width * height));
+    data_write(name, bytes, (size_t)(used + width * height));
+}
+
+static float first_pixel(const ole_dataset *set, ole_split split, int64_t i) {
+    float sample[3 * 64];
+    ole_error error;
+    assert_ok(ole_dataset_sample(set, split, i, sample, &error), &error);
+    return sample[0] * 255.0f;
+}
+
+static int write_animals(void **state) {
+    if (data_dir_empty(state) != 0) return -1;
+    char name[100];
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "dog/%d.pgm", i);
+        write_grey(name, 4, 3, 100 + i);
+        snprintf(name, sizeof name, "cat/%d.PGM", i);
+        write_grey(name, 4, 3, 10 + i);
+    }
+    data_write("cat/notes.txt", "not an image", 12);
+    data_write("cat/.hidden.pgm", "not an image", 12);
+    data_write("readme.md", "beside the classes", 18);
+    return 0;
+}
+
+static void test_classes(void **state) {
+    (void)state;
+    ole_dataset *set = data_open(data_name("folder", ""), NULL);
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    assert_int_equal(info->classes, 2);
+    assert_string_equal(info->class_names[0], "cat");
+    assert_string_equal(info->class_names[1], "dog");
+    assert_int_equal(info->count[OLE_SPLIT_TRAIN], 16);
+    assert_int_equal(info->count[OLE_SPLIT_TEST], 4);
+    assert_int_equal(info->channels, 1);
+    assert_int_equal(info->height, 3);
+    assert_int_equal(info->width, 4);
+    for (int64_t i = 0; i < 16; i++) {
+        float pixel = first_pixel(set, OLE_SPLIT_TRAIN, i);
+        assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TRAIN)[i], pixel > 50);
+    }
+    ole_dataset_close(set);
+}
+
+static void test_parts(void **state) {
+    data_dir_empty(state);
+    write_grey("train/a/1.pgm", 2, 2, 1);
+    write_grey("train/b/1.pgm", 2, 2, 2);
+    write_grey("test/b/1.pgm", 2, 2, 3);
+    ole_dataset *set = data_open(data_name("folder", ""), NULL);
+    assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN], 2);
+    assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TEST], 1);
+    assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
+    assert_float_equal(first_pixel(set, OLE_SPLIT_TEST, 0), 3, 1e-4);
+    ole_dataset_close(set);
+    write_grey("test/c/1.pgm", 2, 2, 3);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "test/c: this class has no folder of images to train on");
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    write_grey("dog/5.pgm", 5, 3, 9);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA, "dog/5.pgm: is 5x3 pixels, ");
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "cat/0.PGM is 4x3: give one size for all");
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.resize = 2;
+    options.channels = 3;
+    ole_dataset *set = data_open(data_name("folder", ""), &options);
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    assert_int_equal(info->channels, 3);
+    assert_int_equal(info->height, 2);
+    assert_int_equal(info->width, 2);
+    ole_dataset_close(set);
+}
+
+static void test_bad_images(void **state) {
+    (void)state;
+    data_write("cat/0.PGM", "P5 4 3 255\nshort", 16);
+    data_write("dog/3.pgm", "nonsense", 8);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_FORMAT, "cat/0.PGM: byte 11: ");
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.skip_bad = true;
+    options.test_share = 0;
+    for (options.threads = 1; options.threads <= 3; options.threads++) {
+        ole_dataset *set = data_open(data_name("folder", ""), &options);
+        const ole_dataset_info *info = ole_dataset_get_info(set);
+        assert_int_equal(info->skipped, 2);
+        assert_int_equal(info->count[OLE_SPLIT_TRAIN], 18);
+        for (int64_t i = 0; i < 18; i++) {
+            int64_t expected = i < 9 ? 11 + i : i < 12 ? 100 + i - 9 : 101 + i - 9;
+            assert_float_equal(first_pixel(set, OLE_SPLIT_TRAIN, i), (float)expected, 1e-4);
+        }
+        ole_dataset_close(set);
+    }
+    options.threads = 1;
+    for (int i = 0; i < 10; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "cat/%d.PGM", i);
+        data_write(name, "bad", 3);
+    }
+    data_expect(data_name("folder", ""), &options, OLE_ERROR_DATA,
+                "folder: class 0 'cat' has no training samples");
+}
+
+static void test_empty(void **state) {
+    (void)state;
+    data_write("bird/notes.txt", "no images", 9);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "bird: there are no images in this class");
+    data_expect(data_name("folder", "cat"), NULL, OLE_ERROR_DATA,
+                "cat: has 0 sub-folders; it needs one for each class");
+    data_expect(data_name("folder", "nowhere"), NULL, OLE_ERROR_IO,
+                "nowhere: cannot open the folder: No such file or directory");
+    data_expect("folder", NULL, OLE_ERROR_ARGUMENT, "as in folder:photos");
+    data_expect("folder:", NULL, OLE_ERROR_ARGUMENT, "as in folder:photos");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_classes, write_animals),
+        cmocka_unit_test_setup(test_parts, write_animals),
+        cmocka_unit_test_setup(test_sizes, write_animals),
+        cmocka_unit_test_setup(test_bad_images, write_animals),
+        cmocka_unit_test_setup(test_empty, write_animals),
+    };
+    return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
+}

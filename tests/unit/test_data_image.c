@@ -1,0 +1,282 @@
+/*
+ * tests/unit/test_data_image.c - image files: each format, conversions, damage; and fitting.
+ */
+#include "data/image.h"
+#include "data_files.h"
+
+#ifdef OLE_HAVE_PNG
+#include <png.h>
+#endif
+#ifdef OLE_HAVE_JPEG
+#include <jpeglib.h>
+#endif
+
+static ole_image read_good(const char *name, int channels) {
+    ole_image image;
+    ole_error error;
+    assert_ok(ole_image_read(data_path(name), channels, &image, &error), &error);
+    return image;
+}
+
+static void read_bad(const char *name, ole_status status, const char *words) {
+    ole_image image;
+    ole_error error = {0};
+    ole_status got = ole_image_read(data_path(name), 0, &image, &error);
+    if (got != status || !strstr(error.message, words))
+        fail_msg("%s: status %s, message \"%s\", which should have \"%s\"", name,
+                 ole_status_name(got), error.message, words);
+    assert_null(image.planar);
+}
+
+static void check_image(ole_image *image, int channels, int height, int width,
+                        const uint8_t *expected) {
+    assert_int_equal(image->channels, channels);
+    assert_int_equal(image->height, height);
+    assert_int_equal(image->width, width);
+    if (expected) assert_memory_equal(image->planar, expected, (size_t)(channels * height * width));
+    ole_image_free(image);
+}
+
+static void write_text(const char *name, const char *text) {
+    data_write(name, text, strlen(text));
+}
+
+/* ---- pgm and ppm -------------------------------------------------------------------------- */
+
+static void test_pnm(void **state) {
+    (void)state;
+    const uint8_t grey[6] = {0, 10, 255, 3, 4, 5};
+    write_text("a.pgm", "P2\n# a comment\n3 2 # another\n255\n0 10 255\n3 4 5\n");
+    ole_image image = read_good("a.pgm", 0);
+    check_image(&image, 1, 2, 3, grey);
+    data_write("b.pgm", "P5 3 2 255\n\0\012\377\3\4\5", 17);
+    image = read_good("b.pgm", 0);
+    check_image(&image, 1, 2, 3, grey);
+    data_write("c.ppm", "P6\n1 2\n255\n\1\2\3\4\5\6", 17);
+    image = read_good("c.ppm", 0);
+    check_image(&image, 3, 2, 1, (const uint8_t[]){1, 4, 2, 5, 3, 6});
+    write_text("d.ppm", "P3 1 1 3 0 1 3");
+    image = read_good("d.ppm", 0);
+    check_image(&image, 3, 1, 1, (const uint8_t[]){0, 85, 255});
+    data_write("e.pgm", "P5 2 1 65535\n\377\377\200\0", 17);
+    image = read_good("e.pgm", 0);
+    check_image(&image, 1, 1, 2, (const uint8_t[]){255, 128});
+}
+
+static void test_channels(void **state) {
+    (void)state;
+    data_write("c.ppm", "P6 2 1 255\n\377\0\0\0\377\0", 17);
+    ole_image image = read_good("c.ppm", 1);
+    check_image(&image, 1, 1, 2, (const uint8_t[]){76, 150}); /* ITU-R 601 */
+    data_write("g.pgm", "P5 2 1 255\n\7\11", 13);
+    image = read_good("g.pgm", 3);
+    check_image(&image, 3, 1, 2, (const uint8_t[]){7, 9, 7, 9, 7, 9});
+    ole_error error;
+    assert_int_equal(ole_image_read(data_path("g.pgm"), 2, &image, &error), OLE_ERROR_ARGUMENT);
+}
+
+static void test_pnm_damage(void **state) {
+    (void)state;
+    write_text("a.pgm", "P5 3 2 255\nabcde");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "a.pgm: byte 11: the file ends before its 3x2 pixels do");
+    write_text("a.pgm", "P5 99999 99999 255\nabcde");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "the file ends before its 99999x99999 pixels do");
+    write_text("a.pgm", "P5 999999999999 2 255\nabcde");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "the header is not that of a pgm or ppm image");
+    write_text("a.pgm", "P5 0 2 255\n");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "the header says 0x2 pixels");
+    write_text("a.pgm", "P5 2 2 0\n1234");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "byte 8: the header is not that");
+    write_text("a.pgm", "P5 two");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "the header is not that");
+    write_text("a.pgm", "P2 2 2 9 1 2 3 10");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "byte 17: a pixel is missing or over the maximum");
+    write_text("a.pgm", "P2 2 2 9 1 2 3 x");
+    read_bad("a.pgm", OLE_ERROR_FORMAT, "a pixel is missing or over the maximum");
+    write_text("a.png", "GIF89a not an image we read");
+    read_bad("a.png", OLE_ERROR_FORMAT, "a.png: byte 0: this is no png, jpeg, pgm or ppm image");
+    write_text("a.png", "");
+    read_bad("a.png", OLE_ERROR_FORMAT, "a.png: byte 0: this is no png");
+    read_bad("missing.png", OLE_ERROR_IO, "missing.png: cannot open: No such file");
+    mkdir(data_path("folder.png"), 0700);
+    read_bad("folder.png", OLE_ERROR_IO, "folder.png: cannot read: Is a directory");
+}
+
+/* ---- png and jpeg ------------------------------------------------------------------------- */
+
+#ifdef OLE_HAVE_PNG
+
+static void write_png(const char *name, unsigned format, int width, int height,
+                      const uint8_t *pixels) {
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .format = format,
+                     .width = (unsigned)width,
+                     .height = (unsigned)height};
+    assert_true(png_image_write_to_file(&png, data_path(name), 0, pixels, 0, NULL));
+}
+
+static void test_png(void **state) {
+    (void)state;
+    const uint8_t pixels[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255};
+    write_png("c.png", PNG_FORMAT_RGB, 2, 2, pixels);
+    ole_image image = read_good("c.png", 0);
+    check_image(&image, 3, 2, 2, (const uint8_t[]){1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 255});
+    write_png("g.png", PNG_FORMAT_GRAY, 3, 1, pixels);
+    image = read_good("g.png", 0);
+    check_image(&image, 1, 1, 3, pixels);
+    const uint8_t clear[8] = {200, 100, 50, 255, 200, 100, 50, 0};
+    write_png("a.png", PNG_FORMAT_RGBA, 2, 1, clear); /* what is transparent is black */
+    image = read_good("a.png", 0);
+    check_image(&image, 3, 1, 2, (const uint8_t[]){200, 0, 100, 0, 50, 0});
+}
+
+static void test_png_damage(void **state) {
+    (void)state;
+    uint8_t pixels[32 * 32];
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * i * 31);
+    write_png("g.png", PNG_FORMAT_GRAY, 32, 32, pixels);
+    size_t size;
+    unsigned char *whole = data_read("g.png", &size);
+    for (size_t cut = 8; cut < size - 16; cut += size / 16) {
+        data_write("cut.png", whole, cut);
+        read_bad("cut.png", OLE_ERROR_FORMAT, "cut.png: damaged png, at or before byte ");
+    }
+    data_poke("g.png", (long)size / 2, whole[size / 2] ^ 1);
+    read_bad("g.png", OLE_ERROR_FORMAT, "g.png: damaged png");
+    data_write("huge.png", whole, size);
+    data_poke("huge.png", 16, 0x7f); /* a width of 2^31, and a wrong checksum of the header */
+    read_bad("huge.png", OLE_ERROR_FORMAT, "huge.png: ");
+    free(whole);
+}
+
+#endif
+
+#ifdef OLE_HAVE_JPEG
+
+static void write_jpeg(const char *name, int side, int channels, J_COLOR_SPACE space) {
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    FILE *file = fopen(data_path(name), "wb");
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    jpeg_stdio_dest(&jpeg, file);
+    jpeg.image_width = jpeg.image_height = (unsigned)side;
+    jpeg.input_components = channels;
+    jpeg.in_color_space = space;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, 100, TRUE);
+    jpeg_start_compress(&jpeg, TRUE);
+    for (int y = 0; y < side; y++) {
+        uint8_t pixels[256 * 4];
+        for (int i = 0; i < side * channels; i++)
+            pixels[i] = (uint8_t)(100 + 10 * (i % channels) + y);
+        JSAMPROW row = pixels;
+        jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    fclose(file);
+}
+
+static void test_jpeg(void **state) {
+    (void)state;
+    write_jpeg("c.jpg", 32, 3, JCS_RGB);
+    ole_image image = read_good("c.jpg", 0);
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 32 * 32; i++)
+            assert_true(abs(image.planar[c * 1024 + i] - (100 + 10 * c + i / 32)) <= 3);
+    check_image(&image, 3, 32, 32, NULL);
+    write_jpeg("g.jpg", 16, 1, JCS_GRAYSCALE);
+    image = read_good("g.jpg", 0);
+    check_image(&image, 1, 16, 16, NULL);
+}
+
+static void test_jpeg_damage(void **state) {
+    (void)state;
+    write_jpeg("c.jpg", 64, 3, JCS_RGB);
+    size_t size;
+    unsigned char *whole = data_read("c.jpg", &size);
+    for (size_t cut = 4; cut < size - 2; cut += size / 16) {
+        data_write("cut.jpg", whole, cut);
+        read_bad("cut.jpg", OLE_ERROR_FORMAT, "cut.jpg: unreadable jpeg, at or before byte ");
+    }
+    for (size_t at = 2; at < size; at += 7) { /* no damage may do worse than an error */
+        data_write("odd.jpg", whole, size);
+        data_poke("odd.jpg", (long)at, whole[at] ^ 0xa5);
+        ole_image image;
+        ole_image_read(data_path("odd.jpg"), 0, &image, NULL);
+        ole_image_free(&image);
+    }
+    free(whole);
+    write_jpeg("cmyk.jpg", 8, 4, JCS_CMYK);
+    read_bad("cmyk.jpg", OLE_ERROR_FORMAT, "cmyk.jpg: unreadable jpeg");
+}
+
+#endif
+
+/* ---- Fitting ------------------------------------------------------------------------------ */
+
+static void test_fit_same(void **state) {
+    (void)state;
+    uint8_t pixels[2 * 3 * 3], out[18];
+    for (int i = 0; i < 18; i++)
+        pixels[i] = (uint8_t)(i * 13);
+    const ole_image image = {3, 2, 3, pixels};
+    assert_int_equal(ole_image_fit(&image, 2, 3, 3, out), OLE_OK);
+    assert_memory_equal(out, pixels, 18);
+    assert_int_equal(ole_image_fit(&image, 2, 2, 3, out), OLE_OK); /* the middle, rounded down */
+    assert_memory_equal(out, ((const uint8_t[]){0, 13, 39, 52}), 4);
+}
+
+static void test_fit_scale(void **state) {
+    (void)state;
+    uint8_t steps[8] = {0, 0, 0, 0, 200, 200, 200, 200}, out[16];
+    const ole_image wide = {8, 1, 1, steps};
+    uint8_t column[64];
+    for (int i = 0; i < 64; i++)
+        column[i] = steps[i % 8];
+    const ole_image image = {8, 8, 1, column};
+    /* halved: output x takes source 2x-1 .. 2x+2 with weights 1, 3, 3, 1, fewer at the border */
+    assert_int_equal(ole_image_fit(&image, 4, 4, 1, out), OLE_OK);
+    for (int y = 0; y < 4; y++)
+        assert_memory_equal(out + 4 * y, ((const uint8_t[]){0, 25, 175, 200}), 4);
+    /* doubled: plain bilinear between pixel centres */
+    const uint8_t two[4] = {0, 100, 0, 100};
+    const ole_image small = {2, 2, 1, (uint8_t *)two};
+    assert_int_equal(ole_image_fit(&small, 4, 4, 1, out), OLE_OK);
+    assert_memory_equal(out, ((const uint8_t[]){0, 25, 75, 100}), 4);
+    /* covering 1x2 out of 1x8 leaves its middle as it is */
+    assert_int_equal(ole_image_fit(&wide, 1, 2, 1, out), OLE_OK);
+    assert_memory_equal(out, ((const uint8_t[]){0, 200}), 2);
+}
+
+static void test_fit_channels(void **state) {
+    (void)state;
+    uint8_t red[3] = {255, 0, 0}, out[3], grey[1] = {9};
+    const ole_image colour = {1, 1, 3, red}, plain = {1, 1, 1, grey};
+    assert_int_equal(ole_image_fit(&colour, 1, 1, 1, out), OLE_OK);
+    assert_int_equal(out[0], 76);
+    assert_int_equal(ole_image_fit(&plain, 1, 1, 3, out), OLE_OK);
+    assert_memory_equal(out, ((const uint8_t[]){9, 9, 9}), 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_pnm, data_dir_empty),
+        cmocka_unit_test_setup(test_channels, data_dir_empty),
+        cmocka_unit_test_setup(test_pnm_damage, data_dir_empty),
+#ifdef OLE_HAVE_PNG
+        cmocka_unit_test_setup(test_png, data_dir_empty),
+        cmocka_unit_test_setup(test_png_damage, data_dir_empty),
+#endif
+#ifdef OLE_HAVE_JPEG
+        cmocka_unit_test_setup(test_jpeg, data_dir_empty),
+        cmocka_unit_test_setup(test_jpeg_damage, data_dir_empty),
+#endif
+        cmocka_unit_test(test_fit_same),
+        cmocka_unit_test(test_fit_scale),
+        cmocka_unit_test(test_fit_channels),
+    };
+    return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
+}
