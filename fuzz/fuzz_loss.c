@@ -200,7 +200,8 @@ static void check_gradient(const batch_case *c, const memory *gradient, const ol
         double d = g / scale - want->gradient[i * c->dim + j];
         square += d * d;
     }
-    if (!want->clear || (c->dtype == OLE_F64 && want->condition > 1e5)) return;
+    /* Beyond these eps * condition, what any float64 method may be off by, nears the promise. */
+    if (!want->clear || want->condition > (c->dtype == OLE_F32 ? 1e10 : 1e5)) return;
     double bound = (c->dtype == OLE_F32 ? 1e-5 : 1e-9) * sqrt(n);
     double eps = c->dtype == OLE_F32 ? FLT_EPSILON : DBL_EPSILON;
     if (c->accumulate) bound += 2.0 * eps / fabs(scale) * MOST;
