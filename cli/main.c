@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* One command a line, whatever the #ifdef. */
+/* clang-format off */
 static const struct {
     const char *name;
     const char *summary;
@@ -18,11 +20,13 @@ static const struct {
     {"demo", demo_summary, run_demo},
     {"score", score_summary, run_score},
 #ifdef OLE_TRAIN
+    {"bench", bench_summary, run_bench},
     {"data", data_summary, run_data},
     {"net", net_summary, run_net},
 #endif
     {"info", info_summary, run_info},
 };
+/* clang-format on */
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static int print_usage(void) {

@@ -140,6 +140,7 @@ ole_train_library(z zlib.h zlib1g-dev)
 target_sources(ole_objects PRIVATE
     src/analyze/evaluate.c
     src/base/safetensors.c
+    src/train/bench.c
     src/train/caffe.c
     src/train/card.c
     src/train/checkpoint.c

@@ -31,8 +31,9 @@
  * Promises.  Against a float64 SVD of the same float32 input, before weight/N: value error at most
  * 1e-6 * sum_c ‖X_c‖_*, gradient error at most 1e-5 * sqrt(N) in Frobenius norm whenever no σ lies
  * within a factor 4 of its threshold and no ‖X_c‖_* within 1e-6 of Δ.  float64 input: 1e-12, and
- * 1e-9 (docs/maths.md says for which condition numbers).  The same build, CPU model and input give
- * the same bits whatever the number of threads.  Evaluating a plan allocates nothing.
+ * 1e-9.  (docs/maths.md says how far the kept σ may spread: ten orders for float32 input, five for
+ * float64.)  The same build, CPU model and input give the same bits whatever the number of threads.
+ * Evaluating a plan allocates nothing.
  *
  * Threads.  A plan owns its memory and its worker threads (options.threads - 1 of them, asleep
  * between calls).  Use one plan from one thread at a time; different plans are independent.

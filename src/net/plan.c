@@ -7,13 +7,13 @@
  */
 #include "net/plan.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "net/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* A node with its op and its places in the block. */
 typedef struct step {
@@ -259,12 +259,6 @@ static ole_op_call call_of(const ole_plan *plan, int i, bool train) {
     return call;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 typedef void op_function(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                          const ole_op_call *call);
 
@@ -272,9 +266,9 @@ typedef void op_function(ole_device_context *context, const ole_node *node, cons
 static void run(ole_plan *plan, int i, op_function *function, const ole_op_call *call,
                 double *times) {
     const ole_node *node = &plan->graph->node[i];
-    double start = plan->measure ? now() : 0.0;
+    double start = plan->measure ? ole_clock() : 0.0;
     function(plan->context, node, &plan->step[i].op, call);
-    if (plan->measure) times[node->op] += now() - start;
+    if (plan->measure) times[node->op] += ole_clock() - start;
 }
 
 static void begin_forward(ole_plan *plan, const float *images, uint64_t step_number) {

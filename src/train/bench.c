@@ -3,6 +3,7 @@
  */
 #include "ole/bench.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "ole/loss.h"
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024 };
 
@@ -31,12 +31,6 @@ void ole_bench_options_init(ole_bench_options *options) {
 const char *ole_bench_stage_name(ole_bench_stage stage) {
     static const char *const names[] = {"forward", "softmax", "ole", "backward", "update"};
     return names[stage];
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* A network with a batch, ready to step. */
@@ -107,13 +101,13 @@ static ole_status open_bench(bench *b, ole_error *error) {
 
 /* Adds the time since *mark to a stage. */
 static void lap(bench *b, ole_bench_stage stage, double *mark) {
-    double t = now();
+    double t = ole_clock();
     b->stage[stage] += t - *mark;
     *mark = t;
 }
 
 static ole_status step(bench *b, int64_t number, ole_error *error) {
-    double mark = now(), loss;
+    double mark = ole_clock(), loss;
     int64_t right;
     ole_plan_forward(b->plan, b->images, true, (uint64_t)number);
     lap(b, OLE_BENCH_FORWARD, &mark);
@@ -194,13 +188,13 @@ static ole_status run_steps(bench *b, ole_bench_result *result, ole_error *error
     if (!times) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     memset(b->stage, 0, sizeof b->stage);
     ole_plan_measure(b->plan, true);
-    double start = now();
+    double start = ole_clock();
     int64_t n = 0;
     while (status == OLE_OK && n < MOST_STEPS &&
-           (n < LEAST_STEPS || now() - start < b->options->seconds)) {
-        double t = now();
+           (n < LEAST_STEPS || ole_clock() - start < b->options->seconds)) {
+        double t = ole_clock();
         status = step(b, WARM_UP + n, error);
-        times[n++] = now() - t;
+        times[n++] = ole_clock() - t;
     }
     qsort(times, (size_t)n, sizeof *times, rising);
     result->steps = n;
@@ -232,9 +226,9 @@ static ole_status measure_peak(bench *b, double *gflops, ole_error *error) {
         .x = {memory[0]}, .y = memory[1], .param = {memory[2]}, .scratch = memory[3]};
     double best = 1e9;
     for (int i = 0; i < 5 && memory[0] && memory[1] && memory[2] && memory[3]; i++) {
-        double t = now();
+        double t = ole_clock();
         backend->forward(context, &node, &plan, &call);
-        t = now() - t;
+        t = ole_clock() - t;
         if (t < best) best = t;
     }
     for (int i = 0; i < 4; i++)

@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 #include "base/show.h"
-#include "train/clock.h"
+#include "base/clock.h"
 #include "train/folder.h"
 #include "train/model.h"
 #include "train/options.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "ole/loss.h"
-#include "train/clock.h"
+#include "base/clock.h"
 #include "train/spec.h"
 
 #include <math.h>

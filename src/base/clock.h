@@ -1,6 +1,6 @@
-/* src/train/clock.h - seconds that only go forward, for measuring. */
-#ifndef OLE_SRC_TRAIN_CLOCK_H
-#define OLE_SRC_TRAIN_CLOCK_H
+/* src/base/clock.h - seconds that only go forward, for measuring. */
+#ifndef OLE_SRC_BASE_CLOCK_H
+#define OLE_SRC_BASE_CLOCK_H
 
 #include <time.h>
 

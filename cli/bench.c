@@ -1,0 +1,183 @@
+/*
+ * cli/bench.c - `ole bench`: a training step by stage and by kind of op, beside PyTorch on request.
+ */
+#include "commands.h"
+#include "peer.h"
+
+#include <ole/bench.h>
+#include <ole/json.h>
+#include <ole/net.h>
+
+#include <stdio.h>
+#include <string.h>
+
+const char bench_summary[] = "step time by stage, OLE's share, images/s, memory";
+
+typedef struct arguments {
+    ole_bench_options bench;
+    const char *input;
+    int batch_size;
+    int peer; /* 0: none, 1: torch */
+    bool json;
+} arguments;
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    ole_bench_options_init(&a->bench);
+    a->bench.net = "vgg16";
+    a->bench.threads = default_threads();
+    a->batch_size = 0;
+    const arg_option options[] = {
+        {"net", ARG_STRING, &a->bench.net, "NET", .help = "name or notation (default vgg16)"},
+        {"input", ARG_STRING, &a->input, "CxHxW",
+         .help = "images (default: the paper's for a name, else 3x32x32)"},
+        {"classes", ARG_INTEGER, &a->bench.classes, "N", .help = "of the classifier (default 10)",
+         .min = 1, .max = 65536},
+        {"batch-size", ARG_INTEGER, &a->batch_size, "N",
+         .help = "images a step (default 64; cnn5: 32)", .min = 1, .max = 65536},
+        {"device", ARG_STRING, &a->bench.device, "auto|cpu|ref", .help = "where (default auto)"},
+        {"precision", ARG_STRING, &a->bench.precision, "fp32|bf16", .help = "(default fp32)"},
+        {"conv", ARG_STRING, &a->bench.conv, "auto|direct",
+         .help = "direct: never by Winograd (default auto)"},
+        {"threads", ARG_INTEGER, &a->bench.threads, "N", .help = "(default: all processors)",
+         .min = 1, .max = 1024},
+        {"seconds", ARG_NUMBER, &a->bench.seconds, "S",
+         .help = "to measure for, at least 5 steps (default 3)", .min = 0.0, .max = 3600.0},
+        {"softmax-only", ARG_FLAG, .to = &a->bench.softmax_only, .help = "leave OLE out"},
+        {"peer", ARG_CHOICE, &a->peer, "none|torch",
+         .help = "also run the same step there, in the same run (default none)"},
+        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "bench",
+        .summary = bench_summary,
+        .example = "  $ ole bench --net vgg16 --peer torch\n"
+                   "  $ ole bench --net cnn5 --batch-size 32 --threads 2 --json\n",
+        .about = "Trains on one random batch and prints the median time of a step, where it goes,\n"
+                 "and the memory.  Rates are beside that of a large matrix product here.\n",
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    *code = EXIT_USAGE;
+    int shape[3];
+    ole_net_input(a->bench.net, &shape[0], &shape[1], &shape[2]);
+    if (a->input && !parse_shape(a->input, shape)) {
+        fail_command("bench", "--input %s: channels x height x width expected, as in 3x32x32",
+                     a->input);
+        return false;
+    }
+    a->bench.channels = shape[0];
+    a->bench.height = shape[1];
+    a->bench.width = shape[2];
+    bool small = strcmp(a->bench.net, "cnn5") == 0;
+    a->bench.batch_size = a->batch_size ? a->batch_size : (small ? 32 : 64);
+    return true;
+}
+
+/* PyTorch's answer, where it was asked for. */
+typedef struct peer_answer {
+    bool there;
+    double best_ms;
+    char text[1024];
+} peer_answer;
+
+static bool ask_peer(const arguments *a, const ole_bench_result *ours, peer_answer *answer) {
+    const ole_bench_options *o = &a->bench;
+    ole_net *net;
+    ole_error error;
+    if (ole_net_create(&net, o->net, o->channels, o->height, o->width, o->classes, &error) !=
+        OLE_OK) {
+        fail_command("bench", "%s", error.message);
+        return false;
+    }
+    peer_job job = {.net = net,
+                    .device = "cpu",
+                    .batch = o->batch_size,
+                    .threads = ours->threads,
+                    .seconds = o->seconds,
+                    .bf16 = strcmp(o->precision, "bf16") == 0};
+    answer->there = peer_run(&job, answer->text, sizeof answer->text, &answer->best_ms);
+    ole_net_destroy(net);
+    return answer->there;
+}
+
+static void print_json(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_string(&w, "net", a->bench.net);
+    ole_json_string(&w, "device", r->device);
+    ole_json_integer(&w, "threads", r->threads);
+    ole_json_integer(&w, "batch_size", a->bench.batch_size);
+    ole_json_number(&w, "step_ms", r->step_ms);
+    ole_json_number(&w, "images_per_s", r->images_per_s);
+    ole_json_integer(&w, "peak_bytes", (int64_t)r->peak_bytes);
+    ole_json_integer(&w, "plan_bytes", (int64_t)r->plan_bytes);
+    ole_json_integer(&w, "unshared_bytes", (int64_t)r->unshared_bytes);
+    ole_json_integer(&w, "param_bytes", (int64_t)r->param_bytes);
+    ole_json_number(&w, "peak_gflops", r->peak_gflops);
+    ole_json_open(&w, "stages", '{');
+    for (int s = 0; s < OLE_BENCH_STAGES; s++)
+        ole_json_number(&w, ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+    ole_json_close(&w);
+    ole_json_open(&w, "kinds", '{');
+    for (int k = 0; k < r->kinds; k++) {
+        ole_json_open(&w, r->kind[k].name, '{');
+        ole_json_number(&w, "forward_ms", r->kind[k].forward_ms);
+        ole_json_number(&w, "backward_ms", r->kind[k].backward_ms);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    if (peer->there) {
+        ole_json_number(&w, "peer_ms", peer->best_ms);
+        ole_json_number(&w, "ratio", peer->best_ms / r->step_ms);
+    }
+    ole_json_close(&w);
+}
+
+static void print_kinds(const ole_bench_result *r) {
+    printf("\nops           forward ms  GFLOP/s   backward ms  GFLOP/s\n");
+    for (int k = 0; k < r->kinds; k++) {
+        const ole_bench_kind *kind = &r->kind[k];
+        if (kind->forward_gflops > 0.0)
+            printf("%-12s  %10.2f  %7.1f   %11.2f  %7.1f\n", kind->name, kind->forward_ms,
+                   kind->forward_gflops, kind->backward_ms, kind->backward_gflops);
+        else
+            printf("%-12s  %10.2f            %11.2f\n", kind->name, kind->forward_ms,
+                   kind->backward_ms);
+    }
+    printf("a 1024^3 matrix product runs at %.1f GFLOP/s here\n", r->peak_gflops);
+}
+
+static void print_text(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
+    const double mebi = 1024.0 * 1024.0;
+    printf("%s, %d x %dx%dx%d, device %s, %d thread%s\n\n", a->bench.net, (int)a->bench.batch_size,
+           a->bench.channels, a->bench.height, a->bench.width, r->device, r->threads,
+           r->threads == 1 ? "" : "s");
+    printf("step          %10.2f ms, %.1f images/s (median of %d)\n", r->step_ms, r->images_per_s,
+           (int)r->steps);
+    for (int s = 0; s < OLE_BENCH_STAGES; s++)
+        printf("  %-12s%10.2f ms\n", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+    print_kinds(r);
+    printf(
+        "\nmemory        %10.1f MiB planned (%.1f if nothing were shared), %.1f MiB parameters\n",
+        (double)r->plan_bytes / mebi, (double)r->unshared_bytes / mebi,
+        (double)r->param_bytes / mebi);
+    if (peer->there)
+        printf("PyTorch       %10.2f ms at best, %.2f times ours\n              %s\n",
+               peer->best_ms, peer->best_ms / r->step_ms, peer->text);
+}
+
+int run_bench(int argc, char **argv) {
+    arguments a = {0};
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    ole_bench_result result;
+    ole_error error;
+    if (ole_bench(&a.bench, &result, &error) != OLE_OK)
+        return fail_command("bench", "%s", error.message);
+    peer_answer peer = {0};
+    if (a.peer == 1 && !ask_peer(&a, &result, &peer)) return EXIT_FAILED;
+    (a.json ? print_json : print_text)(&a, &result, &peer);
+    return EXIT_DONE;
+}

@@ -1,0 +1,91 @@
+/*
+ * cli/peer.c - hands the network's graph to a Python script over a pipe and reads the answer.
+ *
+ * The script travels inside the program (peer_script.h is made from bench/peer_torch.py), so that
+ * an installed `ole` needs no other file.
+ */
+#include "peer.h"
+
+#include "commands.h"
+#include "peer_script.h"
+
+#include <ole/json.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void write_job(FILE *to, const peer_job *job) {
+    ole_json w;
+    ole_json_init(&w, to, 0);
+    ole_json_open(&w, NULL, '{');
+    ole_json_integer(&w, "batch", job->batch);
+    ole_json_integer(&w, "threads", job->threads);
+    ole_json_number(&w, "seconds", job->seconds);
+    ole_json_string(&w, "device", job->device);
+    ole_json_open(&w, "modes", '[');
+    ole_json_string(&w, NULL, job->bf16 ? "bf16-nchw" : "fp32-nchw");
+    ole_json_string(&w, NULL, job->bf16 ? "bf16-nhwc" : "fp32-nhwc");
+    ole_json_close(&w);
+    ole_net_write_graph(job->net, &w, "nodes");
+    ole_json_close(&w);
+}
+
+/* In the child: standard input from a file, output into the pipe. Does not return. */
+static void become_python(FILE *input, int out) {
+    const char *python = getenv("OLE_PYTHON");
+    if (!python) python = "python3";
+    rewind(input);
+    if (lseek(fileno(input), 0, SEEK_SET) == 0 && dup2(fileno(input), STDIN_FILENO) >= 0 &&
+        dup2(out, STDOUT_FILENO) >= 0)
+        execlp(python, python, "-c", peer_script, (char *)NULL);
+    _exit(127);
+}
+
+/* All that comes through the pipe, up to size - 1 bytes. */
+static void read_all(int from, char *text, size_t size) {
+    size_t used = 0;
+    ssize_t got;
+    while (used + 1 < size && (got = read(from, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+}
+
+/* The smallest number behind a colon inside "modes": {...}. */
+static double best_mode(const char *text) {
+    double best = HUGE_VAL;
+    const char *at = strstr(text, "\"modes\"");
+    for (at = at ? strchr(at, '{') : NULL; at && *at && *at != '}'; at++)
+        if (*at == ':') best = fmin(best, strtod(at + 1, NULL));
+    return best;
+}
+
+bool peer_run(const peer_job *job, char *text, size_t size, double *best_ms) {
+    int ends[2];
+    FILE *input = tmpfile();
+    if (!input || pipe(ends) != 0) {
+        if (input) fclose(input);
+        fail_command("bench", "--peer torch: the system refused a pipe or a temporary file");
+        return false;
+    }
+    write_job(input, job);
+    fflush(input);
+    pid_t child = fork();
+    if (child == 0) become_python(input, ends[1]);
+    close(ends[1]);
+    fclose(input);
+    if (child > 0) read_all(ends[0], text, size);
+    close(ends[0]);
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+        WEXITSTATUS(status) != 0) {
+        fail_command("bench", "--peer torch: python3 with PyTorch did not run; set OLE_PYTHON to "
+                              "one that has it (Debian, Ubuntu: apt install python3-torch)");
+        return false;
+    }
+    *best_ms = best_mode(text);
+    return isfinite(*best_ms);
+}

@@ -1,0 +1,85 @@
+/*
+ * ole/bench.h - how long a training step of a network takes on this machine, and where the time
+ * goes.
+ *
+ *     ole_bench_options options;
+ *     ole_bench_options_init(&options);
+ *     options.net = "vgg16";
+ *     ole_bench_result result;
+ *     if (ole_bench(&options, &result, &error) == OLE_OK)
+ *         printf("%.1f ms a step, %.0f images/s\n", result.step_ms, result.images_per_s);
+ *
+ * The batch is random and stays in memory: what is measured is forward, losses, backward and
+ * update.
+ */
+#ifndef OLE_BENCH_H
+#define OLE_BENCH_H
+
+#include "ole/base.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ole_bench_options {
+    size_t struct_size;
+    const char *net;
+    int channels, height, width; /* default 3 x 32 x 32 */
+    int classes;                 /* default 10 */
+    int64_t batch_size;          /* default 64 */
+    const char *device;          /* "auto" (default), "cpu", "ref" */
+    const char *precision;       /* "fp32" (default), "bf16" */
+    const char *conv;            /* "auto" (default), "direct" */
+    int threads;                 /* 0 (default): all processors */
+    double seconds;              /* to measure for, at least 5 steps; default 3 */
+    bool softmax_only;           /* leave OLÉ out; default false */
+} ole_bench_options;
+
+OLE_API void ole_bench_options_init(ole_bench_options *options);
+
+/* Parts of a step. */
+typedef enum ole_bench_stage {
+    OLE_BENCH_FORWARD,
+    OLE_BENCH_SOFTMAX, /* the loss, its gradient, reading the features */
+    OLE_BENCH_OLE,
+    OLE_BENCH_BACKWARD,
+    OLE_BENCH_UPDATE,
+    OLE_BENCH_STAGES,
+} ole_bench_stage;
+
+OLE_API const char *ole_bench_stage_name(ole_bench_stage stage);
+
+/* The ops of one kind together. */
+typedef struct ole_bench_kind {
+    const char *name; /* "conv", "norm", ... */
+    double forward_ms, backward_ms;
+    double forward_gflops, backward_gflops; /* FLOP per second; 0 for kinds that only move memory */
+} ole_bench_kind;
+
+enum { OLE_BENCH_KINDS = 16 };
+
+typedef struct ole_bench_result {
+    double step_ms; /* median */
+    double images_per_s;
+    int64_t steps;                     /* measured */
+    double stage_ms[OLE_BENCH_STAGES]; /* means */
+    int kinds;
+    ole_bench_kind kind[OLE_BENCH_KINDS];
+    size_t peak_bytes;     /* of the process, as the system counts it */
+    size_t plan_bytes;     /* activations, gradients, scratch: planned */
+    size_t unshared_bytes; /* the same if every tensor had memory of its own */
+    size_t param_bytes;    /* weights, gradients, optimiser state */
+    double peak_gflops;    /* of a 1024 x 1024 x 1024 matrix product on this device */
+    int threads;
+    char device[32];
+} ole_bench_result;
+
+OLE_API ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
+                             ole_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
