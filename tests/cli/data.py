@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""data.py OLE - runs `ole data`: lists, checks, and downloads from a server on the loopback address.
+
+The server can break a connection in the middle and can refuse ranges; it serves what is made here.
+"""
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import struct
+import sys
+import tarfile
+import tempfile
+import threading
+import zipfile
+from pathlib import Path
+
+import run
+from run import check, check_that, read_json
+
+BIG = bytes(i * i % 251 for i in range(300000))
+MD5 = hashlib.md5(BIG).hexdigest()
+SHA256 = hashlib.sha256(BIG).hexdigest()
+
+
+# ---- The server ---------------------------------------------------------------------------------
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    files = {}     # path: bytes
+    breaks = {}    # path: how many bytes a connection lasts; each break is used once
+    ranges = True  # whether Range is honoured
+    requests = []  # (path, Range header)
+
+    def do_GET(self):
+        Handler.requests.append((self.path, self.headers.get("Range")))
+        body = Handler.files.get(self.path)
+        if body is None:
+            self.send_error(404)
+            return
+        start = 0
+        asked = self.headers.get("Range")
+        if asked and Handler.ranges:
+            start = int(asked.removeprefix("bytes=").split("-")[0])
+            if start >= len(body):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(body) - start))
+        self.end_headers()
+        lasts = Handler.breaks.pop(self.path, None)
+        self.wfile.write(body[start:] if lasts is None else body[start:start + lasts])
+        self.close_connection = True
+
+    def log_message(self, *args):
+        pass
+
+
+def start_server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, f"http://127.0.0.1:{server.server_port}"
+
+
+def serve(path, body, breaks=None, ranges=True):
+    Handler.files[path] = body
+    Handler.breaks = {path: breaks} if breaks else {}
+    Handler.ranges = ranges
+    Handler.requests = []
+
+
+# ---- Files --------------------------------------------------------------------------------------
+
+def tar_gz(members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return out.getvalue()
+
+
+def zipped(members):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def idx(magic, shape, data):
+    return struct.pack(f">{1 + len(shape)}I", magic, *shape) + data
+
+
+def write_mnist(folder):
+    folder.mkdir(parents=True)
+    for part, count in (("train", 20), ("t10k", 10)):
+        images = idx(0x803, (count, 2, 2), bytes(4 * count))
+        labels = idx(0x801, (count,), bytes(i % 10 for i in range(count)))
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+
+
+def pgm(value):
+    return b"P5 2 2 255\n" + bytes([value] * 4)
+
+
+# ---- Checks -------------------------------------------------------------------------------------
+
+def check_usage(ole):
+    check(ole, "data", err="ole data: list, get or check expected; see 'ole data --help'\n", code=2)
+    check(ole, "data put",
+          err="ole data: put: list, get or check expected; see 'ole data --help'\n", code=2)
+    check(ole, "data get", err="ole data get: NAME is missing: a data set of 'ole data list', or a "
+          "URL; see 'ole data get --help'\n", code=2)
+    check(ole, "data get http://127.0.0.1/x.bin", err="ole data get: http://127.0.0.1/x.bin: say "
+          "with --out which folder a URL goes to\n", code=2)
+    check(ole, "data get mnits", err="ole data get: mnits: this is no known data set; 'ole data "
+          "list' shows them\n", code=1)
+    for args in ("data --help", "data list --help", "data get --help", "data check --help"):
+        text = ole.run(*args.split())
+        check_that(f"ole {args}", text.returncode == 0 and text.stdout.startswith("  $ ole data"))
+
+
+def check_list(ole):
+    text = ole.run("data", "list").stdout
+    check_that("ole data list: digits", "digits         1,797 handwritten digits" in text)
+    check_that("ole data list: where",
+               "not here; 'ole data get cifar10' fetches 170.1 MB" in text)
+    sets = read_json(ole, "data", "list", "--json")
+    check_that("ole data list --json", [s["name"] for s in sets] == [
+        "digits", "mnist", "fashion-mnist", "svhn", "cifar10", "cifar100", "stl10"])
+    check_that("ole data list --json: here", [s["here"] for s in sets] == [True] + [False] * 6)
+
+
+def check_check(ole, work):
+    check(ole, "data check digits", "digits: 1258 samples to train on, 539 to test; 10 classes; "
+          "1x8x8 bytes\n")
+    write_mnist(work / "small")
+    differs = "".join(f"differs    {part}-{kind}-ubyte.gz\n" for part in ("train", "t10k")
+                      for kind in ("images-idx3", "labels-idx1"))
+    check(ole, "data check mnist:small", differs + "mnist: 20 samples to train on, 10 to test; 10 "
+          "classes; 1x2x2 bytes\n", "ole data check: mnist:small: 4 files are not as published: "
+          "'ole data get' fetches them\n", 1)
+    told = read_json(ole, "data", "check", "mnist:small", "--json")
+    check_that("ole data check --json", told["good"] is False and told["train"] == 20 and
+               told["shape"] == [1, 2, 2] and len(told["files"][0]["md5"]) == 32)
+    for name, value in (("cat", 10), ("dog", 20)):
+        for i in range(5):
+            path = work / "photos" / name / f"{i}.pgm"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(pgm(value + i))
+    check(ole, "data check folder:photos", "folder: 8 samples to train on, 2 to test; 2 classes; "
+          "1x2x2 bytes\n")
+    (work / "photos/cat/1.pgm").write_bytes(b"P5 2 2 255\nx")
+    check(ole, "data check folder:photos", err="ole data check: photos/cat/1.pgm: byte 11: the "
+          "file ends before its 2x2 pixels do: it is cut off\n", code=1)
+    told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
+    check_that("ole data check --skip-bad", told["skipped"] == 1 and told["good"] is True)
+
+
+def check_download(ole, work, url):
+    serve("/big.bin", BIG)
+    for digits in (MD5, SHA256, SHA256.upper()):
+        out = f"got-{digits[:4]}"
+        check(ole, f"data get {url}/big.bin --out {out} --checksum {digits}",
+              f"{url}/big.bin is in {out}\n")
+        check_that("the file is whole", (work / out / "big.bin").read_bytes() == BIG)
+        check_that("nothing else is left", os.listdir(work / out) == ["big.bin"])
+    Handler.requests = []
+    check(ole, f"data get {url}/big.bin --out got-{MD5[:4]} --checksum {MD5}",
+          f"{url}/big.bin is in got-{MD5[:4]}\n")
+    check_that("what is there is kept", Handler.requests == [])
+
+
+def check_resume(ole, work, url):
+    # A broken connection is taken up again in the same call.
+    serve("/big.bin", BIG, breaks=100000)
+    check(ole, f"data get {url}/big.bin --out broken --checksum {MD5}",
+          f"{url}/big.bin is in broken\n")
+    check_that("whole after a break", (work / "broken/big.bin").read_bytes() == BIG)
+    check_that("resumed where it broke", Handler.requests == [
+        ("/big.bin", None), ("/big.bin", "bytes=100000-")])
+
+    # Without retries the first call fails, keeps what it has, and the next goes on from there.
+    serve("/big.bin", BIG, breaks=70000)
+    failed = ole.run("data", "get", f"{url}/big.bin", "--out", "later", "--retries", "0")
+    check_that("a broken connection is an error",
+               failed.returncode == 1 and failed.stderr.startswith(
+                   f"ole data get: {url}/big.bin: cannot download: "))
+    check_that("what arrived is kept", os.listdir(work / "later") == ["big.bin.part"] and
+               (work / "later/big.bin.part").read_bytes() == BIG[:70000])
+    check(ole, f"data get {url}/big.bin --out later --checksum {SHA256}",
+          f"{url}/big.bin is in later\n")
+    check_that("whole after two calls", (work / "later/big.bin").read_bytes() == BIG and
+               Handler.requests[-1] == ("/big.bin", "bytes=70000-"))
+
+    # A server without ranges: from the start again.
+    serve("/big.bin", BIG, breaks=50000, ranges=False)
+    check(ole, f"data get {url}/big.bin --out whole --checksum {MD5}",
+          f"{url}/big.bin is in whole\n")
+    check_that("whole from a server without ranges", (work / "whole/big.bin").read_bytes() == BIG)
+
+    # A .part that is already complete.
+    serve("/big.bin", BIG)
+    (work / "done").mkdir()
+    (work / "done/big.bin.part").write_bytes(BIG)
+    check(ole, f"data get {url}/big.bin --out done --checksum {MD5}", f"{url}/big.bin is in done\n")
+    check_that("a complete part is used", (work / "done/big.bin").read_bytes() == BIG)
+
+
+def check_errors(ole, work, url):
+    serve("/big.bin", BIG)
+    wrong = "0" * 32
+    check(ole, f"data get {url}/big.bin --out wrong --checksum {wrong}",
+          err=f"ole data get: {url}/big.bin: the checksum is {MD5}, not {wrong}: the file was "
+          "damaged on the way or is another one; it was removed\n", code=1)
+    check_that("a wrong file is removed", os.listdir(work / "wrong") == [])
+    check(ole, f"data get {url}/big.bin --out wrong --checksum xyz", err="ole data get: "
+          "options.checksum: give the 32 hexadecimal digits of an md5 sum or the 64 of a sha256 "
+          "sum\n", code=1)
+    check(ole, f"data get {url}/none.bin --out wrong", err=f"ole data get: {url}/none.bin: cannot "
+          "download: The requested URL returned error: 404\n", code=1)
+    check(ole, f"data get {url}/ --out wrong", err=f"ole data get: {url}/: this URL does not end "
+          "in a file's name\n", code=1)
+    check(ole, f"data get {url}/big.bin --out photos/cat/0.pgm", err="ole data get: "
+          "photos/cat/0.pgm: cannot make the folder: File exists\n", code=1)
+    refused = ole.run("data", "get", "http://127.0.0.1:1/x.bin", "--out", "wrong")
+    check_that("nobody listens", refused.returncode == 1 and "cannot download" in refused.stderr)
+    scheme = ole.run("data", "get", f"file://{work}/photos/cat/0.pgm", "--out", "wrong")
+    check_that("only http and https", scheme.returncode == 1 and not scheme.stdout)
+
+
+def check_archives(ole, work, url):
+    members = {"set/cat/1.pgm": pgm(1), "set/cat/2.pgm": pgm(2), "set/dog/1.pgm": pgm(3),
+               "set/dog/2.pgm": pgm(4)}
+    for name, body in (("set.tar.gz", tar_gz(members)), ("set.zip", zipped(members))):
+        serve(f"/{name}", body)
+        out = name.replace(".", "-")
+        check(ole, f"data get {url}/{name} --out {out}", f"{url}/{name} is in {out}\n")
+        check_that(f"{name} is unpacked", all((work / out / member).read_bytes() == data
+                                              for member, data in members.items()))
+        check_that(f"{name} itself is gone", os.listdir(work / out) == ["set"])
+        check(ole, f"data check folder:{out}/set", "folder: 2 samples to train on, 2 to test; "
+              "2 classes; 1x2x2 bytes\n")
+    serve("/evil.tar.gz", tar_gz({"../outside.txt": b"x"}))
+    check(ole, f"data get {url}/evil.tar.gz --out evil", err="ole data get: evil/evil.tar.gz: its "
+          "entry '../outside.txt' lies outside the folder: do not use this archive\n", code=1)
+    check_that("nothing outside", not (work / "outside.txt").exists())
+    serve("/cut.tar.gz", tar_gz({"big.bin": os.urandom(50000)})[:30000])
+    cut = ole.run("data", "get", f"{url}/cut.tar.gz", "--out", "cut")
+    check_that("a damaged archive", cut.returncode == 1 and "the archive is damaged" in cut.stderr)
+    check_that("no half file", "big.bin" not in os.listdir(work / "cut"))
+
+
+def check_known(ole, work, url):
+    """A known data set from a mirror: its checksums are the published ones, so ours are refused."""
+    for name in os.listdir(work / "small"):
+        Handler.files[f"/mirror/{name}"] = (work / "small" / name).read_bytes()
+    Handler.requests, Handler.breaks = [], {}
+    failed = ole.run("data", "get", "mnist", "--from", f"{url}/mirror", "--out", "known")
+    check_that("a known data set has its checksums", failed.returncode == 1 and
+               "not f68b3c2dcbeaaa9fbdd348bbdeb94873: the file was damaged" in failed.stderr)
+    check_that("one file was tried", Handler.requests == [
+        ("/mirror/train-images-idx3-ubyte.gz", None)])
+    check(ole, "data get digits", "digits is in the library\n")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    server, url = start_server()
+    with tempfile.TemporaryDirectory(prefix="ole-cli-data-") as name:
+        work = Path(name)
+        ole = run.Program(os.path.abspath(sys.argv[1]), work)
+        ole.environment["HOME"] = name
+        built = ole.run("info").stdout
+        check_usage(ole)
+        check_list(ole)
+        check_check(ole, work)
+        if "libcurl" in built:
+            check_download(ole, work, url)
+            check_resume(ole, work, url)
+            check_errors(ole, work, url)
+            check_known(ole, work, url)
+        if "libcurl" in built and "libarchive" in built:
+            check_archives(ole, work, url)
+    server.shutdown()
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
