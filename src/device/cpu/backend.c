@@ -60,8 +60,10 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
 
 static void *allocate(ole_device_context *context, size_t bytes) {
     (void)context;
-    void *memory = ole_arena_allocate(bytes);
-    if (memory) memset(memory, 0, bytes);
+    if (bytes > PTRDIFF_MAX - OLE_ALIGNMENT) return NULL;
+    size_t whole = (bytes + OLE_ALIGNMENT - 1) / OLE_ALIGNMENT * OLE_ALIGNMENT;
+    void *memory = ole_arena_allocate(whole);
+    if (memory) memset(memory, 0, whole);
     return memory;
 }
 
