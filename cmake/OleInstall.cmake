@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ole)
 
-install(DIRECTORY include/ole DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${ole_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ole)
 install(TARGETS ole EXPORT ole-targets)
 if(TARGET ole_cli)
     install(TARGETS ole_cli)

@@ -7,3 +7,6 @@ cmake -S . -B "$dir" -DOLE_CLI=OFF -DOLE_TRAIN=OFF -DOLE_TESTS=OFF -DOLE_WERROR=
 cmake --build "$dir"
 [ -e "$dir/libole.so.0" ]
 [ ! -e "$dir/ole" ]
+cmake --install "$dir" --prefix "$dir/prefix"
+[ -e "$dir/prefix/include/ole/loss.h" ]
+[ ! -e "$dir/prefix/include/ole/train.h" ]

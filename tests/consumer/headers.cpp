@@ -6,6 +6,15 @@
 #include <ole/loss.h>
 #include <ole/npy.h>
 
+#if __has_include(<ole/train.h>) // a build without training has none of these
+#include <ole/bench.h>
+#include <ole/data.h>
+#include <ole/evaluate.h>
+#include <ole/model.h>
+#include <ole/net.h>
+#include <ole/train.h>
+#endif
+
 #include <iostream>
 
 int main() {
