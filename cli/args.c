@@ -107,14 +107,16 @@ static void print_help_row(const char *left, const char *help) {
 static void print_help(const arg_command *command) {
     printf("%s\nole %s", command->example, command->name);
     for (const arg_positional *p = command->positionals; p && p->name; p++)
-        printf(command->none_will_do ? " [%s]" : " %s", p->name);
+        printf(command->none_will_do ? " [%s%s]" : " %s%s", p->name,
+               command->many && !p[1].name ? "..." : "");
     printf(" [options]\n\n%s\n", command->about);
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         print_help_row(p->name, p->help);
     for (const arg_option *o = command->options; o && o->name; o++) {
         char left[MAX_WORD + 32];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "",
-                 o->value ? o->value : "");
+        const char letter[] = {'-', o->letter, ',', ' ', '\0'};
+        snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "", o->name,
+                 o->value ? " " : "", o->value ? o->value : "");
         print_help_row(left, o->help);
     }
     print_help_row("--help", "this text");
@@ -128,6 +130,27 @@ static const arg_option *find_option(const arg_command *command, const char *nam
     return NULL;
 }
 
+/* The value of an option: behind the '=', or the next words. */
+static bool take_value(const arg_command *command, const arg_option *o, const char *behind,
+                       int argc, char **argv, int *i) {
+    if (o->kind == ARG_FLAG) {
+        if (behind) return mistake(command, "--%s takes no value", o->name);
+        *(bool *)o->to = true;
+        return true;
+    }
+    if (o->kind == ARG_PAIR) {
+        const char **pair = o->to;
+        if (behind || *i + 2 >= argc)
+            return mistake(command, "--%s needs two values: %s", o->name, o->value);
+        pair[0] = argv[++*i];
+        pair[1] = argv[++*i];
+        return true;
+    }
+    if (behind) return set_value(command, o, behind);
+    if (*i + 1 >= argc) return mistake(command, "--%s needs a value: %s", o->name, o->value);
+    return set_value(command, o, argv[++*i]);
+}
+
 /* Parses the option argv[*i], and its value where that is a word of its own. */
 static bool parse_option(const arg_command *command, int argc, char **argv, int *i) {
     const char *name = argv[*i] + 2;
@@ -135,14 +158,32 @@ static bool parse_option(const arg_command *command, int argc, char **argv, int 
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     const arg_option *o = find_option(command, name, length);
     if (!o) return unknown_option(command, name, length);
-    if (o->kind == ARG_FLAG) {
-        if (equals) return mistake(command, "--%s takes no value", o->name);
-        *(bool *)o->to = true;
-        return true;
+    return take_value(command, o, equals ? equals + 1 : NULL, argc, argv, i);
+}
+
+/* The same for -c. */
+static bool parse_letter(const arg_command *command, int argc, char **argv, int *i) {
+    const char *word = argv[*i];
+    for (const arg_option *o = command->options; o && o->name; o++)
+        if (o->letter && o->letter == word[1] && !word[2])
+            return take_value(command, o, NULL, argc, argv, i);
+    return mistake(command, "unknown option %s; 'ole %s --help' lists them", word, command->name);
+}
+
+/* A word that is no option: the next positional. */
+static bool take_positional(const arg_command *command, const arg_positional **next,
+                            const char *word) {
+    const arg_positional *p = *next;
+    if (!p || !p->name)
+        return mistake(command, "unexpected argument '%s'; see 'ole %s --help'", word,
+                       command->name);
+    if (command->many && !p[1].name) {
+        p->to[(*command->many)++] = word;
+    } else {
+        *p->to = word;
+        ++*next;
     }
-    if (equals) return set_value(command, o, equals + 1);
-    if (*i + 1 >= argc) return mistake(command, "--%s needs a value: %s", o->name, o->value);
-    return set_value(command, o, argv[++*i]);
+    return true;
 }
 
 static bool asks_for_help(int argc, char **argv) {
@@ -161,15 +202,12 @@ static bool parse_all(const arg_command *command, int argc, char **argv) {
         } else if (options && strncmp(word, "--", 2) == 0) {
             if (!parse_option(command, argc, argv, &i)) return false;
         } else if (options && word[0] == '-' && word[1]) {
-            return mistake(command, "unknown option %s; 'ole %s --help' lists them", word,
-                           command->name);
-        } else if (!next || !next->name) {
-            return mistake(command, "unexpected argument '%s'; see 'ole %s --help'", word,
-                           command->name);
-        } else {
-            *next++->to = word;
+            if (!parse_letter(command, argc, argv, &i)) return false;
+        } else if (!take_positional(command, &next, word)) {
+            return false;
         }
     }
+    if (command->many && *command->many > 0) return true;
     bool none = next == command->positionals;
     if (next && next->name && !(none && command->none_will_do))
         return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,

@@ -8,7 +8,7 @@
  *     if (!args_parse(&command, argc, argv, &code)) return code;
  *
  * Options are long, `--name value` or `--name=value`, anywhere on the line; `--` ends them; the
- * last of several counts.
+ * last of several counts.  A few also have a letter, `-c value`.
  */
 #ifndef OLE_CLI_ARGS_H
 #define OLE_CLI_ARGS_H
@@ -17,11 +17,12 @@
 #include <stddef.h>
 
 /* What the program returns to the shell. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 typedef enum arg_kind {
     ARG_FLAG,    /* bool: set by its presence */
     ARG_STRING,  /* const char * */
+    ARG_PAIR,    /* const char *[2]: two words, `--name A B` */
     ARG_NUMBER,  /* double, finite, min to max */
     ARG_INTEGER, /* int, min to max */
     ARG_CHOICE,  /* int: which of the words in `value`, split at '|' */
@@ -36,6 +37,7 @@ typedef struct arg_option {
     double min, max;      /* of a number or an integer */
     const char *special;  /* a word a number may also be, such as "auto" */
     double special_value; /* what the word stands for */
+    char letter;          /* a short form, as -c; 0: none */
 } arg_option;
 
 /* An argument without a name; in their order. */
@@ -52,7 +54,9 @@ typedef struct arg_command {
     const char *about;                 /* what it does; whole lines */
     const arg_positional *positionals; /* may be NULL */
     bool none_will_do;                 /* all positionals may be left out together */
-    const arg_option *options;         /* may be NULL; --help is always there */
+    int *many; /* or NULL: the last positional takes all words that follow, at least one, into */
+               /* `to`, which has room for argc of them; their number goes here */
+    const arg_option *options; /* may be NULL; --help is always there */
 } arg_command;
 
 /*

@@ -11,6 +11,10 @@ int run_score(int argc, char **argv);
 int run_demo(int argc, char **argv);
 int run_info(int argc, char **argv);
 int run_net(int argc, char **argv);
+int run_train(int argc, char **argv);
+int run_eval(int argc, char **argv);
+int run_predict(int argc, char **argv);
+int run_features(int argc, char **argv);
 int run_bench(int argc, char **argv);
 int run_data(int argc, char **argv);
 
@@ -18,6 +22,10 @@ extern const char score_summary[];
 extern const char demo_summary[];
 extern const char info_summary[];
 extern const char net_summary[];
+extern const char train_summary[];
+extern const char eval_summary[];
+extern const char predict_summary[];
+extern const char features_summary[];
 extern const char bench_summary[];
 extern const char data_summary[];
 

@@ -3,20 +3,18 @@
  * them.
  */
 #include "commands.h"
+#include "progress.h"
 
 #include <ole/data.h>
 #include <ole/json.h>
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 const char data_summary[] = "lists, fetches and checks data sets";
 
-enum { PATH_ROOM = 4096, EXIT_INTERRUPTED = 130 };
+enum { PATH_ROOM = 4096 };
 
 /* ---- list --------------------------------------------------------------------------------- */
 
@@ -85,51 +83,34 @@ static int run_list(int argc, char **argv) {
 
 /* ---- get ---------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number) {
-    (void)number;
-    interrupted = 1;
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* The progress line: at most ten a second, and only on a terminal. */
+/* The file being fetched, since when and from which byte on. */
 typedef struct meter {
-    bool terminal;
-    bool shown;
+    progress line;
     char file[80];
-    double began, last;
+    double began;
     int64_t began_at; /* bytes that were there before */
 } meter;
 
 static bool show_progress(void *context, const ole_download_progress *p) {
     meter *m = context;
-    double time = now();
     if (strncmp(m->file, p->file, sizeof m->file - 1) != 0) {
         snprintf(m->file, sizeof m->file, "%s", p->file);
-        m->began = time;
+        m->began = progress_clock();
         m->began_at = p->done;
     }
-    if (!m->terminal || time - m->last < 0.1) return interrupted;
-    m->last = time;
-    double elapsed = time - m->began;
+    if (!progress_due(&m->line)) return interrupted();
+    double elapsed = progress_clock() - m->began;
     double rate = elapsed > 0.5 ? (double)(p->done - m->began_at) / elapsed : 0;
-    fprintf(stderr, "\r\033[K%s  %.1f", m->file, (double)p->done / 1e6);
+    char whole[64] = " MB", speed[32] = "", left[48] = "", time[32];
     if (p->total > 0)
-        fprintf(stderr, " of %.1f MB, %.0f %%", (double)p->total / 1e6,
-                100.0 * (double)p->done / (double)p->total);
-    else
-        fprintf(stderr, " MB");
-    if (rate > 0) fprintf(stderr, ", %.1f MB/s", rate / 1e6);
+        snprintf(whole, sizeof whole, " of %.1f MB, %.0f %%", (double)p->total / 1e6,
+                 100.0 * (double)p->done / (double)p->total);
+    if (rate > 0) snprintf(speed, sizeof speed, ", %.1f MB/s", rate / 1e6);
     if (rate > 0 && p->total > p->done)
-        fprintf(stderr, ", %.0f s left", (double)(p->total - p->done) / rate);
-    m->shown = true;
-    return interrupted;
+        snprintf(left, sizeof left, ", %s left",
+                 duration_text((double)(p->total - p->done) / rate, time));
+    progress_show(&m->line, "%s  %.1f%s%s%s", m->file, (double)p->done / 1e6, whole, speed, left);
+    return interrupted();
 }
 
 static void print_fetched(const char *what, const char *folder, bool json) {
@@ -146,21 +127,19 @@ static void print_fetched(const char *what, const char *folder, bool json) {
 }
 
 static int get(const char *what, ole_download_options *options, bool json) {
-    meter m = {.terminal = isatty(STDERR_FILENO) != 0};
+    meter m = {.line = progress_start()};
     options->callback = show_progress;
     options->callback_context = &m;
-    struct sigaction action = {.sa_handler = interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_interrupts();
     ole_error error;
     ole_status status = ole_dataset_download(what, options, &error);
-    if (m.shown) fprintf(stderr, "\r\033[K");
+    progress_clear(&m.line);
     char folder[PATH_ROOM] = "";
     if (status == OLE_OK && !options->folder)
         status = ole_dataset_locate(what, folder, sizeof folder, &error);
     if (status != OLE_OK) {
         fail_command("data get", "%s", error.message);
-        return interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;
+        return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
     }
     const char *there = options->folder ? options->folder : folder;
     print_fetched(what, *there ? there : "the library", json);

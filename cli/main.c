@@ -20,6 +20,10 @@ static const struct {
     {"demo", demo_summary, run_demo},
     {"score", score_summary, run_score},
 #ifdef OLE_TRAIN
+    {"train", train_summary, run_train},
+    {"eval", eval_summary, run_eval},
+    {"predict", predict_summary, run_predict},
+    {"features", features_summary, run_features},
     {"bench", bench_summary, run_bench},
     {"data", data_summary, run_data},
     {"net", net_summary, run_net},

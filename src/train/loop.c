@@ -2,9 +2,9 @@
  * src/train/loop.c - ole_train(): epochs and steps, what is measured and saved between them, and
  * several runs with different seeds.
  */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/show.h"
-#include "base/clock.h"
 #include "train/folder.h"
 #include "train/model.h"
 #include "train/options.h"

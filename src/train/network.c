@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int all_processors(void) {
+int ole_threads(int given) {
+    if (given > 0) return given;
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
     int count = CPU_COUNT(&allowed);
@@ -53,7 +54,7 @@ static ole_status open_device(ole_network *network, const ole_network_options *o
 
 ole_status ole_network_open(ole_network *network, const ole_network_options *options,
                             ole_error *error) {
-    *network = (ole_network){.threads = options->threads > 0 ? options->threads : all_processors()};
+    *network = (ole_network){.threads = ole_threads(options->threads)};
     ole_status status =
         ole_graph_parse(&network->graph, options->net, options->input, options->classes, error);
     if (status == OLE_OK) status = ole_graph_fuse(network->graph, error);

@@ -6,6 +6,9 @@
 
 #include "net/plan.h"
 
+/* `given` threads, or for 0 as many as this process may use processors. */
+int ole_threads(int given);
+
 typedef struct ole_network_options {
     const char *net;
     ole_shape input;

@@ -41,6 +41,7 @@ static ole_status open_data(ole_run *run, ole_error *error) {
     options.channels = o->channels;
     options.skip_bad = o->skip_bad;
     options.test_share = o->test_share;
+    options.threads = ole_threads(o->threads);
     ole_status status = ole_dataset_open(&run->set, o->data, &options, error);
     if (status != OLE_OK) return status;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);

@@ -6,9 +6,9 @@
  */
 #include "train/step.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "ole/loss.h"
-#include "base/clock.h"
 #include "train/spec.h"
 
 #include <math.h>

@@ -1,0 +1,153 @@
+/*
+ * cli/eval.c - `ole eval`: the errors of a trained model on a data set.
+ */
+#include "commands.h"
+#include "subject.h"
+
+#include <ole/evaluate.h>
+#include <ole/json.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+const char eval_summary[] = "error, confusion, 1-NN and nearest-subspace error of a model";
+
+enum { MOST_PAIRS = 5, WIDEST_TABLE = 12 };
+
+/* ---- Counting ----------------------------------------------------------------------------- */
+
+static int64_t at(const ole_evaluation *e, int truth, int predicted) {
+    return e->confusion[truth * e->classes + predicted];
+}
+
+static int64_t class_count(const ole_evaluation *e, int truth) {
+    int64_t count = 0;
+    for (int c = 0; c < e->classes; c++)
+        count += at(e, truth, c);
+    return count;
+}
+
+/* In %; NaN for a class without samples. */
+static double class_error(const ole_evaluation *e, int truth) {
+    int64_t count = class_count(e, truth);
+    return count > 0 ? 100.0 * (double)(count - at(e, truth, truth)) / (double)count : NAN;
+}
+
+/* ---- Printing ----------------------------------------------------------------------------- */
+
+static void print_json(const subject *s, const ole_evaluation *e) {
+    const char *const *names = ole_model_get_info(s->model)->class_names;
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_integer(&w, "n", e->count);
+    ole_json_number(&w, "error", e->error);
+    ole_json_number(&w, "knn1_error", e->knn1_error);
+    ole_json_number(&w, "subspace_error", e->subspace_error);
+    ole_json_open(&w, "per_class", '[');
+    for (int c = 0; c < e->classes; c++) {
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "class", names[c]);
+        ole_json_integer(&w, "n", class_count(e, c));
+        ole_json_number(&w, "error", class_error(e, c));
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_open(&w, "confusion", '[');
+    for (int c = 0; c < e->classes; c++) {
+        ole_json_open(&w, NULL, '[');
+        for (int k = 0; k < e->classes; k++)
+            ole_json_integer(&w, NULL, at(e, c, k));
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_close(&w);
+}
+
+static void print_error(const char *name, double percent) {
+    if (isfinite(percent)) printf("%-24s %.2f %%\n", name, percent);
+}
+
+/* Per-class errors, and for few classes the whole confusion: one row a true class. */
+static void print_classes(const ole_evaluation *e, const char *const *names) {
+    bool table = e->classes <= WIDEST_TABLE;
+    printf("\n%-16s %8s %9s%s\n", "class", "samples", "error",
+           table ? "   taken for each class, in their order" : "");
+    for (int c = 0; c < e->classes; c++) {
+        char percent[32] = "";
+        if (class_count(e, c) > 0) snprintf(percent, sizeof percent, "%.2f %%", class_error(e, c));
+        printf("%-16.16s %8" PRId64 " %9s", names[c], class_count(e, c), percent);
+        for (int k = 0; table && k < e->classes; k++)
+            printf("%s%5" PRId64, k ? " " : "  ", at(e, c, k));
+        printf("\n");
+    }
+}
+
+/* The pairs taken for each other most often. */
+static void print_pairs(const ole_evaluation *e, const char *const *names) {
+    int64_t limit = INT64_MAX;
+    int shown = 0, last = -1;
+    while (shown < MOST_PAIRS) {
+        int best = -1;
+        for (int i = 0; i < e->classes * e->classes; i++) {
+            int64_t n = e->confusion[i];
+            bool later = n < limit || (n == limit && i > last);
+            if (i / e->classes == i % e->classes || n == 0 || !later) continue;
+            if (best < 0 || n > e->confusion[best]) best = i;
+        }
+        if (best < 0) return;
+        if (shown++ == 0) printf("\nmost confused\n");
+        limit = e->confusion[best];
+        last = best;
+        printf("  %s taken for %s: %" PRId64 "\n", names[best / e->classes],
+               names[best % e->classes], limit);
+    }
+}
+
+static void print_text(const subject *s, const ole_evaluation *e) {
+    const char *const *names = ole_model_get_info(s->model)->class_names;
+    printf("%-24s %" PRId64 "\n", "samples", e->count);
+    print_error("error", e->error);
+    print_error("1-NN error (cosine)", e->knn1_error);
+    print_error("nearest-subspace error", e->subspace_error);
+    print_classes(e, names);
+    print_pairs(e, names);
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+static int evaluate(const subject *s, bool json) {
+    ole_evaluation e;
+    ole_error error;
+    if (ole_evaluate(&e, s->model, s->set, (ole_split)s->split, s->threads, &error) != OLE_OK)
+        return fail_command("eval", "%s", error.message);
+    (json ? print_json : print_text)(s, &e);
+    ole_evaluation_free(&e);
+    return EXIT_DONE;
+}
+
+int run_eval(int argc, char **argv) {
+    subject s;
+    bool json = false;
+    arg_positional positionals[3] = {{0}};
+    arg_option options[SUBJECT_OPTIONS + 2] = {{0}};
+    subject_init(&s, positionals, options);
+    options[SUBJECT_OPTIONS] =
+        (arg_option){.name = "json", .kind = ARG_FLAG, .to = &json, .help = "print JSON"};
+    const arg_command command = {
+        .name = "eval",
+        .summary = eval_summary,
+        .example = "  $ ole eval runs/first digits\n",
+        .about = "Runs a part of a data set through a model. 1-NN and nearest subspace compare\n"
+                 "features with those of the training set.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    int code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    code = subject_open(&s, "eval");
+    if (code == EXIT_DONE) code = evaluate(&s, json);
+    subject_close(&s);
+    return code;
+}

@@ -1,0 +1,100 @@
+/*
+ * cli/features.c - `ole features`: what a model's last layer reads, as .npy files.
+ */
+#include "commands.h"
+#include "subject.h"
+
+#include <ole/json.h>
+#include <ole/npy.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char features_summary[] = "deep features and labels of a data set, as .npy files";
+
+static ole_status write_files(const subject *s, const char *const out[2], float *features,
+                              int64_t *labels, ole_error *error) {
+    int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
+    const int64_t shape[2] = {rows, ole_model_get_info(s->model)->features};
+    const int32_t *given = ole_dataset_labels(s->set, (ole_split)s->split);
+    for (int64_t i = 0; i < rows; i++)
+        labels[i] = given[i];
+    ole_status status =
+        ole_model_run_split(s->model, s->set, (ole_split)s->split, features, NULL, error);
+    if (status == OLE_OK) status = ole_npy_write(out[0], OLE_F32, 2, shape, features, error);
+    if (status == OLE_OK) status = ole_npy_write(out[1], OLE_I64, 1, shape, labels, error);
+    return status;
+}
+
+static void report(const subject *s, const char *const out[2], bool json) {
+    int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
+    int64_t dim = ole_model_get_info(s->model)->features;
+    if (!json) {
+        printf("%s: %" PRId64 " features of %" PRId64 " dimensions; %s: their labels\n", out[0],
+               rows, dim, out[1]);
+        return;
+    }
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_integer(&w, "n", rows);
+    ole_json_integer(&w, "d", dim);
+    ole_json_string(&w, "features", out[0]);
+    ole_json_string(&w, "labels", out[1]);
+    ole_json_close(&w);
+}
+
+static int extract(const subject *s, const char *const out[2], bool json) {
+    int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
+    if (rows == 0) return fail_command("features", "%s: this split has no samples", s->data);
+    size_t dim = (size_t)ole_model_get_info(s->model)->features;
+    float *features = malloc((size_t)rows * dim * sizeof *features);
+    int64_t *labels = malloc((size_t)rows * sizeof *labels);
+    ole_error error;
+    int code = EXIT_DONE;
+    if (!features || !labels)
+        code = fail_command("features", "out of memory for %" PRId64 " features", rows);
+    else if (write_files(s, out, features, labels, &error) != OLE_OK)
+        code = fail_command("features", "%s", error.message);
+    else
+        report(s, out, json);
+    free(features);
+    free(labels);
+    return code;
+}
+
+int run_features(int argc, char **argv) {
+    subject s;
+    bool json = false;
+    const char *out[2] = {NULL, NULL};
+    arg_positional positionals[3] = {{0}};
+    arg_option options[SUBJECT_OPTIONS + 3] = {{0}};
+    subject_init(&s, positionals, options);
+    options[SUBJECT_OPTIONS] = (arg_option){.name = "out",
+                                            .kind = ARG_PAIR,
+                                            .to = out,
+                                            .value = "F.npy L.npy",
+                                            .help = "where features and labels go"};
+    options[SUBJECT_OPTIONS + 1] =
+        (arg_option){.name = "json", .kind = ARG_FLAG, .to = &json, .help = "print JSON"};
+    const arg_command command = {
+        .name = "features",
+        .summary = features_summary,
+        .example = "  $ ole features runs/first digits --out F.npy L.npy\n",
+        .about = "Writes the input of a model's classifier for each sample of a part of a data\n"
+                 "set: float32 [rows, dimensions], and the labels, int64 [rows].\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    int code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    if (!out[0]) {
+        fail_command("features", "--out is missing: F.npy L.npy; see 'ole features --help'");
+        return EXIT_USAGE;
+    }
+    code = subject_open(&s, "features");
+    if (code == EXIT_DONE) code = extract(&s, out, json);
+    subject_close(&s);
+    return code;
+}

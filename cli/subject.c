@@ -1,0 +1,75 @@
+/*
+ * cli/subject.c - opening a model and a data set for it.
+ */
+#include "subject.h"
+
+#include "commands.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]) {
+    *s = (subject){.split = OLE_SPLIT_TEST, .threads = default_threads()};
+    ole_dataset_options_init(&s->set_options);
+    const arg_positional both[2] = {
+        {"MODEL", &s->model_path, "a .safetensors file or a run folder"},
+        {"DATA", &s->data, "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ..."},
+    };
+    memcpy(positionals, both, sizeof both);
+    const arg_option rows[SUBJECT_OPTIONS] = {
+        {"split", ARG_CHOICE, &s->split, "train|test|validation",
+         .help = "which part of the data (default test)"},
+        {"classes", ARG_STRING, &s->set_options.classes, "A,B,...",
+         .help = "only these classes, as in training"},
+        {"val-split", ARG_STRING, &s->validation, "10%",
+         .help = "held out of the training set, as in training"},
+        {"seed", ARG_INTEGER, &s->seed, "N", .help = "of the validation split (default 0)",
+         .min = 0, .max = INT_MAX},
+        {"test-share", ARG_NUMBER, &s->set_options.test_share, "X",
+         .help = "of a set without a test part (default 0.2)", .min = 0, .max = 0.99},
+        {"skip-bad", ARG_FLAG, .to = &s->set_options.skip_bad,
+         .help = "leave out unreadable images of a folder"},
+        {"threads", ARG_INTEGER, &s->threads, "N", .help = "threads (default: all processors)",
+         .min = 1, .max = 1024},
+    };
+    memcpy(options, rows, sizeof rows);
+}
+
+/* "10%" or "0.1" into set_options.validation. */
+static bool parse_validation(subject *s) {
+    if (!s->validation) return true;
+    char *end;
+    double share = strtod(s->validation, &end);
+    if (strcmp(end, "%") == 0) {
+        share /= 100.0;
+        end++;
+    }
+    s->set_options.validation = share;
+    return end != s->validation && !*end && share >= 0.0 && share < 1.0;
+}
+
+int subject_open(subject *s, const char *command) {
+    if (!parse_validation(s)) {
+        fail_command(command, "--val-split %s: a share such as 10%% or 0.1 expected",
+                     s->validation);
+        return EXIT_USAGE;
+    }
+    ole_error error;
+    if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    const ole_model_info *info = ole_model_get_info(s->model);
+    bool folder = strncmp(s->data, "folder:", 7) == 0;
+    if (folder && info->height == info->width) s->set_options.resize = info->height;
+    if (folder) s->set_options.channels = info->channels;
+    s->set_options.seed = (uint64_t)s->seed;
+    s->set_options.threads = s->threads;
+    if (ole_dataset_open(&s->set, s->data, &s->set_options, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    return EXIT_DONE;
+}
+
+void subject_close(subject *s) {
+    ole_dataset_close(s->set);
+    ole_model_free(s->model);
+}

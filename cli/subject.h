@@ -1,0 +1,31 @@
+/* cli/subject.h - a model and a split of a data set: what `ole eval` and `ole features` look at. */
+#ifndef OLE_CLI_SUBJECT_H
+#define OLE_CLI_SUBJECT_H
+
+#include "args.h"
+
+#include <ole/model.h>
+
+enum { SUBJECT_OPTIONS = 7 };
+
+typedef struct subject {
+    const char *model_path, *data; /* from the command line */
+    ole_dataset_options set_options;
+    const char *validation; /* "10%" */
+    int split;              /* as in ole_split */
+    int seed, threads;
+    ole_model *model; /* opened */
+    ole_dataset *set;
+} subject;
+
+/* Defaults; the positionals MODEL and DATA, and the options, for the command's tables. */
+void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]);
+
+/*
+ * Opens both; images of a folder get the model's shape.  EXIT_DONE, or the exit code after an
+ * error, explained in the name of `command`; close it either way.
+ */
+int subject_open(subject *s, const char *command);
+void subject_close(subject *s);
+
+#endif

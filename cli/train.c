@@ -1,0 +1,278 @@
+/*
+ * cli/train.c - `ole train`: a network on a data set, into a run folder.
+ *
+ * The flags are the options of ole/train.h, one for each; a recipe gives the same by name.  Flags
+ * count more than the recipe, the recipe more than what a resumed run began with.
+ */
+#include "commands.h"
+#include "progress.h"
+
+#include <ole/json.h>
+#include <ole/train.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char train_summary[] = "trains a network with softmax, OLE or both";
+
+enum { MAX_OPTIONS = 64, NAME_ROOM = 32 };
+
+/* ---- The command line --------------------------------------------------------------------- */
+
+/* A flag for each option: the text given, or for switches whether it was there. */
+typedef struct flags {
+    size_t count;
+    char name[MAX_OPTIONS][NAME_ROOM];
+    const char *text[MAX_OPTIONS];
+    bool on[MAX_OPTIONS];
+    const char *data;
+    const char *recipe;
+    bool no_nesterov;
+    bool json;
+} flags;
+
+/* The options of the library as rows of the command's table; returns the next free row. */
+static arg_option *add_options(flags *f, arg_option *row) {
+    f->count = ole_train_option_count();
+    for (size_t i = 0; i < f->count; i++) {
+        ole_train_option option = ole_train_option_get(i);
+        snprintf(f->name[i], NAME_ROOM, "%s", option.name);
+        for (char *c = f->name[i]; *c; c++)
+            if (*c == '_') *c = '-';
+        if (strcmp(option.name, "data") == 0) continue; /* it stands without a name */
+        *row++ = (arg_option){.name = f->name[i],
+                              .kind = option.value ? ARG_STRING : ARG_FLAG,
+                              .to = option.value ? (void *)&f->text[i] : (void *)&f->on[i],
+                              .value = option.value,
+                              .help = option.help};
+    }
+    return row;
+}
+
+static bool parse(flags *f, int argc, char **argv, int *code) {
+    const arg_positional positionals[] = {
+        {"DATA", &f->data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
+        {0},
+    };
+    arg_option options[MAX_OPTIONS + 4] = {
+        {"config", ARG_STRING, &f->recipe, "FILE.yaml",
+         .help = "a recipe: the options below by name", .letter = 'c'},
+    };
+    arg_option *row = add_options(f, options + 1);
+    *row++ = (arg_option){
+        .name = "no-nesterov", .kind = ARG_FLAG, .to = &f->no_nesterov, .help = "plain momentum"};
+    *row = (arg_option){
+        .name = "json", .kind = ARG_FLAG, .to = &f->json, .help = "print the result as JSON"};
+    const arg_command command = {
+        .name = "train",
+        .summary = train_summary,
+        .example = "  $ ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
+                   "  $ ole train stl10 --net cnn5 --opt adam --batch-size 32 --epochs 164 \\\n"
+                   "        --augment crop:12,flip --weight-decay 1e-3 --out runs/stl10\n"
+                   "  $ ole train --resume --out runs/stl10\n",
+        .about = "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors and\n"
+                 "best.safetensors into the run folder. Ctrl-C saves; --resume goes on.\n",
+        .positionals = positionals,
+        .none_will_do = true,
+        .options = options,
+    };
+    return args_parse(&command, argc, argv, code);
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+typedef struct setup {
+    ole_train_options options;
+    ole_recipe *recipes[2]; /* the run's own, and the one given */
+} setup;
+
+static bool read_recipe(setup *s, int which, const char *path) {
+    ole_error error;
+    if (ole_recipe_read(&s->recipes[which], path, &s->options, &error) == OLE_OK) return true;
+    fail_command("train", "%s", error.message);
+    return false;
+}
+
+static bool set_flag(setup *s, const char *name, const char *text) {
+    ole_error error;
+    if (ole_train_options_set(&s->options, name, text, &error) == OLE_OK) return true;
+    fail_command("train", "--%s", error.message);
+    return false;
+}
+
+/* The text of a flag, NULL where it was not given. */
+static const char *flag_text(const flags *f, const char *name) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->name[i], name) == 0) return f->on[i] ? "true" : f->text[i];
+    return NULL;
+}
+
+/* A resumed run knows what it began with. */
+static bool read_own_recipe(setup *s, const flags *f) {
+    const char *out = flag_text(f, "out");
+    if (!flag_text(f, "resume") || !out) return true;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/config.yaml", out);
+    return access(path, F_OK) != 0 || read_recipe(s, 0, path);
+}
+
+static bool set_options(setup *s, const flags *f) {
+    ole_train_options_init(&s->options);
+    if (!read_own_recipe(s, f)) return false;
+    if (f->recipe && !read_recipe(s, 1, f->recipe)) return false;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *text = flag_text(f, f->name[i]);
+        if (text && !set_flag(s, f->name[i], text)) return false;
+    }
+    if (f->no_nesterov) s->options.nesterov = false;
+    if (f->data) s->options.data = f->data;
+    const char *missing = !s->options.data  ? "DATA is missing: a data set, as digits"
+                          : !s->options.net ? "--net is missing: a name or a string of the notation"
+                          : !s->options.out ? "--out is missing: the run folder, as runs/first"
+                                            : NULL;
+    if (missing) fail_command("train", "%s; see 'ole train --help'", missing);
+    return !missing;
+}
+
+/* ---- While it runs ------------------------------------------------------------------------ */
+
+typedef struct view {
+    progress line;
+    int64_t epoch, step; /* where it was stopped */
+} view;
+
+/* "softmax 0.0487  OLE 0.5929  ", what there is of it. */
+static const char *losses_text(const ole_train_progress *p, char out[64]) {
+    char softmax[32] = "", ole[32] = "";
+    if (isfinite(p->softmax_loss))
+        snprintf(softmax, sizeof softmax, "softmax %.4f  ", p->softmax_loss);
+    if (isfinite(p->ole_loss)) snprintf(ole, sizeof ole, "OLE %.4f  ", p->ole_loss);
+    snprintf(out, 64, "%s%s", softmax, ole);
+    return out;
+}
+
+static const char *error_text(const char *name, double percent, char out[40]) {
+    out[0] = '\0';
+    if (isfinite(percent)) snprintf(out, 40, "%s %.2f %%  ", name, percent);
+    return out;
+}
+
+static const char *run_text(const ole_train_progress *p, char out[48]) {
+    out[0] = '\0';
+    if (p->runs > 1) snprintf(out, 48, "run %" PRId64 "/%" PRId64 "  ", p->run, p->runs);
+    return out;
+}
+
+static void print_epoch(view *v, const ole_train_progress *p) {
+    char run[48], losses[64], train[40], validation[40], test[40], knn[40];
+    progress_clear(&v->line);
+    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %s%s%s%s%s%.0f images/s\n", run_text(p, run),
+            p->epoch, p->epochs, losses_text(p, losses), error_text("train", p->train_error, train),
+            error_text("validation", p->validation_error, validation),
+            error_text("test", p->test_error, test), error_text("1-NN", p->knn1_error, knn),
+            p->images_per_second);
+}
+
+static bool show(void *context, const ole_train_progress *p) {
+    view *v = context;
+    v->epoch = p->epoch_done ? p->epoch : p->epoch - 1;
+    v->step = p->epoch_done ? 0 : p->step;
+    if (p->epoch_done) {
+        print_epoch(v, p);
+    } else if (p->seconds > 1.0 && progress_due(&v->line)) {
+        char bar[BAR_ROOM], run[48], losses[64], error[40], left[32];
+        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s%s%.0f images/s, %s left",
+                      run_text(p, run), p->epoch, p->epochs,
+                      bar_text((double)p->step / (double)p->steps, bar), losses_text(p, losses),
+                      error_text("error", p->train_error, error), p->images_per_second,
+                      duration_text(p->seconds_left, left));
+    }
+    return interrupted();
+}
+
+static void say(void *context, const char *text) {
+    view *v = context;
+    progress_clear(&v->line);
+    fprintf(stderr, "ole train: %s\n", text);
+}
+
+/* ---- The result --------------------------------------------------------------------------- */
+
+static void json_error(ole_json *w, const char *name, double mean, double deviation, bool several) {
+    char key[40];
+    ole_json_number(w, name, mean);
+    snprintf(key, sizeof key, "%s_std", name);
+    if (several) ole_json_number(w, key, deviation);
+}
+
+static void print_json(const setup *s, const ole_train_summary *r) {
+    bool several = s->options.seeds > 1;
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_string(&w, "out", s->options.out);
+    ole_json_bool(&w, "interrupted", r->interrupted);
+    ole_json_integer(&w, "runs", r->runs);
+    ole_json_integer(&w, "epochs", r->epochs);
+    json_error(&w, "test_error", r->test_error, r->test_error_std, several);
+    json_error(&w, "validation_error", r->validation_error, r->validation_error_std, several);
+    json_error(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
+    ole_json_number(&w, "seconds", r->seconds);
+    ole_json_close(&w);
+}
+
+static void print_error_row(const char *name, double mean, double deviation) {
+    if (!isfinite(mean)) return;
+    char spread[32] = "";
+    if (isfinite(deviation)) snprintf(spread, sizeof spread, " ± %.2f", deviation);
+    printf("%-18s %.2f%s %%\n", name, mean, spread);
+}
+
+static void print_text(const setup *s, const ole_train_summary *r) {
+    print_error_row("test error", r->test_error, r->test_error_std);
+    print_error_row("validation error", r->validation_error, r->validation_error_std);
+    print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
+    if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
+    printf("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder", s->options.out);
+}
+
+static int train(setup *s, bool json) {
+    view v = {.line = progress_start()};
+    s->options.callback = show;
+    s->options.message = say;
+    s->options.callback_context = &v;
+    catch_interrupts();
+    ole_train_summary summary;
+    ole_error error;
+    ole_status status = ole_train(&s->options, &summary, &error);
+    progress_clear(&v.line);
+    if (status != OLE_OK) {
+        fail_command("train", "%s", error.message);
+        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    }
+    if (summary.interrupted)
+        fprintf(stderr,
+                "ole train: stopped after epoch %" PRId64 ", step %" PRId64
+                ", and saved; 'ole train --resume --out %s' goes on\n",
+                v.epoch, v.step, s->options.out);
+    if (json)
+        print_json(s, &summary);
+    else if (!summary.interrupted)
+        print_text(s, &summary);
+    return summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+int run_train(int argc, char **argv) {
+    flags f = {0};
+    setup s = {0};
+    int code;
+    if (!parse(&f, argc, argv, &code)) return code;
+    code = set_options(&s, &f) ? train(&s, f.json) : EXIT_USAGE;
+    ole_recipe_free(s.recipes[0]);
+    ole_recipe_free(s.recipes[1]);
+    return code;
+}
