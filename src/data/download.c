@@ -244,7 +244,7 @@ static ole_status fetch_known(const ole_known_dataset *set, const ole_known_file
                    .checksum = file->md5,
                    .options = options};
         status = fetch_file(&f, error);
-        if (status == OLE_OK || f.stopped) return status;
+        if (status == OLE_OK || status == OLE_ERROR_UNSUPPORTED || f.stopped) return status;
     }
     return status;
 }
