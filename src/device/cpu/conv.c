@@ -21,7 +21,8 @@
 
 typedef struct conv_state {
     cpu_state base;
-    cpu_conv *pass[3]; /* by cpu_pass; NULL where it is not wanted */
+    int64_t x_size;             /* floats */
+    cpu_conv *pass[CPU_PASSES]; /* NULL where it is not wanted, or cannot be had */
 } conv_state;
 
 /* ---- weights ----------------------------------------------------------------------------- */
@@ -105,38 +106,59 @@ static ole_status plan_pass(const cpu_plan_request *r, cpu_pass pass, ole_layout
 
 static void release_passes(void *state) {
     conv_state *s = state;
-    for (int pass = 0; pass < 3; pass++)
+    for (int pass = 0; pass < CPU_PASSES; pass++)
         cpu_conv_destroy(s->pass[pass]);
 }
 
-/* Room for a gradient that is to be added to another. */
-static size_t sum_bytes(const cpu_state *s, const ole_device_context *context) {
-    cpu_view x = cpu_view_images(context, s->x_layout[0], s->n, s->x_shape[0]);
-    return ((size_t)cpu_view_size(&x) * sizeof(float) + 63) / 64 * 64;
+static size_t whole_lines(int64_t floats) {
+    return ((size_t)floats * sizeof(float) + 63) / 64 * 64;
+}
+
+/* Room for a gradient of x that is to be added to another, where that is not done on the way. */
+static size_t sum_bytes(const conv_state *s) {
+    bool needed = s->pass[CPU_BACKWARD_DATA] && !s->pass[CPU_BACKWARD_ADD];
+    return needed ? whole_lines(s->x_size) : 0;
+}
+
+/* Room for the gradient of the weight or bias when only the other is wanted. */
+static size_t spare_bytes(const ole_device_context *context, const ole_node *node) {
+    return node->bias ? whole_lines(cpu_weight_size(context, node)) : 0;
+}
+
+static size_t scratch_bytes(const conv_state *s, const ole_device_context *context,
+                            const ole_node *node) {
+    size_t most = 0;
+    for (int pass = 0; pass < CPU_PASSES; pass++) {
+        size_t bytes = cpu_conv_scratch(s->pass[pass]);
+        if (pass == CPU_BACKWARD_DATA) bytes += sum_bytes(s);
+        if (pass == CPU_BACKWARD_WEIGHTS && s->pass[pass]) bytes += spare_bytes(context, node);
+        if (bytes > most) most = bytes;
+    }
+    return most;
 }
 
 ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     ole_layout y_layout = cpu_best_layout(r->context, r->node->out);
     conv_state *state = cpu_state_create(r, y_layout, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    cpu_view x = cpu_view_images(r->context, r->x_layout[0], r->n, r->node->in);
+    state->x_size = cpu_view_size(&x);
     state->base.release = release_passes;
-    bool wanted[3] = {[CPU_FORWARD] = true,
-                      [CPU_BACKWARD_DATA] = r->train && r->needs_dx,
-                      [CPU_BACKWARD_WEIGHTS] = r->train};
+    bool pointwise = r->node->kernel == 1 && r->node->stride == 1 && r->node->pad == 0;
+    bool wanted[CPU_PASSES] = {[CPU_FORWARD] = true,
+                               [CPU_BACKWARD_DATA] = r->train && r->needs_dx,
+                               [CPU_BACKWARD_WEIGHTS] = r->train,
+                               [CPU_BACKWARD_ADD] = r->train && r->needs_dx && pointwise};
     ole_status status = OLE_OK;
-    for (int pass = 0; pass < 3 && status == OLE_OK; pass++) {
-        if (!wanted[pass]) continue;
-        status = plan_pass(r, pass, y_layout, &state->pass[pass], error);
-        size_t bytes = cpu_conv_scratch(state->pass[pass]);
-        if (pass == CPU_BACKWARD_DATA) bytes += sum_bytes(&state->base, r->context);
-        if (bytes > plan->scratch_bytes) plan->scratch_bytes = bytes;
-    }
+    for (int pass = 0; pass < CPU_PASSES && status == OLE_OK; pass++)
+        if (wanted[pass]) status = plan_pass(r, pass, y_layout, &state->pass[pass], error);
     if (status != OLE_OK) {
         release_passes(state);
         free(state);
         plan->state = NULL;
         return status;
     }
+    plan->scratch_bytes = scratch_bytes(state, r->context, r->node);
     plan->backward_reads_x = true;
     return OLE_OK;
 }
@@ -168,29 +190,31 @@ static void add_slice(void *argument, int64_t task) {
 
 static void backward_data(const cpu_call *c) {
     const conv_state *state = c->state;
-    size_t bytes = sum_bytes(&state->base, c->context);
-    bool add = c->call->accumulate[0];
-    cpu_conv_arrays arrays = {.x = add ? c->call->scratch : c->call->dx[0],
+    bool add = c->call->accumulate[0], at_once = add && state->pass[CPU_BACKWARD_ADD];
+    size_t bytes = sum_bytes(state);
+    cpu_conv_arrays arrays = {.x = add && !at_once ? c->call->scratch : c->call->dx[0],
                               .weight = c->call->param[0],
                               .y = (void *)c->call->dy,
                               .scratch = (char *)c->call->scratch + bytes};
-    cpu_conv_run(state->pass[CPU_BACKWARD_DATA], &arrays);
-    if (!add) return;
-    sum_loop loop = {c, c->call->scratch, (int64_t)(bytes / sizeof(float))};
-    cpu_view x =
-        cpu_view_images(c->context, state->base.x_layout[0], state->base.n, state->base.x_shape[0]);
-    loop.count = cpu_view_size(&x);
+    cpu_conv_run(state->pass[at_once ? CPU_BACKWARD_ADD : CPU_BACKWARD_DATA], &arrays);
+    if (!add || at_once) return;
+    sum_loop loop = {c, c->call->scratch, state->x_size};
     cpu_parallel(c->context, cpu_slices(loop.count), add_slice, &loop);
 }
 
-void cpu_conv_backward(const cpu_call *c) {
+static void backward_weights(const cpu_call *c) {
     const conv_state *state = c->state;
-    if (c->call->dparam[0])
-        cpu_conv_run(state->pass[CPU_BACKWARD_WEIGHTS],
-                     &(cpu_conv_arrays){.x = (void *)c->call->x[0],
-                                        .weight = c->call->dparam[0],
-                                        .bias = c->call->dparam[1],
-                                        .y = (void *)c->call->dy,
-                                        .scratch = c->call->scratch});
+    char *spare = c->call->scratch;
+    float *weight = c->call->dparam[0], *bias = c->call->dparam[1];
+    cpu_conv_run(state->pass[CPU_BACKWARD_WEIGHTS],
+                 &(cpu_conv_arrays){.x = (void *)c->call->x[0],
+                                    .weight = weight ? (void *)weight : spare,
+                                    .bias = bias ? (void *)bias : spare,
+                                    .y = (void *)c->call->dy,
+                                    .scratch = spare + spare_bytes(c->context, c->node)});
+}
+
+void cpu_conv_backward(const cpu_call *c) {
+    if (c->call->dparam[0] || (c->node->bias && c->call->dparam[1])) backward_weights(c);
     if (c->call->dx[0]) backward_data(c);
 }

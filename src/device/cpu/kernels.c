@@ -289,6 +289,21 @@ static void pass(int64_t count, const float *dy, const float *y, bool accumulate
     }
 }
 
+static void pass_both(int64_t count, const float *dy, const float *y, const bool accumulate[2],
+                      float *const dx[2]) {
+    float *a = dx[0], *b = dx[1];
+    bool add_a = accumulate[0], add_b = accumulate[1];
+    FOR_VECTORS(i, width, count) {
+        vec g = load_part(dy + i, (int)width);
+        if (y) g = where(load_part(y + i, (int)width) > (vec){0}, g);
+        vec to_a = g, to_b = g;
+        if (add_a) to_a += load_part(a + i, (int)width);
+        if (add_b) to_b += load_part(b + i, (int)width);
+        store_part(a + i, to_a, (int)width);
+        store_part(b + i, to_b, (int)width);
+    }
+}
+
 static void keep(int64_t count, const float *x, const uint8_t *kept, float factor, bool accumulate,
                  float *dx) {
     for (int64_t i = 0; i < count; i++) {
@@ -350,6 +365,7 @@ const cpu_kernels PASTE(ole_cpu_kernels_, OLE_ISA) = {
     .add = add,
     .relu = relu,
     .pass = pass,
+    .pass_both = pass_both,
     .keep = keep,
     .sgd = sgd,
     .adam = adam,

@@ -77,6 +77,9 @@ typedef struct cpu_kernels {
     void (*relu)(int64_t count, const float *x, float *y);
     /* dx (+)= dy, where y > 0 unless y is NULL */
     void (*pass)(int64_t count, const float *dy, const float *y, bool accumulate, float *dx);
+    /* The same to two of them; dy may be one of the two if it is not added to. */
+    void (*pass_both)(int64_t count, const float *dy, const float *y, const bool accumulate[2],
+                      float *const dx[2]);
     /* dx (+)= factor * x where keep is not 0 */
     void (*keep)(int64_t count, const float *x, const uint8_t *keep, float factor, bool accumulate,
                  float *dx);

@@ -41,17 +41,23 @@ static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
     return dnnl_memory_desc_create_with_tag(&d->of[i], ndims, dims, dnnl_f32, tag) == dnnl_success;
 }
 
+/* The same array with its first two axes exchanged. */
+static bool transpose(descriptions *d, int i) {
+    static const int axes[] = {1, 0, 2, 3};
+    dnnl_memory_desc_t turned = NULL;
+    if (dnnl_memory_desc_permute_axes(&turned, d->of[i], axes) != dnnl_success) return false;
+    dnnl_memory_desc_destroy(d->of[i]);
+    d->of[i] = turned;
+    return true;
+}
+
 static void forget(descriptions *d) {
     for (int i = 0; i < ARRAYS; i++)
         if (d->of[i]) dnnl_memory_desc_destroy(d->of[i]);
 }
 
-static bool same(description a, description b) {
-    return dnnl_memory_desc_equal(a, b);
-}
-
-static size_t size_of(description d) {
-    return dnnl_memory_desc_get_size(d);
+static bool append_sum(dnnl_post_ops_t ops) {
+    return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef) == dnnl_success;
 }
 
 static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s, cpu_pass pass,
@@ -64,6 +70,10 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
         dnnl_convolution_forward_primitive_desc_create(
             &made, dnn->engine, s->train ? dnnl_forward_training : dnnl_forward_inference, kind,
             d->of[X], d->of[WEIGHT], d->of[BIAS], d->of[Y], strides, dilates, pad, pad, attr);
+    else if (pass == CPU_BACKWARD_ADD)
+        dnnl_convolution_forward_primitive_desc_create(&made, dnn->engine, dnnl_forward_inference,
+                                                       kind, d->of[Y], d->of[WEIGHT], NULL,
+                                                       d->of[X], strides, dilates, pad, pad, attr);
     else if (pass == CPU_BACKWARD_DATA)
         dnnl_convolution_backward_data_primitive_desc_create(&made, dnn->engine, kind, d->of[X],
                                                              d->of[WEIGHT], d->of[Y], strides,
@@ -93,16 +103,19 @@ static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
     return d->has[i];
 }
 
+/* The same array with its first two axes exchanged. */
+static bool transpose(descriptions *d, int i) {
+    static const int axes[] = {1, 0, 2, 3};
+    dnnl_memory_desc_t given = d->of[i];
+    return dnnl_memory_desc_permute_axes(&d->of[i], &given, axes) == dnnl_success;
+}
+
 static void forget(descriptions *d) {
     (void)d;
 }
 
-static bool same(description a, description b) {
-    return dnnl_memory_desc_equal(a, b);
-}
-
-static size_t size_of(description d) {
-    return dnnl_memory_desc_get_size(d);
+static bool append_sum(dnnl_post_ops_t ops) {
+    return dnnl_post_ops_append_sum(ops, 1.0f) == dnnl_success;
 }
 
 static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s, cpu_pass pass,
@@ -116,6 +129,10 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
         status = dnnl_convolution_forward_desc_init(
             &op, s->train ? dnnl_forward_training : dnnl_forward_inference, kind, look(d, X),
             look(d, WEIGHT), look(d, BIAS), look(d, Y), strides, pad, pad);
+    else if (pass == CPU_BACKWARD_ADD)
+        status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, kind, look(d, Y),
+                                                    look(d, WEIGHT), NULL, look(d, X), strides, pad,
+                                                    pad);
     else if (pass == CPU_BACKWARD_DATA)
         status = dnnl_convolution_backward_data_desc_init(&op, kind, look(d, X), look(d, WEIGHT),
                                                           look(d, Y), strides, pad, pad);
@@ -128,6 +145,14 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
 }
 
 #endif
+
+static bool same(description a, description b) {
+    return dnnl_memory_desc_equal(a, b);
+}
+
+static size_t size_of(description d) {
+    return dnnl_memory_desc_get_size(d);
+}
 
 /* ---- engine ------------------------------------------------------------------------------ */
 
@@ -194,17 +219,28 @@ static dnnl_format_tag_t weight_tag(cpu_format format) {
     return cpu_dnn_block() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o;
 }
 
-/* The arrays as the caller has them (`any` false), or as the primitive likes them best. */
+static bool has_bias(const cpu_conv_spec *s) {
+    return s->bias && (s->pass == CPU_FORWARD || s->pass == CPU_BACKWARD_WEIGHTS);
+}
+
+/*
+ * The arrays as the caller has them (`any` false), or as the primitive likes them best.
+ * CPU_BACKWARD_ADD is a forward convolution of dy by the transposed weights.
+ */
 static bool describe_arrays(descriptions *d, const cpu_conv_spec *s, bool any_weight,
                             bool any_activation) {
     dnnl_dims_t x = {s->n, s->in, s->in_h, s->in_w}, y = {s->n, s->out, s->out_h, s->out_w};
     dnnl_dims_t weight = {s->out, s->in, s->kernel, s->kernel}, bias = {s->out};
+    dnnl_dims_t turned = {s->in, s->out, s->kernel, s->kernel};
     dnnl_format_tag_t any = dnnl_format_tag_any;
+    bool turn = s->pass == CPU_BACKWARD_ADD;
     *d = (descriptions){0};
     return describe(d, X, 4, x, any_activation ? any : activation_tag(s->x)) &&
            describe(d, Y, 4, y, any_activation ? any : activation_tag(s->y)) &&
-           describe(d, WEIGHT, 4, weight, any_weight ? any : weight_tag(s->weight)) &&
-           (!s->bias || s->pass == CPU_BACKWARD_DATA || describe(d, BIAS, 1, bias, dnnl_x));
+           (any_weight ? describe(d, WEIGHT, 4, turn ? turned : weight, any)
+                       : describe(d, WEIGHT, 4, weight, weight_tag(s->weight))) &&
+           (any_weight || !turn || transpose(d, WEIGHT)) &&
+           (!has_bias(s) || describe(d, BIAS, 1, bias, dnnl_x));
 }
 
 static const char *name_of(dnnl_primitive_desc_t made) {
@@ -219,11 +255,9 @@ static dnnl_primitive_desc_t find(cpu_dnn *dnn, const cpu_conv_spec *s, dnnl_pri
     descriptions d;
     dnnl_primitive_desc_t made = NULL, hint = NULL;
     if (describe_arrays(&d, s, true, any_activation)) {
-        made = describe_pass(dnn, s, CPU_FORWARD, &d, attr, NULL);
-        if (s->pass != CPU_FORWARD) {
-            hint = made;
-            made = hint ? describe_pass(dnn, s, s->pass, &d, attr, hint) : NULL;
-        }
+        if (s->pass == CPU_BACKWARD_DATA || s->pass == CPU_BACKWARD_WEIGHTS)
+            hint = describe_pass(dnn, s, CPU_FORWARD, &d, attr, NULL);
+        made = describe_pass(dnn, s, s->pass, &d, attr, hint);
     }
     forget(&d);
     if (hint) dnnl_primitive_desc_destroy(hint);
@@ -264,7 +298,7 @@ typedef struct role {
 } role;
 
 static role role_of(cpu_pass pass, int array) {
-    static const role roles[3][ARRAYS] = {
+    static const role roles[CPU_PASSES][ARRAYS] = {
         [CPU_FORWARD] = {[X] = {DNNL_ARG_SRC, dnnl_query_src_md, false},
                          [WEIGHT] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, false},
                          [BIAS] = {DNNL_ARG_BIAS, dnnl_query_weights_md, false},
@@ -272,11 +306,14 @@ static role role_of(cpu_pass pass, int array) {
         [CPU_BACKWARD_DATA] = {[X] = {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, true},
                                [WEIGHT] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, false},
                                [Y] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, false}},
-        [CPU_BACKWARD_WEIGHTS] = {
-            [X] = {DNNL_ARG_SRC, dnnl_query_src_md, false},
-            [WEIGHT] = {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, true},
-            [BIAS] = {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, true},
-            [Y] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, false}}};
+        [CPU_BACKWARD_WEIGHTS] = {[X] = {DNNL_ARG_SRC, dnnl_query_src_md, false},
+                                  [WEIGHT] = {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md,
+                                              true},
+                                  [BIAS] = {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, true},
+                                  [Y] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, false}},
+        [CPU_BACKWARD_ADD] = {[X] = {DNNL_ARG_DST, dnnl_query_dst_md, true},
+                              [WEIGHT] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, false},
+                              [Y] = {DNNL_ARG_SRC, dnnl_query_src_md, false}}};
     return roles[pass][array];
 }
 
@@ -299,38 +336,55 @@ static bool make_slots(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive
     return good;
 }
 
-static bool make_conv(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive_desc_t made,
-                      dnnl_primitive_attr_t attr) {
+/* Scratch from the caller; with `add`, the result is added to what is there. */
+static dnnl_primitive_attr_t make_attributes(bool add) {
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
+    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    if (!add) return attr;
+    if (dnnl_post_ops_create(&ops) != dnnl_success || !append_sum(ops) ||
+        dnnl_primitive_attr_set_post_ops(attr, ops) != dnnl_success) {
+        dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
+    if (ops) dnnl_post_ops_destroy(ops);
+    return attr;
+}
+
+static bool make_conv(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive_desc_t made) {
+    dnnl_primitive_attr_t plain = make_attributes(false);
     description pad = dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0);
     strncpy(conv->name, name_of(made), sizeof conv->name - 1);
     grow(&conv->pad_bytes, pad);
-    return dnnl_primitive_create(&conv->primitive, made) == dnnl_success &&
-           dnnl_memory_create(&conv->scratchpad, pad, conv->dnn->engine, DNNL_MEMORY_NONE) ==
-               dnnl_success &&
-           make_slots(conv, spec, made, attr);
+    bool good = plain && dnnl_primitive_create(&conv->primitive, made) == dnnl_success &&
+                dnnl_memory_create(&conv->scratchpad, pad, conv->dnn->engine, DNNL_MEMORY_NONE) ==
+                    dnnl_success &&
+                make_slots(conv, spec, made, plain);
+    if (plain) dnnl_primitive_attr_destroy(plain);
+    return good;
 }
 
 ole_status cpu_conv_create(cpu_conv **result, cpu_dnn *dnn, const cpu_conv_spec *spec,
                            ole_error *error) {
     *result = NULL;
-    dnnl_primitive_attr_t attr = NULL;
-    if (dnnl_primitive_attr_create(&attr) != dnnl_success)
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    bool optional = spec->winograd || spec->pass == CPU_BACKWARD_ADD;
+    dnnl_primitive_attr_t attr = make_attributes(spec->pass == CPU_BACKWARD_ADD);
+    if (!attr) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     dnnl_primitive_desc_t made = find(dnn, spec, attr, false, false);
-    if (!made && !spec->winograd) made = find(dnn, spec, attr, true, true);
+    if (!made && !optional) made = find(dnn, spec, attr, true, true);
     ole_status status = OLE_OK;
     if (made) {
         cpu_conv *conv = calloc(1, sizeof *conv);
         if (conv) conv->dnn = dnn;
-        if (conv && make_conv(conv, spec, made, attr)) {
+        if (conv && make_conv(conv, spec, made)) {
             *result = conv;
         } else {
             cpu_conv_destroy(conv);
             status = ole_fail(error, OLE_ERROR_MEMORY, "oneDNN cannot make a convolution here");
         }
         dnnl_primitive_desc_destroy(made);
-    } else if (!spec->winograd) {
+    } else if (!optional) {
         status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
                           "oneDNN has no convolution for kernel %d, stride %d, padding %d of "
                           "%lldx%lldx%lld; try --device ref",

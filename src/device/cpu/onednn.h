@@ -31,6 +31,8 @@ typedef enum cpu_pass {
     CPU_FORWARD,
     CPU_BACKWARD_DATA,
     CPU_BACKWARD_WEIGHTS,
+    CPU_BACKWARD_ADD, /* data, added to what is there: 1 x 1, stride 1, no padding only */
+    CPU_PASSES,
 } cpu_pass;
 
 typedef struct cpu_conv_spec {
@@ -44,7 +46,10 @@ typedef struct cpu_conv_spec {
 /* A planned convolution, with the reorders it needs where it cannot work on what it is given. */
 typedef struct cpu_conv cpu_conv;
 
-/* *conv stays NULL where there is no implementation (no Winograd for this CPU or shape). */
+/*
+ * *conv stays NULL where there is no implementation of what can be done without: Winograd,
+ * CPU_BACKWARD_ADD.
+ */
 ole_status cpu_conv_create(cpu_conv **conv, cpu_dnn *dnn, const cpu_conv_spec *spec,
                            ole_error *error);
 void cpu_conv_destroy(cpu_conv *conv);

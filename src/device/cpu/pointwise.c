@@ -94,21 +94,43 @@ void cpu_add_forward(const cpu_call *c) {
     run_slices(c, &e, add_slice);
 }
 
-/* dx[0] may be dy: it is written last. */
+static void pass_both_slice(void *argument, int64_t task) {
+    const elements *e = argument;
+    const ole_op_call *call = e->c->call;
+    int64_t first, length;
+    cpu_slice(e->count, task, &first, &length);
+    float *const dx[2] = {(float *)call->dx[0] + first, (float *)call->dx[1] + first};
+    e->c->context->kernels->pass_both(length, e->a + first, e->b ? e->b + first : NULL,
+                                      call->accumulate, dx);
+}
+
+/* The gradient of one input, by way of scratch where its layout is another. */
+static void add_backward_one(const cpu_call *c, int i) {
+    const cpu_state *s = c->state;
+    bool other = s->x_layout[i] != s->x_layout[0];
+    elements e = {.a = c->call->dy,
+                  .b = c->node->relu ? c->call->y : NULL,
+                  .to = other ? c->call->scratch : c->call->dx[i],
+                  .accumulate = !other && c->call->accumulate[i]};
+    if (e.to == e.a && !c->node->relu) return; /* in place, and nothing to cut */
+    run_slices(c, &e, pass_slice);
+    if (other)
+        cpu_convert(c->context, s->x_layout[0], s->x_layout[i], s->n, s->x_shape[i], e.to,
+                    c->call->accumulate[i], c->call->dx[i]);
+}
+
 void cpu_add_backward(const cpu_call *c) {
     const cpu_state *s = c->state;
-    for (int i = OLE_MAX_INPUTS - 1; i >= 0; i--) {
-        bool other = s->x_layout[i] != s->x_layout[0];
-        elements e = {.a = c->call->dy,
-                      .b = c->node->relu ? c->call->y : NULL,
-                      .to = other ? c->call->scratch : c->call->dx[i],
-                      .accumulate = !other && c->call->accumulate[i]};
-        bool idle = !c->call->dx[i] || (e.to == e.a && !c->node->relu && !e.accumulate);
-        if (!idle) run_slices(c, &e, pass_slice);
-        if (!idle && other)
-            cpu_convert(c->context, s->x_layout[0], s->x_layout[i], s->n, s->x_shape[i], e.to,
-                        c->call->accumulate[i], c->call->dx[i]);
+    bool both = c->call->dx[0] && c->call->dx[1] && s->x_layout[0] == s->x_layout[1] &&
+                c->call->dx[0] != c->call->dx[1];
+    bool copy = c->call->dx[0] == c->call->dy && !c->node->relu;
+    if (both && !copy) {
+        elements e = {.a = c->call->dy, .b = c->node->relu ? c->call->y : NULL};
+        run_slices(c, &e, pass_both_slice);
+        return;
     }
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) /* a dy cut in place is cut again, the same */
+        if (c->call->dx[i]) add_backward_one(c, i);
 }
 
 /* ---- concatenation ----------------------------------------------------------------------- */
