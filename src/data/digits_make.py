@@ -20,6 +20,8 @@ const char ole_digits[OLE_DIGITS_COUNT][OLE_DIGITS_TEXT] = {"""
 
 digits = load_digits()
 print(HEAD)
-for label, pixels in zip(digits.target, digits.data):
-    print('    "%d%s",' % (label, "".join(chr(ord("a") + int(p)) for p in pixels)))
+rows = ['"%d%s",' % (label, "".join(chr(ord("a") + int(p)) for p in pixels))
+        for label, pixels in zip(digits.target, digits.data)]
+for i in range(0, len(rows), 3):
+    print("    " + " ".join(rows[i:i + 3]))
 print("};")
