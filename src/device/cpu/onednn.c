@@ -25,6 +25,14 @@ struct cpu_dnn {
 
 enum { X, WEIGHT, BIAS, Y, ARRAYS };
 
+/*
+ * For inference alone Winograd wants its weights in a layout of its own, which nothing converts to;
+ * for training it takes those of the other passes.
+ */
+static dnnl_prop_kind_t forward_kind(const cpu_conv_spec *s) {
+    return s->train || s->winograd ? dnnl_forward_training : dnnl_forward_inference;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 typedef const_dnnl_memory_desc_t description;
@@ -67,9 +75,9 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
     dnnl_alg_kind_t kind = s->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     dnnl_primitive_desc_t made = NULL;
     if (pass == CPU_FORWARD)
-        dnnl_convolution_forward_primitive_desc_create(
-            &made, dnn->engine, s->train ? dnnl_forward_training : dnnl_forward_inference, kind,
-            d->of[X], d->of[WEIGHT], d->of[BIAS], d->of[Y], strides, dilates, pad, pad, attr);
+        dnnl_convolution_forward_primitive_desc_create(&made, dnn->engine, forward_kind(s), kind,
+                                                       d->of[X], d->of[WEIGHT], d->of[BIAS],
+                                                       d->of[Y], strides, dilates, pad, pad, attr);
     else if (pass == CPU_BACKWARD_ADD)
         dnnl_convolution_forward_primitive_desc_create(&made, dnn->engine, dnnl_forward_inference,
                                                        kind, d->of[Y], d->of[WEIGHT], NULL,
@@ -126,9 +134,9 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
     dnnl_convolution_desc_t op;
     dnnl_status_t status;
     if (pass == CPU_FORWARD)
-        status = dnnl_convolution_forward_desc_init(
-            &op, s->train ? dnnl_forward_training : dnnl_forward_inference, kind, look(d, X),
-            look(d, WEIGHT), look(d, BIAS), look(d, Y), strides, pad, pad);
+        status = dnnl_convolution_forward_desc_init(&op, forward_kind(s), kind, look(d, X),
+                                                    look(d, WEIGHT), look(d, BIAS), look(d, Y),
+                                                    strides, pad, pad);
     else if (pass == CPU_BACKWARD_ADD)
         status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, kind, look(d, Y),
                                                     look(d, WEIGHT), NULL, look(d, X), strides, pad,
