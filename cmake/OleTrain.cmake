@@ -42,7 +42,9 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
     target_link_libraries(ole_objects PUBLIC ${ONEDNN_LIBRARY})
     set(ole_device_kernels src/device/cpu/kernels.c)
     target_sources(ole_objects PRIVATE
+        src/device/cpu/adapt.c
         src/device/cpu/backend.c
+        src/device/cpu/concat.c
         src/device/cpu/conv.c
         src/device/cpu/layout.c
         src/device/cpu/linear.c

@@ -152,7 +152,7 @@ void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t by
                          .train = r->train,
                          .y_layout = y_layout,
                          .y_shape = r->node->out,
-                         .y_size = cpu_view_size(&y)};
+                         .y_size = y.size};
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         state->x_layout[i] = r->x_layout[i];
         state->x_shape[i] = r->x_shape[i];
@@ -187,9 +187,12 @@ static ole_status plan_op(ole_device_context *context, const ole_node *node, int
                                 .x_layout = {x_layout[0], x_layout[1]},
                                 .x_shape = {node->in, node->in}};
     if (node->op == OLE_OP_CONCAT) request.x_shape[1].c = node->out.c - node->in.c;
+    cpu_adapted adapted;
+    cpu_adapt_request(&request, &adapted);
     int before = cpu_threads_enter(context);
     ole_status status = ops[node->op].plan(&request, plan, error);
     cpu_threads_leave(before);
+    if (status == OLE_OK) cpu_adapt_plan(&request, &adapted, plan);
     return status;
 }
 
@@ -204,7 +207,11 @@ static void release_op(ole_device_context *context, ole_op_plan *plan) {
 static void run(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                 const ole_op_call *call, cpu_run_function *function) {
     int before = cpu_threads_enter(context);
-    function(&(cpu_call){context, node, plan->state, call});
+    cpu_call given = {context, node, plan->state, call};
+    ole_op_call adapted;
+    cpu_adapt_call(&given, &adapted);
+    function(&(cpu_call){context, node, plan->state, &adapted});
+    cpu_adapt_gradients(&given, &adapted);
     cpu_threads_leave(before);
 }
 

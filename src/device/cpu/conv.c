@@ -142,7 +142,7 @@ ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
     conv_state *state = cpu_state_create(r, y_layout, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     cpu_view x = cpu_view_images(r->context, r->x_layout[0], r->n, r->node->in);
-    state->x_size = cpu_view_size(&x);
+    state->x_size = x.size;
     state->base.release = release_passes;
     bool pointwise = r->node->kernel == 1 && r->node->stride == 1 && r->node->pad == 0;
     bool wanted[CPU_PASSES] = {[CPU_FORWARD] = true,

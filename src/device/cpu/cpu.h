@@ -8,6 +8,13 @@
  * output blocked, and every op but FLATTEN and LINEAR keeps the layout it is given, so that nothing
  * is reordered on the way.  Where a blocked tensor and a plain one have the same bytes (H = W = 1,
  * C a multiple of b) it is called plain.
+ *
+ * A concatenation's output is stacked: [C/b, N, H, W, b], and behind each block its channels' means
+ * and sums of squared distances to them, [2, b] doubles.  In a dense block, where every output is
+ * the one before it and a few channels more, the one before is then a prefix of the memory: its
+ * gradient is found in place, and batch norm, which reads such tensors again and again, need not
+ * find their statistics again.  Concatenation and norm know this layout; for any other op the input
+ * is brought into the blocked one (adapt.c).
  */
 #ifndef OLE_SRC_DEVICE_CPU_CPU_H
 #define OLE_SRC_DEVICE_CPU_CPU_H
@@ -25,8 +32,8 @@ struct ole_device_context {
     cpu_dnn *dnn;
 };
 
-/* The blocked layout; a plain one is NULL. */
-extern const char cpu_blocked;
+/* The blocked and the stacked layout; the plain one is NULL. */
+extern const char cpu_blocked, cpu_stacked;
 
 /* ---- tensors (layout.c) ---- */
 
@@ -41,7 +48,8 @@ typedef struct cpu_view {
     int64_t image_stride, group_stride, row_stride;
     int64_t channels;
     int width;
-    bool padded; /* the last group has room for `width` channels too */
+    bool padded;  /* the last group has room for `width` channels too */
+    int64_t size; /* floats of the tensor, padding included */
 } cpu_view;
 
 cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64_t n,
@@ -51,8 +59,8 @@ cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64
 cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, int64_t n,
                          ole_shape shape);
 
-/* Floats of the tensor, padding included. */
-int64_t cpu_view_size(const cpu_view *view);
+/* The moments kept behind a group of a stacked tensor: [2, block] doubles. */
+double *cpu_stacked_moments(const cpu_view *view, const void *tensor, int64_t group);
 
 /* The run of rows of one image and group. */
 cpu_run cpu_view_run(const cpu_view *view, int64_t group);
@@ -99,6 +107,17 @@ void cpu_slice(int64_t count, int64_t task, int64_t *first, int64_t *length);
 
 /* ---- ops ---- */
 
+/*
+ * Inputs of ops that do not know their layout, brought into another one in scratch (adapt.c): what
+ * was given, and where in scratch the other and its gradient are.
+ */
+typedef struct cpu_adapted {
+    ole_layout given[OLE_MAX_INPUTS];
+    size_t x[OLE_MAX_INPUTS], dx[OLE_MAX_INPUTS];
+    bool is[OLE_MAX_INPUTS];
+    size_t scratch; /* of the op itself, in front of these */
+} cpu_adapted;
+
 typedef struct cpu_plan_request {
     ole_device_context *context;
     const ole_node *node;
@@ -116,11 +135,16 @@ typedef struct cpu_state {
     ole_shape x_shape[OLE_MAX_INPUTS], y_shape;
     int64_t y_size;               /* floats */
     void (*release)(void *state); /* frees what an op has besides, or NULL */
+    cpu_adapted adapted;
 } cpu_state;
 
 /* Allocates a state of `bytes`, fills it and the plan's layout and y_bytes; NULL: no memory. */
 void *cpu_state_create(const cpu_plan_request *request, ole_layout y_layout, size_t bytes,
                        ole_op_plan *plan);
+
+/* Replaces layouts that the op does not know; afterwards adds the scratch this takes. */
+void cpu_adapt_request(cpu_plan_request *request, cpu_adapted *adapted);
+void cpu_adapt_plan(const cpu_plan_request *request, cpu_adapted *adapted, ole_op_plan *plan);
 
 typedef struct cpu_call {
     ole_device_context *context;
@@ -128,6 +152,10 @@ typedef struct cpu_call {
     const void *state;
     const ole_op_call *call;
 } cpu_call;
+
+/* The call as the op sees it, its inputs brought over; and its gradients brought back. */
+void cpu_adapt_call(const cpu_call *given, ole_op_call *adapted);
+void cpu_adapt_gradients(const cpu_call *given, const ole_op_call *adapted);
 
 typedef ole_status cpu_plan_function(const cpu_plan_request *request, ole_op_plan *plan,
                                      ole_error *error);

@@ -6,36 +6,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char cpu_blocked = 'b';
+const char cpu_blocked = 'b', cpu_stacked = 's';
 
 ole_layout cpu_best_layout(const ole_device_context *context, ole_shape shape) {
     bool same = shape.h * shape.w == 1 && shape.c % context->block == 0;
     return same ? NULL : &cpu_blocked;
 }
 
+/* Floats of the moments behind a group of a stacked tensor. */
+static int64_t moment_floats(int width) {
+    return (int64_t)(2 * sizeof(double) / sizeof(float)) * width;
+}
+
 cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, int64_t n,
                          ole_shape shape) {
     int64_t pixels = shape.h * shape.w;
-    int width = layout || pixels == 1 ? context->block : 1;
-    int64_t groups = (shape.c + width - 1) / width;
-    if (!layout && pixels == 1)
-        return (cpu_view){.images = n,
-                          .groups = groups,
-                          .rows = 1,
-                          .image_stride = shape.c,
-                          .group_stride = width,
-                          .row_stride = shape.c,
-                          .channels = shape.c,
-                          .width = width};
-    return (cpu_view){.images = n,
-                      .groups = groups,
-                      .rows = pixels,
-                      .image_stride = groups * pixels * width,
-                      .group_stride = pixels * width,
-                      .row_stride = width,
-                      .channels = shape.c,
-                      .width = width,
-                      .padded = layout != NULL};
+    bool vectors = !layout && pixels == 1, stacked = layout == &cpu_stacked;
+    int width = layout || vectors ? context->block : 1;
+    cpu_view v = {.images = n,
+                  .groups = (shape.c + width - 1) / width,
+                  .rows = pixels,
+                  .row_stride = vectors ? shape.c : width,
+                  .channels = shape.c,
+                  .width = width,
+                  .padded = layout != NULL};
+    v.group_stride = vectors ? width : pixels * width;
+    v.image_stride = vectors ? shape.c : v.groups * v.group_stride;
+    v.size = n * v.image_stride;
+    if (stacked) {
+        v.image_stride = pixels * width;
+        v.group_stride = n * v.image_stride + moment_floats(width);
+        v.size = v.groups * v.group_stride;
+    }
+    return v;
 }
 
 cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64_t n,
@@ -50,8 +53,9 @@ cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64
     return view;
 }
 
-int64_t cpu_view_size(const cpu_view *view) {
-    return view->images * view->image_stride;
+double *cpu_stacked_moments(const cpu_view *view, const void *tensor, int64_t group) {
+    int64_t end = (group + 1) * view->group_stride - moment_floats(view->width);
+    return (double *)((float *)tensor + end);
 }
 
 cpu_run cpu_view_run(const cpu_view *view, int64_t group) {

@@ -7,6 +7,8 @@
  * Parameters: gamma, beta where `affine`, then running mean and variance.  Saved: mean and 1 /
  * deviation, [2, groups * block] floats.
  *
+ * A stacked x (cpu.h) brings its moments with it; y is blocked then.
+ *
  * A group of channels is cut into chunks of whole images, one task each; the chunks' sums are put
  * together in order.  A group of one chunk does both passes in one task, while it is in the cache.
  */
@@ -27,7 +29,7 @@ typedef union partial {
 
 typedef struct norm_state {
     cpu_state base;
-    cpu_view view;
+    cpu_view x, y;  /* the same but for strides between images and groups */
     int64_t chunks; /* of images, a group */
 } norm_state;
 
@@ -39,19 +41,26 @@ typedef struct norm_run {
     partial *part; /* scratch, [chunks, groups] */
 } norm_run;
 
+static bool brings_moments(const norm_state *s) {
+    return s->base.x_layout[0] == &cpu_stacked;
+}
+
 ole_status cpu_norm_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
-    norm_state *state = cpu_state_create(r, r->x_layout[0], sizeof *state, plan);
+    bool stacked = r->x_layout[0] == &cpu_stacked;
+    ole_layout y_layout = stacked ? &cpu_blocked : r->x_layout[0];
+    norm_state *state = cpu_state_create(r, y_layout, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    cpu_view v = cpu_view_of(r->context, r->x_layout[0], r->n, r->node->in);
-    state->view = v;
-    state->chunks = v.images * v.rows / CHUNK_ROWS;
-    if (state->chunks > v.images) state->chunks = v.images;
+    cpu_view x = cpu_view_of(r->context, r->x_layout[0], r->n, r->node->in);
+    state->x = x;
+    state->y = cpu_view_of(r->context, y_layout, r->n, r->node->in);
+    state->chunks = x.images * x.rows / CHUNK_ROWS;
+    if (state->chunks > x.images) state->chunks = x.images;
     if (state->chunks < 1) state->chunks = 1;
-    plan->scratch_bytes = (size_t)(state->chunks * v.groups) * sizeof(partial);
-    plan->saved_bytes = (size_t)(2 * v.groups * r->context->block) * sizeof(float);
+    plan->scratch_bytes = (size_t)(state->chunks * x.groups) * sizeof(partial);
+    plan->saved_bytes = (size_t)(2 * x.groups * r->context->block) * sizeof(float);
     plan->backward_reads_x = true;
-    plan->in_place = !r->train;
-    plan->dx_in_place = true;
+    plan->in_place = !r->train && !stacked;
+    plan->dx_in_place = !stacked;
     return OLE_OK;
 }
 
@@ -63,16 +72,20 @@ typedef struct place {
 } place;
 
 static place place_of(const norm_run *n, int64_t task) {
-    const cpu_view *v = &n->state->view;
+    const cpu_view *v = &n->state->x;
     int64_t chunk = task / v->groups, group = task % v->groups;
     return (place){group, v->images * chunk / n->state->chunks,
                    v->images * (chunk + 1) / n->state->chunks, cpu_view_run(v, group)};
 }
 
-#define FOR_IMAGES(n, p, at)                                                                       \
-    for (int64_t image_ = (p).first_image, at = image_ * (n)->state->view.image_stride +           \
-                                                (p).group * (n)->state->view.group_stride;         \
-         image_ < (p).end_image; image_++, at += (n)->state->view.image_stride)
+/* Offsets of the place's images: `at` in x and dx, `to` in y and dy. */
+#define FOR_IMAGES(n, p, at, to)                                                                   \
+    for (int64_t                                                                                   \
+             image_ = (p).first_image,                                                             \
+             at = image_ * (n)->state->x.image_stride + (p).group * (n)->state->x.group_stride,    \
+             to = image_ * (n)->state->y.image_stride + (p).group * (n)->state->y.group_stride;    \
+         image_ < (p).end_image;                                                                   \
+         image_++, at += (n)->state->x.image_stride, to += (n)->state->y.image_stride)
 
 static const float *param_of(const cpu_call *c, int i, const cpu_view *v, int64_t group) {
     return (const float *)c->call->param[i] + group * v->width;
@@ -93,13 +106,13 @@ static float *saved_mean(const norm_run *n, int64_t group) {
 }
 
 static float *saved_inverse(const norm_run *n, int64_t group) {
-    return saved_mean(n, group) + n->state->view.groups * block_of(n);
+    return saved_mean(n, group) + n->state->x.groups * block_of(n);
 }
 
 /* y = (x - mean) * scale + shift from mean and inverse; channels that do not exist give 0. */
 static cpu_affine affine_of(const norm_run *n, int64_t group, const float *mean,
                             const float *inverse) {
-    const cpu_view *v = &n->state->view;
+    const cpu_view *v = &n->state->x;
     const ole_node *node = n->c->node;
     cpu_affine a = {.relu = node->relu};
     for (int i = 0; i < channels_of(v, group); i++) {
@@ -118,16 +131,30 @@ static void find_moments(void *argument, int64_t task) {
     cpu_moments *m = &n->part[task].moments;
     *m = (cpu_moments){0};
     const float *x = n->c->call->x[0];
-    FOR_IMAGES(n, p, at) n->kernels->moments(p.run, x + at, m);
+    for (int64_t image = p.first_image; image < p.end_image; image++)
+        n->kernels->moments(
+            p.run, x + image * n->state->x.image_stride + p.group * n->state->x.group_stride, m);
+}
+
+static cpu_moments brought_moments(const norm_run *n, int64_t group) {
+    const cpu_view *x = &n->state->x;
+    const double *from = cpu_stacked_moments(x, n->c->call->x[0], group);
+    cpu_moments m = {.count = (double)(x->images * x->rows)};
+    for (int i = 0; i < channels_of(x, group); i++) {
+        m.mean[i] = from[i];
+        m.squares[i] = from[x->width + i];
+    }
+    return m;
 }
 
 /* The group's moments from those of its chunks, in order. */
 static cpu_moments merge(const norm_run *n, int64_t group) {
+    if (brings_moments(n->state)) return brought_moments(n, group);
     cpu_moments all = n->part[group].moments;
     for (int64_t chunk = 1; chunk < n->state->chunks; chunk++) {
-        const cpu_moments *m = &n->part[chunk * n->state->view.groups + group].moments;
+        const cpu_moments *m = &n->part[chunk * n->state->x.groups + group].moments;
         double total = all.count + m->count;
-        for (int i = 0; i < n->state->view.width; i++) {
+        for (int i = 0; i < n->state->x.width; i++) {
             double delta = m->mean[i] - all.mean[i];
             all.mean[i] += delta * m->count / total;
             all.squares[i] += m->squares[i] + delta * delta * all.count * m->count / total;
@@ -139,7 +166,7 @@ static cpu_moments merge(const norm_run *n, int64_t group) {
 
 /* Mean and 1 / deviation of a group from the batch, which moves the running ones. */
 static void batch_statistics(const norm_run *n, int64_t group, float *mean, float *inverse) {
-    const cpu_view *v = &n->state->view;
+    const cpu_view *v = &n->state->x;
     cpu_moments m = merge(n, group);
     int first = n->c->node->affine ? 2 : 0;
     float *running_mean = (float *)n->c->call->param[first] + group * v->width;
@@ -154,7 +181,7 @@ static void batch_statistics(const norm_run *n, int64_t group, float *mean, floa
 }
 
 static void running_statistics(const norm_run *n, int64_t group, float *mean, float *inverse) {
-    const cpu_view *v = &n->state->view;
+    const cpu_view *v = &n->state->x;
     int first = n->c->node->affine ? 2 : 0;
     for (int i = 0; i < channels_of(v, group); i++) {
         mean[i] = param_of(n->c, first, v, group)[i];
@@ -177,11 +204,12 @@ static void apply(void *argument, int64_t task) {
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
     const float *x = n->c->call->x[0];
     float *y = n->c->call->y;
-    FOR_IMAGES(n, p, at) n->kernels->norm(p.run, &a, x + at, y + at);
+    FOR_IMAGES(n, p, at, to) n->kernels->norm(p.run, &a, x + at, y + to);
 }
 
 static void forward_group(void *argument, int64_t group) {
-    find_moments(argument, group);
+    const norm_run *n = argument;
+    if (!brings_moments(n->state)) find_moments(argument, group);
     keep_statistics(argument, group);
     apply(argument, group);
 }
@@ -192,12 +220,13 @@ static norm_run run_of(const cpu_call *c) {
 
 void cpu_norm_forward(const cpu_call *c) {
     norm_run n = run_of(c);
-    int64_t groups = n.state->view.groups, tasks = groups * n.state->chunks;
+    int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
     if (c->call->train && n.state->chunks == 1) {
         cpu_parallel(c->context, groups, forward_group, &n);
         return;
     }
-    if (c->call->train) cpu_parallel(c->context, tasks, find_moments, &n);
+    if (c->call->train && !brings_moments(n.state))
+        cpu_parallel(c->context, tasks, find_moments, &n);
     for (int64_t group = 0; group < groups; group++)
         keep_statistics(&n, group);
     cpu_parallel(c->context, tasks, apply, &n);
@@ -212,14 +241,14 @@ static void find_sums(void *argument, int64_t task) {
     *s = (cpu_sums){0};
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
     const float *x = n->c->call->x[0], *dy = n->c->call->dy;
-    FOR_IMAGES(n, p, at) n->kernels->norm_sums(p.run, &a, x + at, dy + at, s);
+    FOR_IMAGES(n, p, at, to) n->kernels->norm_sums(p.run, &a, x + at, dy + to, s);
 }
 
 static cpu_sums sums_of(const norm_run *n, int64_t group) {
     cpu_sums all = n->part[group].sums;
     for (int64_t chunk = 1; chunk < n->state->chunks; chunk++) {
-        const cpu_sums *s = &n->part[chunk * n->state->view.groups + group].sums;
-        for (int i = 0; i < n->state->view.width; i++) {
+        const cpu_sums *s = &n->part[chunk * n->state->x.groups + group].sums;
+        for (int i = 0; i < n->state->x.width; i++) {
             all.g[i] += s->g[i];
             all.gx[i] += s->gx[i];
         }
@@ -229,7 +258,7 @@ static cpu_sums sums_of(const norm_run *n, int64_t group) {
 
 static void put_gradients(const norm_run *n, int64_t group, const cpu_sums *sums) {
     if (!n->c->node->affine) return;
-    const cpu_view *v = &n->state->view;
+    const cpu_view *v = &n->state->x;
     float *dgamma = n->c->call->dparam[0], *dbeta = n->c->call->dparam[1];
     for (int i = 0; i < channels_of(v, group); i++) {
         double inverse = (double)saved_inverse(n, group)[i];
@@ -242,7 +271,7 @@ static void put_gradients(const norm_run *n, int64_t group, const cpu_sums *sums
 static void find_dx(void *argument, int64_t task) {
     const norm_run *n = argument;
     place p = place_of(n, task);
-    const cpu_view *v = &n->state->view;
+    const cpu_view *v = &n->state->x;
     const float *inverse = saved_inverse(n, p.group);
     cpu_sums sums = sums_of(n, p.group);
     if (p.first_image == 0) put_gradients(n, p.group, &sums);
@@ -257,8 +286,8 @@ static void find_dx(void *argument, int64_t task) {
         level[i] = (float)(-scale * sums.g[i] / count);
     }
     const float *x = n->c->call->x[0], *dy = n->c->call->dy;
-    FOR_IMAGES(n, p, at)
-    n->kernels->norm_gradient(p.run, &a, slope, level, x + at, dy + at, n->c->call->accumulate[0],
+    FOR_IMAGES(n, p, at, to)
+    n->kernels->norm_gradient(p.run, &a, slope, level, x + at, dy + to, n->c->call->accumulate[0],
                               dx + at);
 }
 
@@ -269,7 +298,7 @@ static void backward_group(void *argument, int64_t group) {
 
 void cpu_norm_backward(const cpu_call *c) {
     norm_run n = run_of(c);
-    int64_t groups = n.state->view.groups, tasks = groups * n.state->chunks;
+    int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
     if (n.state->chunks == 1) {
         cpu_parallel(c->context, groups, backward_group, &n);
         return;

@@ -1,6 +1,6 @@
 /*
  * src/device/cpu/pointwise.c - ops that move or change elements one by one: ReLU, addition (with an
- * optional ReLU behind it), concatenation, flattening, dropout.
+ * optional ReLU behind it), flattening, dropout.
  *
  * Padding needs no care in ReLU and addition: zeros give zeros.
  */
@@ -131,50 +131,6 @@ void cpu_add_backward(const cpu_call *c) {
     }
     for (int i = 0; i < OLE_MAX_INPUTS; i++) /* a dy cut in place is cut again, the same */
         if (c->call->dx[i]) add_backward_one(c, i);
-}
-
-/* ---- concatenation ----------------------------------------------------------------------- */
-
-ole_status cpu_concat_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
-    if (!cpu_state_create(r, cpu_best_layout(r->context, r->node->out), sizeof(cpu_state), plan))
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    return OLE_OK;
-}
-
-static cpu_view view_of_input(const cpu_call *c, int i) {
-    const cpu_state *s = c->state;
-    return cpu_view_images(c->context, s->x_layout[i], s->n, s->x_shape[i]);
-}
-
-static cpu_view view_of_output(const cpu_call *c) {
-    const cpu_state *s = c->state;
-    return cpu_view_images(c->context, s->y_layout, s->n, s->y_shape);
-}
-
-void cpu_concat_forward(const cpu_call *c) {
-    const cpu_state *s = c->state;
-    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
-        cpu_copy copy = {.from = view_of_input(c, i),
-                         .to = view_of_output(c),
-                         .to_first = i == 0 ? 0 : s->x_shape[0].c,
-                         .channels = s->x_shape[i].c,
-                         .pad = i == 1};
-        cpu_copy_channels(c->context, &copy, c->call->x[i], c->call->y);
-    }
-}
-
-void cpu_concat_backward(const cpu_call *c) {
-    const cpu_state *s = c->state;
-    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
-        if (!c->call->dx[i]) continue;
-        cpu_copy copy = {.from = view_of_output(c),
-                         .to = view_of_input(c, i),
-                         .from_first = i == 0 ? 0 : s->x_shape[0].c,
-                         .channels = s->x_shape[i].c,
-                         .accumulate = c->call->accumulate[i],
-                         .pad = true};
-        cpu_copy_channels(c->context, &copy, c->call->dy, c->call->dx[i]);
-    }
 }
 
 /* ---- flattening -------------------------------------------------------------------------- */

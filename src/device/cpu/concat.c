@@ -1,0 +1,121 @@
+/*
+ * src/device/cpu/concat.c - concatenation along C, of images into the stacked layout (cpu.h).
+ *
+ * Forward: a stacked first input is copied in one piece, with its moments; the second one's
+ * channels go behind it, into what is left of the last block first, and their moments are found.
+ * Backward: the gradient of a stacked first input is a prefix of dy, and mostly the same memory:
+ * then only the few channels of the second are copied.  Lanes of that prefix beyond its last
+ * channel hold gradients of channels that are not its own; nobody reads them.
+ *
+ * Vectors (H = W = 1) are copied as they lie.
+ */
+#include "base/error.h"
+#include "device/cpu/cpu.h"
+
+#include <string.h>
+
+typedef struct concat_state {
+    cpu_state base;
+    cpu_view x[OLE_MAX_INPUTS], y;
+    int64_t first[OLE_MAX_INPUTS]; /* channel of y */
+} concat_state;
+
+static bool is_prefix(const concat_state *s) {
+    return s->base.x_layout[0] == &cpu_stacked;
+}
+
+ole_status cpu_concat_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+    ole_shape out = r->node->out;
+    ole_layout layout = out.h * out.w > 1 ? &cpu_stacked : cpu_best_layout(r->context, out);
+    concat_state *s = cpu_state_create(r, layout, sizeof *s, plan);
+    if (!s) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int i = 0; i < OLE_MAX_INPUTS; i++)
+        s->x[i] = cpu_view_images(r->context, r->x_layout[i], r->n, r->x_shape[i]);
+    s->y = cpu_view_images(r->context, layout, r->n, out);
+    s->first[1] = r->x_shape[0].c;
+    plan->dx_in_place = is_prefix(s);
+    return OLE_OK;
+}
+
+/* ---- forward ----------------------------------------------------------------------------- */
+
+typedef struct concat_run {
+    const cpu_call *c;
+    const concat_state *state;
+    int input;
+    int64_t count; /* floats copied in one piece */
+    const float *from;
+    float *to;
+} concat_run;
+
+static void copy_slice(void *argument, int64_t task) {
+    const concat_run *r = argument;
+    int64_t first, length;
+    cpu_slice(r->count, task, &first, &length);
+    memcpy(r->to + first, r->from + first, (size_t)length * sizeof *r->to);
+}
+
+static void copy_piece(const cpu_call *c, int64_t count, const float *from, float *to) {
+    concat_run r = {.c = c, .count = count, .from = from, .to = to};
+    if (from != to) cpu_parallel(c->context, cpu_slices(count), copy_slice, &r);
+}
+
+/* The moments of a group of an input, to the places of its channels in y. */
+static void find_moments(void *argument, int64_t group) {
+    const concat_run *r = argument;
+    const concat_state *s = r->state;
+    const cpu_view *x = &s->x[r->input];
+    cpu_moments m = {0};
+    const float *from = (const float *)r->c->call->x[r->input] + group * x->group_stride;
+    for (int64_t image = 0; image < x->images; image++)
+        r->c->context->kernels->moments(cpu_view_run(x, group), from + image * x->image_stride, &m);
+    for (int64_t i = 0; i < x->width && group * x->width + i < x->channels; i++) {
+        int64_t channel = s->first[r->input] + group * x->width + i, lane = channel % s->y.width;
+        double *to = cpu_stacked_moments(&s->y, r->c->call->y, channel / s->y.width);
+        to[lane] = m.mean[i];
+        to[s->y.width + lane] = m.squares[i];
+    }
+}
+
+static void copy_input(const cpu_call *c, int i) {
+    const concat_state *s = c->state;
+    cpu_copy copy = {.from = s->x[i],
+                     .to = s->y,
+                     .to_first = s->first[i],
+                     .channels = s->x[i].channels,
+                     .pad = i == 1};
+    cpu_copy_channels(c->context, &copy, c->call->x[i], c->call->y);
+    concat_run r = {.c = c, .state = s, .input = i};
+    if (c->call->train && s->base.y_layout == &cpu_stacked)
+        cpu_parallel(c->context, s->x[i].groups, find_moments, &r);
+}
+
+void cpu_concat_forward(const cpu_call *c) {
+    const concat_state *s = c->state;
+    if (is_prefix(s))
+        copy_piece(c, s->x[0].size, c->call->x[0], c->call->y);
+    else
+        copy_input(c, 0);
+    copy_input(c, 1);
+}
+
+/* ---- backward ---------------------------------------------------------------------------- */
+
+void cpu_concat_backward(const cpu_call *c) {
+    const concat_state *s = c->state;
+    for (int i = OLE_MAX_INPUTS - 1; i >= 0; i--) {
+        if (!c->call->dx[i]) continue;
+        bool add = c->call->accumulate[i];
+        if (i == 0 && is_prefix(s) && !add) {
+            copy_piece(c, s->x[0].size, c->call->dy, c->call->dx[0]);
+            continue;
+        }
+        cpu_copy copy = {.from = s->y,
+                         .to = s->x[i],
+                         .from_first = s->first[i],
+                         .channels = s->x[i].channels,
+                         .accumulate = add,
+                         .pad = true};
+        cpu_copy_channels(c->context, &copy, c->call->dy, c->call->dx[i]);
+    }
+}
