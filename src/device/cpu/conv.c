@@ -9,9 +9,10 @@
  * Winograd.  F(4x4, 3x3) does 2.25 times less work than the direct way and costs transforms of
  * tiles of 4 x 4 outputs.  It is taken by a rule on the shape alone, so that a run repeats: 3 x 3,
  * stride 1, at least 32 channels on both sides (below, transforms eat the gain), and a plane of
- * outputs of which tiles waste at most 40 % (on 2 x 2 and 6 x 6 planes direct is faster).  Measured
- * on one core with AVX-512: 1.7 to 2.7 times direct on the shapes of VGG, 1.2 to 1.5 with 32
- * channels, 0.8 with 16.
+ * outputs of which tiles waste at most 40 % (on 2 x 2 and 6 x 6 planes direct is faster, except for
+ * the weight gradient, where the weights themselves are most of the traffic).  Measured on one core
+ * with AVX-512: 1.7 to 2.7 times direct on the shapes of VGG, 1.2 to 1.5 with 32 channels, 0.8 with
+ * 16.
  */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
@@ -72,6 +73,7 @@ static bool winograd_pays(const ole_device_context *context, const ole_node *nod
     if (context->options.conv == OLE_CONV_DIRECT || node->kernel != 3 || node->stride != 1 ||
         node->in.c < 32 || node->out.c < 32 || weight_format(context, node) != CPU_BLOCKED)
         return false;
+    if (pass == CPU_BACKWARD_WEIGHTS) return true;
     ole_shape plane = pass == CPU_BACKWARD_DATA ? node->in : node->out;
     int64_t covered = (plane.h + 3) / 4 * 4 * ((plane.w + 3) / 4 * 4);
     return (double)(plane.h * plane.w) >= 0.6 * (double)covered;
