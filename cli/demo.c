@@ -1,14 +1,19 @@
 /*
- * cli/demo.c - `ole demo`: what the loss does, in a second and without data.
+ * cli/demo.c - `ole demo`: the first minute.  What OLÉ does to the features of a small network on
+ * the embedded digits, and OLÉ alone in three dimensions, the paper's toy.
  *
- * Makes an embedding of a few classes that share a direction, scores it, moves it down the gradient
- * of the loss with the length of each row kept, and scores it again.
+ * Nothing is picked for looks: λ is the one with the smallest error on a held-out fifth of the
+ * training set, after which the networks are trained on all of it; of the toy's runs the best by
+ * 1-NN on such a fifth is shown, as in the paper.
  */
 #include "commands.h"
 #include "embedding.h"
+#include "progress.h"
 
+#include <ole/analyze.h>
+#include <ole/evaluate.h>
 #include <ole/json.h>
-#include <ole/loss.h>
+#include <ole/train.h>
 
 #include <errno.h>
 #include <math.h>
@@ -17,247 +22,409 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char demo_summary[] = "a made embedding before and after orthogonalisation";
+const char demo_summary[] = "the first minute: digits with softmax, and with OLE";
 
-enum { CLASSES = 5, PER_CLASS = 20, ROWS = CLASSES * PER_CLASS, DIM = 32, STEPS = 400 };
+static const char digits_net[] = "C32-MP-C64-MP-FC64", toy_net[] = "FC64(x2)-FC3";
+static const char toy_classes[] = "3,5,8";
+static const double lambdas[] = {0.25, 0.5, 1.0}, held_out = 0.2;
+enum { LAMBDAS = 3, TOY_RUNS = 2 /* times --seeds */, TOY_EPOCHS = 2 /* times --epochs */ };
 
-/*
- * The rate of the descent, of the summed loss, falls from first to last: a step moves each singular
- * value by up to the rate, so an overlap ends as small as the last rate.
- */
-static const double first_rate = 1.0, last_rate = 1e-6;
-
-typedef struct demo {
-    float before[ROWS * DIM];
-    float after[ROWS * DIM];
-    float gradient[ROWS * DIM];
-    int64_t labels[ROWS];
-    ole_loss_plan *plan;
-} demo;
-
-/* What the table shows of an embedding. */
+/* What the tables show, of one run or as mean or deviation. */
 typedef struct figures {
-    double loss;           /* mean over the rows */
-    double within;         /* mean angle of two rows of a class, degrees */
-    double between;        /* the same of two rows of different classes */
-    int64_t rank;          /* of all rows */
-    double effective_rank; /* of all rows */
+    double between, within; /* mean angle of two features of different classes, of one class */
+    double rank;            /* effective, of all features */
+    double error, knn1;     /* %, on the test set */
 } figures;
 
-/* ---- The embedding ------------------------------------------------------------------------ */
+enum { FIGURES = 5 };
 
-/* The next number of SplitMix64, in (0, 1). */
-static double next_uniform(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return ((double)(z >> 11) + 0.5) * 0x1p-53;
+static const struct {
+    const char *key, *text;
+    size_t offset;
+} rows[FIGURES] = {
+    {"angle_between", "angle between classes, deg", offsetof(figures, between)},
+    {"angle_within", "angle within classes, deg", offsetof(figures, within)},
+    {"effective_rank", "effective rank", offsetof(figures, rank)},
+    {"test_error", "test error, %", offsetof(figures, error)},
+    {"knn1_error", "1-NN error, %", offsetof(figures, knn1)},
+};
+
+/* One side of a table: the network trained one way. */
+typedef struct side {
+    const char *key, *title;
+    ole_loss_kind loss;
+    figures mean, deviation; /* over the runs */
+    float *features;         /* of the test set, of the first (digits) or best (toy) run */
+    int64_t dim;
+} side;
+
+typedef struct demo {
+    const char *directory;
+    int seeds, epochs, threads;
+    bool json;
+    double lambda;
+    side digits[2], toy[2];
+    int32_t *labels[2]; /* of the test sets: digits, toy */
+    int64_t count[2];
+    int trained, trainings; /* done and in all */
+    progress line;
+    ole_error error;
+} demo;
+
+static double *figure(figures *f, int i) {
+    return (double *)((char *)f + rows[i].offset);
 }
 
-/* A normal number by Box and Muller; the second of each pair is not used. */
-static double next_normal(uint64_t *state) {
-    double radius = sqrt(-2.0 * log(next_uniform(state)));
-    return radius * cos(2.0 * acos(-1.0) * next_uniform(state));
+/* ---- Training ----------------------------------------------------------------------------- */
+
+static bool stop(void *context, const ole_train_progress *p) {
+    demo *d = context;
+    char bar[BAR_ROOM];
+    double share = (double)(p->epoch - 1) / (double)p->epochs;
+    if (progress_due(&d->line))
+        progress_show(&d->line, "%s  training %d of %d",
+                      bar_text((d->trained + share) / d->trainings, bar), d->trained + 1,
+                      d->trainings);
+    return interrupted();
 }
 
-static void normalise(float *row) {
-    double square = 0.0;
-    for (int k = 0; k < DIM; k++)
-        square += (double)row[k] * row[k];
-    for (int k = 0; k < DIM; k++)
-        row[k] = (float)(row[k] / sqrt(square));
+/* Trains once; false after an error or an interruption. */
+static bool train(demo *d, ole_train_options *options, ole_train_summary *summary) {
+    options->data = "digits";
+    options->threads = d->threads;
+    options->eval_every = options->epochs;
+    options->callback = stop;
+    options->callback_context = d;
+    if (ole_train(options, summary, &d->error) != OLE_OK) return false;
+    d->trained += (int)options->seeds;
+    if (summary->interrupted) snprintf(d->error.message, sizeof d->error.message, "interrupted");
+    return !summary->interrupted;
 }
 
-/* Unit rows: a direction all classes share, one of the class, and noise. */
-static void make_embedding(demo *d) {
-    uint64_t state = 2018;
-    double common[DIM], centre[CLASSES][DIM];
-    double scale = 1.0 / sqrt(DIM);
-    for (int k = 0; k < DIM; k++)
-        common[k] = scale * next_normal(&state);
-    for (int c = 0; c < CLASSES; c++)
-        for (int k = 0; k < DIM; k++)
-            centre[c][k] = common[k] + scale * next_normal(&state);
-    for (int i = 0; i < ROWS; i++) {
-        d->labels[i] = i / PER_CLASS;
-        for (int k = 0; k < DIM; k++)
-            d->before[i * DIM + k] =
-                (float)(centre[d->labels[i]][k] + 0.6 * scale * next_normal(&state));
-        normalise(d->before + i * DIM);
+static ole_train_options digits_options(const demo *d, ole_loss_kind loss) {
+    ole_train_options o;
+    ole_train_options_init(&o);
+    o.net = digits_net;
+    o.epochs = d->epochs;
+    o.loss = loss;
+    o.lambda = d->lambda;
+    return o;
+}
+
+static ole_train_options toy_options(const demo *d, ole_loss_kind loss) {
+    ole_train_options o = digits_options(d, loss);
+    o.net = toy_net;
+    o.classes = toy_classes;
+    o.epochs = TOY_EPOCHS * d->epochs;
+    o.opt = "adam";
+    o.lr = 3e-3;
+    o.lambda = 1.0;
+    o.val_split = held_out;
+    return o;
+}
+
+/* λ by the error on a held-out part; of equals the smallest. */
+static bool choose_lambda(demo *d) {
+    double least = HUGE_VAL, best = lambdas[0];
+    for (int i = 0; i < LAMBDAS; i++) {
+        d->lambda = lambdas[i];
+        ole_train_options o = digits_options(d, OLE_LOSS_BOTH);
+        ole_train_summary summary;
+        o.val_split = held_out;
+        o.seeds = d->seeds;
+        if (!train(d, &o, &summary)) return false;
+        if (summary.validation_error < least) {
+            least = summary.validation_error;
+            best = lambdas[i];
+        }
     }
-}
-
-static ole_status evaluate(demo *d, const float *features, bool with_gradient,
-                           ole_loss_result *result, ole_error *error) {
-    const ole_loss_batch batch = {
-        .rows = ROWS, .features = features, .labels = d->labels, .label_type = OLE_I64};
-    const ole_loss_gradient gradient = {.data = d->gradient, .upstream = 1.0};
-    return ole_loss_eval(d->plan, &batch, with_gradient ? &gradient : NULL, result, error);
-}
-
-/* Gradient descent from `before` to `after`. */
-static ole_status orthogonalise(demo *d, ole_error *error) {
-    memcpy(d->after, d->before, sizeof d->after);
-    for (int step = 0; step < STEPS; step++) {
-        ole_loss_result result = {0};
-        ole_status status = evaluate(d, d->after, true, &result, error);
-        if (status != OLE_OK) return status;
-        float rate = (float)(first_rate * pow(last_rate / first_rate, (double)step / STEPS));
-        for (int i = 0; i < ROWS * DIM; i++)
-            d->after[i] -= rate * d->gradient[i];
-        for (int i = 0; i < ROWS; i++)
-            normalise(d->after + i * DIM);
-    }
-    return OLE_OK;
+    d->lambda = best;
+    return true;
 }
 
 /* ---- Measuring ---------------------------------------------------------------------------- */
 
-static void measure_angles(const demo *d, const float *features, figures *f) {
-    double sums[2] = {0.0, 0.0};
-    int64_t counts[2] = {0, 0};
-    for (int i = 0; i < ROWS; i++) {
-        for (int j = 0; j < i; j++) {
-            double dot = 0.0;
-            for (int k = 0; k < DIM; k++)
-                dot += (double)features[i * DIM + k] * features[j * DIM + k];
-            bool differ = d->labels[i] != d->labels[j];
-            sums[differ] += acos(fmax(-1.0, fmin(1.0, dot))) * (180.0 / acos(-1.0));
-            counts[differ]++;
+/* Features of the test set and what they look like; keeps them if `keep`. */
+static bool measure(demo *d, int which, side *s, ole_model *model, const ole_dataset *set,
+                    const ole_train_summary *summary, figures *f, bool keep) {
+    int64_t count = d->count[which];
+    s->dim = ole_model_get_info(model)->features;
+    float *features = malloc((size_t)(count * s->dim) * sizeof *features);
+    if (!features) {
+        snprintf(d->error.message, sizeof d->error.message, "out of memory");
+        return false;
+    }
+    const ole_matrix view = {.data = features, .rows = count, .cols = s->dim, .dtype = OLE_F32};
+    ole_status status = ole_model_run_split(model, set, OLE_SPLIT_TEST, features, NULL, &d->error);
+    if (status == OLE_OK)
+        status = ole_mean_angles(count, s->dim, features, d->labels[which], &f->within, &f->between,
+                                 &d->error);
+    if (status == OLE_OK) status = matrix_effective_rank(&view, d->threads, &f->rank, &d->error);
+    f->error = summary->test_error;
+    f->knn1 = summary->knn1_error;
+    if (keep) {
+        free(s->features);
+        s->features = features;
+    } else {
+        free(features);
+    }
+    return status == OLE_OK;
+}
+
+/* Opens the set for its labels. */
+static bool open_set(demo *d, int which, const char *classes, ole_dataset **set) {
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.classes = classes;
+    if (ole_dataset_open(set, "digits", &options, &d->error) != OLE_OK) return false;
+    d->count[which] = ole_dataset_get_info(*set)->count[OLE_SPLIT_TEST];
+    size_t size = (size_t)d->count[which] * sizeof(int32_t);
+    d->labels[which] = malloc(size);
+    if (d->labels[which]) memcpy(d->labels[which], ole_dataset_labels(*set, OLE_SPLIT_TEST), size);
+    return d->labels[which] != NULL;
+}
+
+/* Mean and deviation over the runs, run by run. */
+static void add_run(side *s, int run, figures *f) {
+    for (int i = 0; i < FIGURES; i++) {
+        double *mean = figure(&s->mean, i), *squares = figure(&s->deviation, i);
+        double before = *figure(f, i) - *mean;
+        *mean += before / (run + 1);
+        *squares += before * (*figure(f, i) - *mean);
+    }
+}
+
+static bool run_digits(demo *d, const ole_dataset *set, side *s) {
+    for (int run = 0; run < d->seeds; run++) {
+        ole_model *model;
+        ole_train_summary summary;
+        figures f;
+        ole_train_options o = digits_options(d, s->loss);
+        o.seed = (uint64_t)run;
+        o.model = &model;
+        if (!train(d, &o, &summary)) return false;
+        bool good = measure(d, 0, s, model, set, &summary, &f, run == 0);
+        ole_model_free(model);
+        if (!good) return false;
+        add_run(s, run, &f);
+    }
+    for (int i = 0; i < FIGURES; i++) {
+        double *value = figure(&s->deviation, i);
+        *value = d->seeds > 1 ? sqrt(*value / (d->seeds - 1)) : NAN;
+    }
+    return true;
+}
+
+/* The 1-NN error on what run `run` held out. */
+static bool held_out_error(demo *d, ole_model *model, int run, double *percent) {
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.classes = toy_classes;
+    options.validation = held_out;
+    options.seed = (uint64_t)run;
+    ole_dataset *set = NULL;
+    ole_evaluation e = {0};
+    bool good = ole_dataset_open(&set, "digits", &options, &d->error) == OLE_OK &&
+                ole_evaluate(&e, model, set, OLE_SPLIT_VALIDATION, d->threads, &d->error) == OLE_OK;
+    *percent = e.knn1_error;
+    ole_evaluation_free(&e);
+    ole_dataset_close(set);
+    return good;
+}
+
+/* The best of several runs on the held-out part, by 1-NN. */
+static bool run_toy(demo *d, const ole_dataset *set, side *s) {
+    double least = HUGE_VAL;
+    for (int run = 0; run < TOY_RUNS * d->seeds; run++) {
+        ole_model *model;
+        ole_train_summary summary;
+        figures f;
+        ole_train_options o = toy_options(d, s->loss);
+        o.seed = (uint64_t)run;
+        o.model = &model;
+        if (!train(d, &o, &summary)) return false;
+        double percent;
+        bool good = held_out_error(d, model, run, &percent);
+        bool better = good && percent < least;
+        if (better) good = measure(d, 1, s, model, set, &summary, &f, true);
+        ole_model_free(model);
+        if (!good) return false;
+        if (better) {
+            least = percent;
+            s->mean = f;
         }
     }
-    f->within = sums[0] / (double)counts[0];
-    f->between = sums[1] / (double)counts[1];
+    return true;
 }
 
-static ole_status measure(demo *d, float *features, figures *f, ole_error *error) {
-    ole_loss_result result = {0};
-    ole_status status = evaluate(d, features, false, &result, error);
-    if (status != OLE_OK) return status;
-    f->loss = result.value / ROWS;
-    f->rank = result.rank;
-    measure_angles(d, features, f);
-    const ole_matrix view = {.data = features, .rows = ROWS, .cols = DIM, .dtype = OLE_F32};
-    return matrix_effective_rank(&view, 1, &f->effective_rank, error);
+static bool compute(demo *d) {
+    ole_dataset *set = NULL, *three = NULL;
+    bool good =
+        open_set(d, 0, NULL, &set) && open_set(d, 1, toy_classes, &three) && choose_lambda(d);
+    for (int i = 0; i < 2 && good; i++)
+        good = run_digits(d, set, &d->digits[i]) && run_toy(d, three, &d->toy[i]);
+    ole_dataset_close(set);
+    ole_dataset_close(three);
+    return good;
 }
 
-/* Plans, makes, moves and measures. */
-static ole_status compute(demo *d, figures *before, figures *after, ole_error *error) {
-    ole_loss_options options;
-    ole_loss_options_init(&options);
-    options.reduction = OLE_REDUCTION_SUM; /* so that the rate does not depend on ROWS */
-    ole_status status = ole_loss_plan_create(&d->plan, ROWS, DIM, OLE_F32, &options, error);
-    if (status != OLE_OK) return status;
-    make_embedding(d);
-    status = orthogonalise(d, error);
-    if (status == OLE_OK) status = measure(d, d->before, before, error);
-    if (status == OLE_OK) status = measure(d, d->after, after, error);
-    ole_loss_plan_destroy(d->plan);
-    return status;
+/* ---- Files -------------------------------------------------------------------------------- */
+
+static bool write_array(demo *d, const char *name, ole_dtype dtype, int ndim, const int64_t *shape,
+                        const void *data) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", d->directory, name);
+    return ole_npy_write(path, dtype, ndim, shape, data, &d->error) == OLE_OK;
 }
 
-/* ---- Reporting ---------------------------------------------------------------------------- */
-
-static ole_status write_arrays(const demo *d, const char *directory, ole_error *error) {
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST) {
-        snprintf(error->message, sizeof error->message, "%.200s: cannot make the directory: %s",
-                 directory, strerror(errno));
-        return OLE_ERROR_IO;
+static bool write_set(demo *d, int which, const side sides[2], const char *prefix) {
+    char name[64];
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        const int64_t shape[2] = {d->count[which], sides[i].dim};
+        snprintf(name, sizeof name, "F%s-%s.npy", prefix, sides[i].key);
+        good = write_array(d, name, OLE_F32, 2, shape, sides[i].features);
     }
-    const struct {
-        const char *name;
-        ole_dtype dtype;
-        int ndim;
-        const void *data;
-    } files[] = {
-        {"F-before.npy", OLE_F32, 2, d->before},
-        {"F-after.npy", OLE_F32, 2, d->after},
-        {"L.npy", OLE_I64, 1, d->labels},
-    };
-    const int64_t shape[] = {ROWS, DIM};
-    size_t room = strlen(directory) + 32;
-    char *path = malloc(room);
-    if (!path) {
-        snprintf(error->message, sizeof error->message, "out of memory");
-        return OLE_ERROR_MEMORY;
-    }
-    ole_status status = OLE_OK;
-    for (size_t i = 0; i < sizeof files / sizeof *files && status == OLE_OK; i++) {
-        snprintf(path, room, "%s/%s", directory, files[i].name);
-        status = ole_npy_write(path, files[i].dtype, files[i].ndim, shape, files[i].data, error);
-    }
-    free(path);
-    return status;
+    snprintf(name, sizeof name, "L%s.npy", prefix);
+    return good && write_array(d, name, OLE_I32, 1, &d->count[which], d->labels[which]);
 }
 
-static void json_figures(ole_json *w, const char *key, const figures *f) {
-    ole_json_open(w, key, '{');
-    ole_json_number(w, "loss", f->loss);
-    ole_json_number(w, "angle_within", f->within);
-    ole_json_number(w, "angle_between", f->between);
-    ole_json_integer(w, "rank", f->rank);
-    ole_json_number(w, "effective_rank", f->effective_rank);
+/* Made before the work begins, so that a mistake shows at once. */
+static bool make_directory(demo *d) {
+    if (!d->directory || mkdir(d->directory, 0777) == 0) return true;
+    struct stat about;
+    if (errno == EEXIST) {
+        if (stat(d->directory, &about) == 0 && S_ISDIR(about.st_mode)) return true;
+        errno = ENOTDIR;
+    }
+    snprintf(d->error.message, sizeof d->error.message, "%.200s: cannot make the directory: %s",
+             d->directory, strerror(errno));
+    return false;
+}
+
+/* ---- Printing ----------------------------------------------------------------------------- */
+
+static void json_side(ole_json *w, side *s, bool deviations) {
+    ole_json_open(w, s->key, '{');
+    for (int i = 0; i < FIGURES; i++) {
+        char key[40];
+        ole_json_number(w, rows[i].key, *figure(&s->mean, i));
+        snprintf(key, sizeof key, "%s_std", rows[i].key);
+        if (deviations) ole_json_number(w, key, *figure(&s->deviation, i));
+    }
     ole_json_close(w);
 }
 
-static void print_json(const figures *before, const figures *after) {
+static void print_json(demo *d) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "n", ROWS);
-    ole_json_integer(&w, "d", DIM);
-    ole_json_integer(&w, "classes", CLASSES);
-    ole_json_integer(&w, "steps", STEPS);
-    json_figures(&w, "before", before);
-    json_figures(&w, "after", after);
+    ole_json_integer(&w, "seeds", d->seeds);
+    ole_json_integer(&w, "epochs", d->epochs);
+    ole_json_number(&w, "lambda", d->lambda);
+    ole_json_open(&w, "digits", '{');
+    for (int i = 0; i < 2; i++)
+        json_side(&w, &d->digits[i], true);
+    ole_json_close(&w);
+    ole_json_open(&w, "toy", '{');
+    for (int i = 0; i < 2; i++)
+        json_side(&w, &d->toy[i], false);
+    ole_json_close(&w);
     ole_json_close(&w);
 }
 
-static void print_text(const figures *before, const figures *after, const char *directory) {
-    printf("%d rows of %d dimensions in %d classes; %d steps down the gradient of the OLE loss\n\n",
-           ROWS, DIM, CLASSES, STEPS);
-    printf("%-30s %10s %10s\n", "", "before", "after");
-    printf("%-30s %10.6f %10.6f\n", "loss", before->loss, after->loss);
-    printf("%-30s %10.1f %10.1f\n", "angle within classes, deg", before->within, after->within);
-    printf("%-30s %10.1f %10.1f\n", "angle between classes, deg", before->between, after->between);
-    printf("%-30s %10.1f %10.1f\n", "effective rank", before->effective_rank,
-           after->effective_rank);
-    if (directory)
-        printf("\nLook closer: ole score %s/F-after.npy %s/L.npy\n", directory, directory);
+static void print_table(side sides[2]) {
+    printf("%-28s %16s %16s\n", "", sides[0].title, sides[1].title);
+    for (int i = 0; i < FIGURES; i++) {
+        if (isnan(*figure(&sides[1].mean, i))) continue; /* OLÉ alone trains no classifier */
+        printf("%-28s", rows[i].text);
+        for (int k = 0; k < 2; k++) {
+            double deviation = *figure(&sides[k].deviation, i);
+            char text[48];
+            int used = snprintf(text, sizeof text, "%.1f", *figure(&sides[k].mean, i));
+            bool both = deviation > 0.0;
+            if (both) snprintf(text + used, sizeof text - (size_t)used, " ± %.1f", deviation);
+            printf(" %*s", both ? 17 : 16, text); /* the sign has two bytes */
+        }
+        printf("\n");
+    }
 }
 
-int run_demo(int argc, char **argv) {
-    const char *directory = NULL;
-    bool json = false;
+static void print_text(demo *d) {
+    printf("Digits: 10 classes, %s, %d epochs, %d seeds; mean and deviation on the test set.\n"
+           "lambda = %g of 0.25, 0.5 and 1 errs least on a held-out fifth of the training set.\n\n",
+           digits_net, d->epochs, d->seeds, d->lambda);
+    print_table(d->digits);
+    printf("\nThe paper's toy: 3-D features of three classes (%s), %s; of %d runs the best by\n"
+           "1-NN on a held-out fifth. Ideal: 90 degrees between classes, 0 within.\n\n",
+           toy_classes, toy_net, TOY_RUNS * d->seeds);
+    print_table(d->toy);
+    printf("\nOn a task as easy as this the geometry changes and the error hardly does. Natural\n"
+           "images, and few of them, are where OLE gains accuracy (the paper, STL-10: 28.7 %% to\n"
+           "25.4 %%): ole data get stl10; ole train stl10 --net cnn5 --opt adam --batch-size 32\n"
+           "--epochs 164 --lambda 1/16 --out runs/stl10\n");
+    if (d->directory)
+        printf("\nLook closer: ole score %s/F-ole.npy %s/L.npy\n", d->directory, d->directory);
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+static bool parse(demo *d, int argc, char **argv, int *code) {
     const arg_option options[] = {
-        {"out", ARG_STRING, &directory, "DIR",
-         .help = "write F-before.npy, F-after.npy and L.npy there"},
-        {"json", ARG_FLAG, &json, .help = "print JSON"},
+        {"out", ARG_STRING, &d->directory, "DIR",
+         .help = "write the test features: F-softmax.npy, F-ole.npy, L.npy, *-toy-*"},
+        {"seeds", ARG_INTEGER, &d->seeds, "N", .help = "runs of each kind (default 5)", .min = 1,
+         .max = 1000},
+        {"epochs", ARG_INTEGER, &d->epochs, "N", .help = "of each run (default 15)", .min = 1,
+         .max = 10000},
+        {"threads", ARG_INTEGER, &d->threads, "N", .help = "threads (default: all processors)",
+         .min = 1, .max = 1024},
+        {"json", ARG_FLAG, &d->json, .help = "print JSON"},
         {0},
     };
     const arg_command command = {
         .name = "demo",
         .summary = demo_summary,
         .example = "  $ ole demo --out demo\n",
-        .about = "Makes an embedding of a few overlapping classes, moves it down the gradient of "
-                 "the OLE\nloss with the length of each row kept, and compares the two.\n",
+        .about = "Trains a small network on the embedded digits with softmax and with softmax and\n"
+                 "OLE, and one with three features by OLE alone, and compares their features.\n",
         .options = options,
     };
-    int code;
-    if (!args_parse(&command, argc, argv, &code)) return code;
+    return args_parse(&command, argc, argv, code);
+}
 
-    demo *d = calloc(1, sizeof *d);
-    if (!d) return fail_command("demo", "out of memory");
-    figures before, after;
-    ole_error error;
-    ole_status status = compute(d, &before, &after, &error);
-    if (status == OLE_OK && directory) status = write_arrays(d, directory, &error);
-    free(d);
-    if (status != OLE_OK) return fail_command("demo", "%s", error.message);
-    if (json)
-        print_json(&before, &after);
-    else
-        print_text(&before, &after, directory);
-    return EXIT_DONE;
+static int fail_demo(demo *d) {
+    progress_clear(&d->line);
+    fail_command("demo", "%s", d->error.message);
+    return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
+}
+
+int run_demo(int argc, char **argv) {
+    demo d = {
+        .seeds = 5,
+        .epochs = 15,
+        .threads = default_threads(),
+        .digits = {{.key = "softmax", .title = "softmax", .loss = OLE_LOSS_SOFTMAX},
+                   {.key = "ole", .title = "softmax + OLE", .loss = OLE_LOSS_BOTH}},
+        .toy = {{.key = "softmax", .title = "softmax", .loss = OLE_LOSS_SOFTMAX},
+                {.key = "ole", .title = "OLE alone", .loss = OLE_LOSS_OLE}},
+        .line = progress_start(),
+        .error = {.message = "out of memory"},
+    };
+    int code;
+    if (!parse(&d, argc, argv, &code)) return code;
+    d.trainings = (LAMBDAS + 2 + 2 * TOY_RUNS) * d.seeds;
+    catch_interrupts();
+    bool good = make_directory(&d) && compute(&d);
+    if (good && d.directory)
+        good = write_set(&d, 0, d.digits, "") && write_set(&d, 1, d.toy, "-toy");
+    code = good ? EXIT_DONE : fail_demo(&d);
+    progress_clear(&d.line);
+    if (good) (d.json ? print_json : print_text)(&d);
+    for (int i = 0; i < 2; i++) {
+        free(d.digits[i].features);
+        free(d.toy[i].features);
+        free(d.labels[i]);
+    }
+    return code;
 }

@@ -17,13 +17,15 @@ static const struct {
     const char *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"demo", demo_summary, run_demo},
-    {"score", score_summary, run_score},
 #ifdef OLE_TRAIN
+    {"demo", demo_summary, run_demo},
     {"train", train_summary, run_train},
     {"eval", eval_summary, run_eval},
     {"predict", predict_summary, run_predict},
     {"features", features_summary, run_features},
+#endif
+    {"score", score_summary, run_score},
+#ifdef OLE_TRAIN
     {"bench", bench_summary, run_bench},
     {"data", data_summary, run_data},
     {"net", net_summary, run_net},
@@ -35,6 +37,7 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static int print_usage(void) {
     printf("ole demo\n"
+           "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
            "ole score features.npy labels.npy\n\n"
            "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n");
     for (size_t i = 0; i < COMMANDS; i++)

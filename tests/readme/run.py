@@ -2,9 +2,9 @@
 """run.py BUILD - runs the examples of README.md as printed, against BUILD installed in a fresh prefix.
 
 A block marked `sh` is run by a shell; a block marked `text` right after it is what it must print,
-where a line `...` stands for any lines; a block marked `c` is written to the file that its first
-line names, for the shell blocks after it.  The only line left out is `./dev test`, which is what
-runs this.
+where a line `...` stands for any lines, and in `text roughly` each number for any number; a block
+marked `c` is written to the file that its first line names, for the shell blocks after it.  The only
+line left out is `./dev test`, which is what runs this.
 """
 import os
 import re
@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+(?: roughly)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
 
 
 def furnish(work, build):
@@ -44,7 +45,14 @@ def run_shell(script, work, environment):
     return run.stdout
 
 
-def compare(expected, got, script):
+def blur(text):
+    """The text with every number, and the room it takes, made alike."""
+    return "\n".join(" ".join(NUMBER.sub("0", line).split()) for line in text.split("\n"))
+
+
+def compare(expected, got, script, roughly):
+    if roughly:
+        expected, got = blur(expected), blur(got)
     pattern = "\n".join(".*" if line.strip() == "..." else re.escape(line.rstrip())
                         for line in expected.rstrip("\n").split("\n"))
     lines = "\n".join(line.rstrip() for line in got.rstrip("\n").split("\n"))
@@ -62,8 +70,8 @@ def main():
         for language, text in blocks:
             if language == "sh":
                 script, output = text, run_shell(text, work, environment)
-            elif language == "text" and output is not None:
-                compare(text, output, script)
+            elif language.startswith("text") and output is not None:
+                compare(text, output, script, language.endswith("roughly"))
             elif language == "c":
                 name = re.match(r"/\* (\w+\.c)\b", text)
                 if not name:

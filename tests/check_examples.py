@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""check_examples.py BUILD - examples/train.c and examples/predict.c: short, and they do what they say.
+
+Compiled against BUILD, run in a directory of their own: one trains on the digits, the other
+recognises a picture of a digit with what the first has left.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LINES = 40  # fewer than these
+SEVEN = ["..####..", ".######.", "....##..", "...###..", "..#####.", "...##...", "..##....", "..##...."]
+
+
+def compile_example(name, build, work):
+    source = ROOT / "examples" / f"{name}.c"
+    if len(source.read_text().splitlines()) >= LINES:
+        sys.exit(f"{source}: {LINES} lines or more")
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-Wall", "-Wextra", "-Werror",
+                    f"-I{ROOT}/include", source, f"-L{build}", "-lole", f"-Wl,-rpath,{build}",
+                    "-o", work / name], check=True)
+
+
+def run(work, *command):
+    done = subprocess.run(command, cwd=work, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.exit(f"{command} gives {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def main():
+    build = Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory(prefix="ole-examples-") as folder:
+        work = Path(folder)
+        for name in ("train", "predict"):
+            compile_example(name, build, work)
+        trained = run(work, "./train", "run")
+        if "epoch  6:" not in trained or "test error" not in trained.splitlines()[-1]:
+            sys.exit(f"train prints\n{trained}")
+        pixels = bytes(255 if c == "#" else 0 for row in SEVEN for c in row)
+        (work / "seven.pgm").write_bytes(b"P5 8 8 255\n" + pixels)
+        predicted = run(work, "./predict", "run", "seven.pgm")
+        if not predicted.startswith("seven.pgm: 7, score "):
+            sys.exit(f"predict prints\n{predicted}")
+    print("the examples do what they say")
+
+
+main()

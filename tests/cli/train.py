@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""train.py OLE - runs `ole train`, `eval`, `predict` and `features` on a few of the digits.
+
+Messages are compared exactly; runs are compared with each other, interrupted and resumed ones with
+whole ones.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import npyfile
+import run
+from run import check, check_that, read_json
+
+SMALL = "train digits --net C4-MP-FC8 --samples-per-class 12 --batch-size 32 --threads 1"
+SEE = "see 'ole train --help'"
+TIMES = ("seconds", "images_per_s", "ole_share")
+
+
+def metrics(folder):
+    """The lines of metrics.jsonl without what depends on the clock."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in TIMES} for line in lines]
+
+
+# ---- Mistakes -----------------------------------------------------------------------------------
+
+def check_usage(ole):
+    def wrong(args, message):
+        check(ole, "train " + args, err=f"ole train: {message}\n", code=2)
+
+    wrong("", f"DATA is missing: a data set, as digits; {SEE}")
+    wrong("digits", f"--net is missing: a name or a string of the notation; {SEE}")
+    wrong("digits --net C4", f"--out is missing: the run folder, as runs/first; {SEE}")
+    wrong("digits mnist", f"unexpected argument 'mnist'; {SEE}")
+    wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
+    wrong("digits -x", "unknown option -x; 'ole train --help' lists them")
+    wrong("digits -c", "--config needs a value: FILE.yaml")
+    wrong("digits --epochs 0", "--epochs 0: a whole number from 1 to 1000000000 expected")
+    wrong("digits --epochs 1.5", "--epochs 1.5: a whole number from 1 to 1000000000 expected")
+    wrong("digits --batch-size x", "--batch-size x: a whole number from 1 to 1000000000 expected")
+    wrong("digits --lr -1", "--lr -1: a number from 0 up expected")
+    wrong("digits --momentum 2", "--momentum 2: a number from 0 to 1 expected")
+    wrong("digits --opt sdg", "--opt sdg: one of sgd|adam expected")
+    wrong("digits --loss both", "--loss both: one of softmax|ole|softmax+ole expected")
+    wrong("digits --val-split 100%",
+          "--val-split 100%: a share such as 10% or 0.1, less than 1, expected")
+    wrong("digits --seed x", "--seed x: a whole number from 0 up expected")
+    wrong("digits --nesterov=1", "--nesterov takes no value")
+    net = "digits --net C4 --out never "
+    wrong(net + "--milestones 75%,50%", "milestones 75%,50%: rising epochs or shares as 81,122 or "
+          "50%,75%, cosine or none expected")
+    wrong(net + "--augment flop",
+          "augment flop: crop:PIXELS, flip, or both with a comma between expected")
+    wrong(net + "--sampler 3x4",
+          "sampler 3x4: balanced:CxK, C classes with K samples each, expected")
+    wrong(net + "--ole-at 0", "ole_at 0: different tokens, from 1, with weights where they differ "
+          "from lambda, as 3:0.1,5 expected")
+    wrong(net + "--normalize x", "normalize x: auto, none, half, cifar, or means and deviations as "
+          "0.5,0.5,0.5/0.2,0.2,0.2 expected")
+
+
+def check_failures(ole):
+    check(ole, "train digits --net C4 --out /proc/x", code=1,
+          err="ole train: /proc/x: cannot make the folder: No such file or directory\n")
+    check(ole, "train digits --net C4 --out r --device tpu", code=1,
+          err="ole train: device tpu: this build has auto, cpu and ref; 'ole info' shows the rest\n")
+    check(ole, "train --resume --out nowhere --net C4 digits", code=1,
+          err="ole train: nowhere: there is no such run to go on with\n")
+    run_nan = ole.run(*SMALL.split(), "--lr", "1e30", "--epochs", "2", "--out", "nan")
+    check_that("a diverging run", run_nan.returncode == 1 and
+               "NaN or Inf, from layer " in run_nan.stderr and "lower --lr" in run_nan.stderr)
+
+
+def check_recipes(ole, work):
+    def recipe(text, message):
+        (work / "r.yaml").write_text(text)
+        check(ole, "train digits --net C4 --out never -c r.yaml", code=2,
+              err=f"ole train: r.yaml, line {message}\n")
+
+    recipe("epochs: 3\nbatch_sise: 4\n", "2: unknown option batch_sise; did you mean batch_size?")
+    recipe("epochs: x\n", "1: epochs x: a whole number from 1 to 1000000000 expected")
+    recipe("- epochs\n", "1: a recipe is one map, as 'epochs: 20'")
+    recipe("lr: 1\nlr: 2\n", "2: this key was given before")
+    check(ole, "train digits -c no.yaml", code=2,
+          err="ole train: no.yaml: cannot read: No such file or directory\n")
+    check_that("nothing was made", not (work / "never").exists())
+    (work / "r.yaml").write_text("data: digits\nnet: C4-MP-FC8\nsamples_per_class: 12\n"
+                                 "batch-size: 32\nthreads: 1\nepochs: 9\nmilestones: [1, 2]\n")
+    first = ole.run("train", "-c", "r.yaml", "--epochs", "3", "--milestones", "50%,75%", "--out",
+                    "recipe")
+    second = ole.run(*SMALL.split(), "--epochs", "3", "--out", "flags")
+    check_that("recipe and flags", first.returncode == second.returncode == 0 and
+               metrics(work / "recipe") == metrics(work / "flags"))
+    config = (work / "recipe" / "config.yaml").read_text()
+    check_that("config.yaml", "epochs: 3\n" in config and "milestones: 50%,75%\n" in config and
+               "out:" not in config)
+
+
+# ---- Runs ---------------------------------------------------------------------------------------
+
+def check_output(ole, work):
+    done = ole.run(*SMALL.split(), "--epochs", "2", "--out", "runs/a")
+    lines = done.stdout.splitlines()
+    check_that("the result", [line[:19] for line in lines] ==
+               ["test error         ", "1-NN error         ", "run folder         "])
+    check_that("a line an epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
+               ["epoch 1/2", "epoch 2/2"])
+    check_that("the files", sorted(p.name for p in (work / "runs/a").iterdir()) ==
+               ["best.safetensors", "config.yaml", "last.safetensors", "metrics.jsonl",
+                "previous.safetensors"])
+    end = metrics(work / "runs/a")[-1]
+    check_that("the last line", end["event"] == "end" and
+               f"{end['test_error']:.2f} %" in lines[0])
+    check(ole, f"{SMALL} --out runs/a", code=2, err="ole train: runs/a: there is a run already: go "
+          "on with it by --resume, or name another folder\n")
+    result = read_json(ole, *SMALL.split(), "--epochs", "1", "--seeds", "2", "--out", "b", "--json")
+    check_that("--seeds", result.get("runs") == 2 and result["test_error_std"] is not None and
+               (work / "b/seed-1/best.safetensors").exists())
+    alone = read_json(ole, *SMALL.split(), "--loss", "ole", "--epochs", "1", "--out", "c", "--json")
+    check_that("--loss ole", alone.get("test_error", 0) is None and alone["knn1_error"] > 0)
+
+
+def interrupt(ole, work, number):
+    """Starts a long run, interrupts it after its first epoch; what is left in the folder."""
+    command = [ole.path, *SMALL.split(), "--epochs", "400", "--out", "stopped"]
+    process = subprocess.Popen(command, cwd=work, env=ole.environment, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stderr.readline()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    check_that(f"signal {number}", process.returncode == 130 and not out and
+               "and saved; 'ole train --resume --out stopped' goes on" in err)
+    return work / "stopped"
+
+
+def check_interrupts(ole, work):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        folder = interrupt(ole, work, number)
+        epochs = len(metrics(folder)) + 2
+        check(ole, f"train --resume --out stopped --milestones none --epochs {epochs}", code=2,
+              err="ole train: stopped/last.safetensors: the run has milestones '50%,75%', not "
+                  "'none': go on with the same, or start another\n")
+        resumed = read_json(ole, "train", "--resume", "--out", "stopped", "--epochs", str(epochs),
+                            "--json")
+        check_that("resumed", resumed.get("epochs") == epochs and
+                   [line["epoch"] for line in metrics(folder)[:-1]] == list(range(1, epochs + 1)))
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+
+
+def check_resume(ole, work):
+    """A run cut short by a limit on epochs goes on to the same bits; times differ."""
+    args = SMALL.split() + ["--milestones", "none", "--val-split", "20%", "--opt", "adam"]
+    ole.run(*args, "--epochs", "4", "--out", "long")
+    ole.run(*args, "--epochs", "2", "--out", "short")
+    ole.run("train", "--resume", "--out", "short", "--epochs", "4")
+    check_that("the same model", (work / "long/best.safetensors").read_bytes() ==
+               (work / "short/best.safetensors").read_bytes())
+    check_that("the same end", metrics(work / "long")[-1] == metrics(work / "short")[-1])
+
+
+# ---- Models -------------------------------------------------------------------------------------
+
+def check_models(ole, work):
+    ole.run("train", "digits", "--net", "C16-MP-FC16", "--epochs", "4", "--out", "m")
+    result = read_json(ole, "eval", "m", "digits", "--json")
+    check_that("ole eval --json", result["n"] == 539 and result["error"] < 10 and
+               sum(map(sum, result["confusion"])) == 539 and len(result["per_class"]) == 10 and
+               result["knn1_error"] < 10 and result["subspace_error"] < 20)
+    text = ole.run("eval", "m", "digits", "--split", "train").stdout
+    check_that("ole eval", text.startswith("samples                  1258\nerror  "))
+    done = ole.run("features", "m/best.safetensors", "digits", "--out", "F.npy", "L.npy")
+    check_that("ole features", done.stdout ==
+               "F.npy: 539 features of 16 dimensions; L.npy: their labels\n")
+    check_that("F.npy", npyfile.read(work / "F.npy")[:2] == ("<f4", (539, 16)))
+    check_that("L.npy", npyfile.read(work / "L.npy")[:2] == ("<i8", (539,)))
+    check(ole, "features m digits", code=2,
+          err="ole features: --out is missing: F.npy L.npy; see 'ole features --help'\n")
+    check(ole, "features m digits --out F.npy", code=2,
+          err="ole features: --out needs two values: F.npy L.npy\n")
+    check(ole, "eval m digits --split validation", code=1,
+          err="ole eval: digits has no samples in this split\n")
+    check(ole, "eval m digits --classes 1,2", code=1, err="ole eval: the model knows 10 classes, "
+          "digits has 2: choose them with --classes\n")
+    check(ole, "eval m/config.yaml digits", code=1,
+          err="ole eval: m/config.yaml: the header is said to have 7594230306768707940 bytes, the "
+              f"file has {(work / 'm/config.yaml').stat().st_size} in all: the file is damaged or "
+              "not a safetensors file\n")
+    check(ole, "eval no digits", code=1,
+          err="ole eval: no: cannot read: No such file or directory\n")
+
+
+def check_predict(ole, work):
+    one = bytes(255 if x in (3, 4) else 0 for _ in range(16) for x in range(8) for _ in range(2))
+    (work / "one.pgm").write_bytes(b"P5 16 16 255\n" + one)
+    (work / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    result = read_json(ole, "predict", "m", "one.pgm", "one.pgm", "--json")
+    check_that("ole predict --json", len(result) == 2 and result[0]["label"] == "1" and
+               result[0]["known"] and len(result[0]["classes"]) == 5 and
+               result[0]["score"] == result[0]["classes"][0]["score"])
+    text = ole.run("predict", "m", "one.pgm")
+    check_that("ole predict", text.stdout.startswith("one.pgm: 1 0.") and text.returncode == 0)
+    unknown = ole.run("predict", "m", "one.pgm", "--threshold", "1")
+    check_that("unknown", unknown.stdout.startswith("one.pgm: unknown 0.") and
+               "(1, " in unknown.stdout)
+    both = ole.run("predict", "m", "bad.png", "one.pgm")
+    check_that("a bad image does not stop the others", both.returncode == 1 and
+               both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
+    check(ole, "predict m", code=2, err="ole predict: IMAGE is missing: png, jpeg, pgm or ppm "
+          "files; see 'ole predict --help'\n")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
+        work = Path(name)
+        ole = run.Program(os.path.abspath(sys.argv[1]), work)
+        check_usage(ole)
+        check_failures(ole)
+        check_recipes(ole, work)
+        check_output(ole, work)
+        check_interrupts(ole, work)
+        check_resume(ole, work)
+        check_models(ole, work)
+        check_predict(ole, work)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
