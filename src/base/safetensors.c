@@ -8,17 +8,14 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <jansson.h>
 #include <zlib.h>
@@ -156,30 +153,6 @@ struct ole_safetensors {
 };
 
 #define DAMAGED "the file is damaged or not a safetensors file"
-
-static ole_status fail_read(const ole_safetensors *file, int number, ole_error *error) {
-    return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", file->name.text, strerror(number));
-}
-
-static ole_status read_all(ole_safetensors *file, int fd, ole_error *error) {
-    struct stat about;
-    if (fstat(fd, &about) != 0) return fail_read(file, errno, error);
-    if (S_ISDIR(about.st_mode)) return fail_read(file, EISDIR, error);
-    if (!S_ISREG(about.st_mode)) return fail_read(file, EINVAL, error);
-    file->size = (size_t)about.st_size;
-    file->bytes = malloc(file->size + 1);
-    if (!file->bytes)
-        return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory for %zu bytes", file->name.text,
-                        file->size);
-    for (size_t done = 0; done < file->size;) {
-        ssize_t got = read(fd, file->bytes + done, file->size - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_read(file, errno, error);
-        if (got == 0) file->size = done; /* it was cut while we read: the checks below find it */
-        done += (size_t)got;
-    }
-    return OLE_OK;
-}
 
 static ole_status parse_json(ole_safetensors *file, ole_error *error) {
     if (file->size < PREFIX)
@@ -336,9 +309,7 @@ ole_status ole_safetensors_open(ole_safetensors **result, const char *path, ole_
     ole_safetensors *file = calloc(1, sizeof *file);
     if (!file) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     ole_show_string(&file->name, path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
-    ole_status status = fd < 0 ? fail_read(file, errno, error) : read_all(file, fd, error);
-    if (fd >= 0) close(fd);
+    ole_status status = ole_read_file(path, PTRDIFF_MAX - 1, &file->bytes, &file->size, error);
     if (status == OLE_OK) status = parse_json(file, error);
     if (status == OLE_OK) status = parse_tensors(file, error);
     if (status == OLE_OK)

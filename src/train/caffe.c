@@ -9,9 +9,9 @@
 #include "train/caffe.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/show.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,42 +182,29 @@ static bool add_layer(ole_caffe *model, wire bytes, const layer_form *form) {
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
-static unsigned char *read_file(const char *path, size_t *size) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    unsigned char *bytes = NULL;
-    long length = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    if (length >= 0 && fseek(file, 0, SEEK_SET) == 0) bytes = malloc((size_t)length + 1);
-    *size = bytes ? fread(bytes, 1, (size_t)length, file) : 0;
-    int number = errno;
-    fclose(file);
-    errno = number;
-    return bytes;
-}
-
 ole_status ole_caffe_read(ole_caffe *model, const char *path, ole_error *error) {
     *model = (ole_caffe){0};
-    ole_shown shown;
-    ole_show_string(&shown, path);
     size_t size;
-    unsigned char *bytes = read_file(path, &size);
-    if (!bytes)
-        return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", shown.text, strerror(errno));
-    wire w = {bytes, bytes + size};
+    char *bytes;
+    ole_status status = ole_read_file(path, PTRDIFF_MAX - 1, &bytes, &size, error);
+    if (status != OLE_OK) return status;
+    const unsigned char *start = (const unsigned char *)bytes;
+    wire w = {start, start + size};
     field f;
     bool good = true;
     while (good && take_field(&w, &f))
         for (size_t i = 0; i < sizeof forms / sizeof *forms && good; i++)
             if (f.number == forms[i].in_net && f.type == 2)
                 good = add_layer(model, f.bytes, &forms[i]);
-    long long stopped = w.at - bytes;
+    long long stopped = w.at - start;
     good = good && w.at == w.end && model->layers > 0;
     free(bytes);
     if (good) return OLE_OK;
     ole_caffe_free(model);
+    ole_shown shown;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: no Caffe model with weights, or damaged, near byte %lld", shown.text,
-                    stopped);
+                    "%s: no Caffe model with weights, or damaged, near byte %lld",
+                    ole_show_string(&shown, path), stopped);
 }
 
 void ole_caffe_free(ole_caffe *model) {

@@ -8,10 +8,10 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/show.h"
 #include "train/options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,35 +176,14 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
     return status;
 }
 
-/* The whole file; NULL with errno set. */
-static char *read_file(const char *path, size_t *length) {
-    enum { LARGEST = 1 << 20 };
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    char *bytes = malloc(LARGEST + 1);
-    errno = bytes ? 0 : ENOMEM;
-    *length = bytes ? fread(bytes, 1, LARGEST + 1, file) : 0;
-    if (bytes && *length > LARGEST) errno = EFBIG;
-    int number = errno;
-    bool good = bytes && !ferror(file) && number == 0;
-    fclose(file);
-    if (good) return bytes;
-    free(bytes);
-    errno = number;
-    return NULL;
-}
-
 ole_status ole_recipe_read(ole_recipe **recipe, const char *path, ole_train_options *options,
                            ole_error *error) {
+    enum { LARGEST = 1 << 20 };
     *recipe = NULL;
     size_t length;
-    char *bytes = read_file(path, &length);
-    if (!bytes) {
-        ole_shown shown;
-        return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", ole_show_string(&shown, path),
-                        strerror(errno));
-    }
-    ole_status status = ole_recipe_parse(recipe, bytes, length, path, options, error);
+    char *bytes;
+    ole_status status = ole_read_file(path, LARGEST, &bytes, &length, error);
+    if (status == OLE_OK) status = ole_recipe_parse(recipe, bytes, length, path, options, error);
     free(bytes);
     return status;
 }

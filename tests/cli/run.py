@@ -228,7 +228,7 @@ all rows.  It is 0 when the classes are orthogonal to each other.
   --help                       this text
 """
 
-SHORT_DEMO = "demo --seeds 1 --epochs 2"
+SHORT_DEMO = "demo --seeds 1 --epochs 2 --threads 1"
 AGAIN = "save it again with numpy.save"
 DAMAGED = f"the header is damaged, {AGAIN}"
 

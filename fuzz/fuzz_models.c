@@ -1,0 +1,199 @@
+/*
+ * fuzz/fuzz_models.c - safetensors and .caffemodel files that are nearly right: no crash, no leak,
+ * and an error is one line.
+ *
+ *     fuzz_models [COUNT [SEED]]       COUNT mutated files (default 20000)
+ *
+ * The same target serves libFuzzer: clang -fsanitize=fuzzer -DOLE_LIBFUZZER.
+ */
+#include "base/safetensors.h"
+#include "train/caffe.h"
+#include "train/card.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void require(bool condition, const char *what) {
+    if (condition) return;
+    fprintf(stderr, "fuzz_models: %s\n", what);
+    abort();
+}
+
+static char path[64];
+static volatile unsigned sink; /* takes every byte of the data, so that each is really read */
+
+static void remove_file(void) {
+    unlink(path);
+}
+
+/* One file, used again and again; in memory where the system has such a place. */
+static void put_file(const uint8_t *bytes, size_t size) {
+    static int fd = -1;
+    if (fd < 0) {
+        strcpy(path,
+               access("/dev/shm", W_OK) == 0 ? "/dev/shm/ole-fuzz-XXXXXX" : "/tmp/ole-fuzz-XXXXXX");
+        fd = mkstemp(path);
+        require(fd >= 0, "cannot make a temporary file");
+        atexit(remove_file);
+    }
+    require(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size,
+            "cannot write the temporary file");
+}
+
+/* An error is one terminated line, of the status returned. */
+static void check_error(ole_status status, const ole_error *error) {
+    require(error->status == status, "the error has another status");
+    require(memchr(error->message, '\0', sizeof error->message) != NULL, "no end of the message");
+    require(error->message[0] != '\0', "the message is empty");
+    require(strpbrk(error->message, "\n\r\x1b") == NULL, "the message is not one plain line");
+}
+
+static void read_tensors(const ole_safetensors *file, size_t size) {
+    for (size_t i = 0; i < ole_safetensors_count(file); i++) {
+        const ole_tensor *tensor = ole_safetensors_get(file, i);
+        size_t bytes = (size_t)ole_tensor_count(tensor) * ole_dtype_size(tensor->dtype);
+        require(bytes <= size, "more elements than the file has bytes");
+        require(ole_safetensors_find(file, tensor->name) == tensor, "a name is there twice");
+        for (size_t k = 0; k < bytes; k++)
+            sink += ((const unsigned char *)tensor->data)[k];
+    }
+}
+
+static void try_safetensors(size_t size) {
+    ole_safetensors *file;
+    ole_error error = {0};
+    ole_status status = ole_safetensors_open(&file, path, &error);
+    if (status != OLE_OK) {
+        require(file == NULL, "a file in spite of an error");
+        check_error(status, &error);
+        return;
+    }
+    read_tensors(file, size);
+    ole_card card;
+    status = ole_card_read(&card, file, path, &error);
+    if (status == OLE_OK)
+        ole_card_free(&card);
+    else
+        check_error(status, &error);
+    ole_safetensors_close(file);
+}
+
+static void try_caffe(size_t size) {
+    ole_caffe model;
+    ole_error error = {0};
+    ole_status status = ole_caffe_read(&model, path, &error);
+    if (status != OLE_OK) check_error(status, &error);
+    for (int i = 0; i < model.layers; i++)
+        for (int b = 0; b < OLE_CAFFE_BLOBS; b++)
+            for (int64_t k = 0; k < model.layer[i].count[b]; k++) {
+                require((size_t)k < size, "more numbers than the file has bytes");
+                sink += model.layer[i].data[b][k] > 0.0f;
+            }
+    ole_caffe_free(&model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
+    put_file(bytes, size);
+    try_safetensors(size);
+    try_caffe(size);
+    return 0;
+}
+
+#ifndef OLE_LIBFUZZER
+
+enum { MAX_FILE = 2048 };
+
+static uint64_t random_state;
+
+static uint64_t next_random(uint64_t below) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % below;
+}
+
+/* A small model as a safetensors file, without the checksum; returns its size. */
+static size_t make_safetensors(uint8_t *bytes) {
+    int length = snprintf((char *)bytes + 8, MAX_FILE - 8,
+                          "{\"__metadata__\":{\"net\":\"FC2\",\"input\":\"1x2x2\","
+                          "\"class_names\":\"[\\\"a\\\",\\\"b\\\"]\",\"mean\":\"0\","
+                          "\"deviation\":\"1\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                          "\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"I64\",\"shape\":[1],"
+                          "\"data_offsets\":[24,32]}}");
+    memset(bytes, 0, 8);
+    bytes[0] = (uint8_t)length;
+    bytes[1] = (uint8_t)(length >> 8);
+    size_t size = 8 + (size_t)length;
+    for (int i = 0; i < 32; i++)
+        bytes[size++] = (uint8_t)next_random(256);
+    return size;
+}
+
+/* A Caffe net of one layer with two blobs. */
+static size_t make_caffe(uint8_t *bytes) {
+    static const uint8_t net[] = {
+        0xa2, 6,   41,                                       /* layer (100), 41 bytes */
+        10,   2,   'f', 'c',                                 /* name */
+        18,   12,  'I', 'n', 'n', 'e', 'r', 'P',             /* type */
+        'r',  'o', 'd', 'u', 'c', 't',                       /*  */
+        58,   10,  42,  8,   0,   0,   1,   2,   3, 4, 5, 6, /* blob, packed data */
+        58,   7,   8,   1,   45,  0,   0,   1,   2,          /* blob, one number */
+    };
+    memcpy(bytes, net, sizeof net);
+    return sizeof net;
+}
+
+/* Changes, inserts, removes or repeats something; returns the new size. */
+static size_t mutate(uint8_t *bytes, size_t size) {
+    static const char *const words[] = {"-1",         "99999999999999999999",
+                                        "4294967296", "[",
+                                        "]",          "\"",
+                                        "{",          "}",
+                                        ",",          "BOOL",
+                                        "\\u0000",    ":",
+                                        "null"};
+    size_t at = (size_t)next_random(size + 1);
+    switch (next_random(5)) {
+    case 0:
+        if (at < size) bytes[at] = (uint8_t)next_random(256);
+        return size;
+    case 1:
+        if (at < size) bytes[at] ^= (uint8_t)(1u << next_random(8));
+        return size;
+    case 2:
+        return at;
+    case 3: {
+        size_t cut = at + (size_t)next_random(8);
+        if (cut >= size) return at;
+        memmove(bytes + at, bytes + cut, size - cut);
+        return size - (cut - at);
+    }
+    default: {
+        const char *word = words[next_random(sizeof words / sizeof *words)];
+        size_t length = strlen(word);
+        if (size + length > MAX_FILE) return size;
+        memmove(bytes + at + length, bytes + at, size - at);
+        memcpy(bytes + at, word, length);
+        return size + length;
+    }
+    }
+}
+
+int main(int argc, char **argv) {
+    long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
+    random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    for (long i = 0; i < count; i++) {
+        uint8_t bytes[MAX_FILE];
+        size_t size = next_random(2) ? make_safetensors(bytes) : make_caffe(bytes);
+        for (uint64_t m = next_random(4); m > 0; m--)
+            size = mutate(bytes, size);
+        LLVMFuzzerTestOneInput(bytes, size);
+    }
+    printf("fuzz_models: %ld files\n", count);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * src/base/read_file.c - reading a whole file.
+ */
+#include "base/read_file.h"
+
+#include "base/error.h"
+#include "base/show.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Fills the buffer; less where the file was cut meanwhile. 0 or an errno. */
+static int read_all(int fd, char *bytes, size_t *size) {
+    for (size_t done = 0; done < *size;) {
+        ssize_t got = read(fd, bytes + done, *size - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return errno;
+        if (got == 0) *size = done;
+        done += (size_t)got;
+    }
+    bytes[*size] = '\0';
+    return 0;
+}
+
+static int read_open_file(int fd, size_t limit, char **bytes, size_t *size) {
+    struct stat about;
+    if (fstat(fd, &about) != 0) return errno;
+    if (S_ISDIR(about.st_mode)) return EISDIR;
+    if (!S_ISREG(about.st_mode)) return EINVAL;
+    if ((uint64_t)about.st_size > limit) return EFBIG;
+    *size = (size_t)about.st_size;
+    *bytes = malloc(*size + 1);
+    if (!*bytes) return ENOMEM;
+    int number = read_all(fd, *bytes, size);
+    if (number == 0) return 0;
+    free(*bytes);
+    *bytes = NULL;
+    return number;
+}
+
+ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *size,
+                         ole_error *error) {
+    *bytes = NULL;
+    *size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    int number = fd < 0 ? errno : read_open_file(fd, limit, bytes, size);
+    if (fd >= 0) close(fd);
+    if (number == 0) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
+                    "%s: cannot read: %s", ole_show_string(&shown, path), strerror(number));
+}
