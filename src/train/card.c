@@ -147,6 +147,7 @@ ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error
             ole_card_texts_free(texts);
             return out_of_memory(error);
         }
+        texts->value[i][strcspn(texts->value[i], "\n")] = '\0'; /* a list's line ends */
         texts->pair[i] = (ole_metadata){keys[i], texts->value[i]};
     }
     return OLE_OK;

@@ -43,3 +43,11 @@ bool ole_run_has(const char *out, const char *name) {
     ole_error error;
     return ole_run_path(path, out, name, &error) == OLE_OK && access(path, F_OK) == 0;
 }
+
+ole_status ole_run_refuse_used(const char *out, ole_error *error) {
+    if (!ole_run_has(out, "last.safetensors") && !ole_run_has(out, "config.yaml")) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s: there is a run already: go on with it by --resume, or name another folder",
+                    ole_show_string(&shown, out));
+}

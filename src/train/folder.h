@@ -15,6 +15,9 @@ ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *na
 /* Makes the folder and those above it. */
 ole_status ole_run_make_folder(const char *out, ole_error *error);
 
+/* An error where the folder holds a run. */
+ole_status ole_run_refuse_used(const char *out, ole_error *error);
+
 /* Whether out/name is there. */
 bool ole_run_has(const char *out, const char *name);
 

@@ -281,7 +281,8 @@ static ole_status options_of_run(const ole_train_options *all, int64_t k, ole_tr
 static ole_status write_recipe_of_all(const ole_train_options *o, ole_error *error) {
     char path[OLE_RUN_PATH];
     if (!o->out) return OLE_OK;
-    ole_status status = ole_run_make_folder(o->out, error);
+    ole_status status = o->resume ? OLE_OK : ole_run_refuse_used(o->out, error);
+    if (status == OLE_OK) status = ole_run_make_folder(o->out, error);
     if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
     return status == OLE_OK ? ole_recipe_write(path, o, error) : status;
 }

@@ -143,20 +143,12 @@ static ole_status load_state(ole_run *run, ole_error *error) {
 
 /* ---- The folder --------------------------------------------------------------------------- */
 
-static ole_status refuse_used_folder(const char *out, ole_error *error) {
-    if (!ole_run_has(out, "last.safetensors") && !ole_run_has(out, "metrics.jsonl")) return OLE_OK;
-    ole_shown shown;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: there is a run already: go on with it by --resume, or name another folder",
-                    ole_show_string(&shown, out));
-}
-
 /* Before anything takes time: the folder is there and not in use. */
 static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_train_options *o = &run->options;
     if (!o->out) return OLE_OK;
     if (!o->resume) {
-        ole_status status = refuse_used_folder(o->out, error);
+        ole_status status = ole_run_refuse_used(o->out, error);
         return status == OLE_OK ? ole_run_make_folder(o->out, error) : status;
     }
     if (ole_run_has(o->out, "last.safetensors") || ole_run_has(o->out, "previous.safetensors"))

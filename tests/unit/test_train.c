@@ -462,6 +462,7 @@ static void test_seeds(void **state) {
     o.seeds = 4; /* a fourth; the first three are done */
     o.seed = 4;
     o.out = out;
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "out: there is a run already");
     o.resume = true;
     w.steps = 0;
     s = train(&o);
