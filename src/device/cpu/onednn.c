@@ -191,7 +191,7 @@ const char *cpu_dnn_version(void) {
 int cpu_dnn_block(void) {
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
     unsigned wide = (unsigned)dnnl_cpu_isa_avx512_core;
-    return isa == (unsigned)dnnl_cpu_isa_all || (isa & wide) == wide ? 16 : 8;
+    return (isa & wide) == wide ? 16 : 8;
 }
 
 /* ---- convolutions ------------------------------------------------------------------------ */
