@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 extern const cpu_kernels ole_cpu_kernels_generic;
 #if OLE_X86_DISPATCH
@@ -58,12 +59,22 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
     return OLE_OK;
 }
 
+/*
+ * Large blocks begin on a huge page and ask for huge pages: a step walks through hundreds of
+ * megabytes, and with small pages it would spend a good part of its time finding them.
+ */
 static void *allocate(ole_device_context *context, size_t bytes) {
+    enum { HUGE_PAGE = 1 << 21 };
     (void)context;
-    if (bytes > PTRDIFF_MAX - OLE_ALIGNMENT) return NULL;
-    size_t whole = (bytes + OLE_ALIGNMENT - 1) / OLE_ALIGNMENT * OLE_ALIGNMENT;
-    void *memory = ole_arena_allocate(whole);
-    if (memory) memset(memory, 0, whole);
+    size_t line = bytes < HUGE_PAGE ? (size_t)OLE_ALIGNMENT : (size_t)HUGE_PAGE;
+    if (bytes > PTRDIFF_MAX - line) return NULL;
+    size_t whole = bytes ? (bytes + line - 1) / line * line : line;
+    void *memory = aligned_alloc(line, whole);
+    if (!memory) return NULL;
+#ifdef MADV_HUGEPAGE
+    if (line == HUGE_PAGE) madvise(memory, whole, MADV_HUGEPAGE);
+#endif
+    memset(memory, 0, whole);
     return memory;
 }
 
