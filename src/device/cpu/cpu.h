@@ -94,6 +94,13 @@ void cpu_convert(ole_device_context *context, ole_layout from_layout, ole_layout
 typedef void cpu_task(void *argument, int64_t task);
 void cpu_parallel(const ole_device_context *context, int64_t count, cpu_task *task, void *argument);
 
+/*
+ * The same tasks on the same threads, each thread's last one first: a second pass over an array
+ * then begins with what the first one has left in the cache.
+ */
+void cpu_parallel_backwards(const ole_device_context *context, int64_t count, cpu_task *task,
+                            void *argument);
+
 /* Whether oneDNN runs on OpenMP, whose threads then run our loops too. */
 bool cpu_parallel_on_openmp(void);
 

@@ -229,7 +229,7 @@ void cpu_norm_forward(const cpu_call *c) {
         cpu_parallel(c->context, tasks, find_moments, &n);
     for (int64_t group = 0; group < groups; group++)
         keep_statistics(&n, group);
-    cpu_parallel(c->context, tasks, apply, &n);
+    cpu_parallel_backwards(c->context, tasks, apply, &n);
 }
 
 /* ---- backward ---------------------------------------------------------------------------- */
@@ -304,5 +304,5 @@ void cpu_norm_backward(const cpu_call *c) {
         return;
     }
     cpu_parallel(c->context, tasks, find_sums, &n);
-    cpu_parallel(c->context, tasks, find_dx, &n);
+    cpu_parallel_backwards(c->context, tasks, find_dx, &n);
 }

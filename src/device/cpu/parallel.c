@@ -24,12 +24,13 @@ typedef struct loop {
     void *argument;
     int64_t count;
     int parts;
+    bool backwards;
 } loop;
 
 static void run_part(const loop *l, int64_t part) {
-    int64_t end = l->count * (part + 1) / l->parts;
-    for (int64_t i = l->count * part / l->parts; i < end; i++)
-        l->task(l->argument, i);
+    int64_t first = l->count * part / l->parts, end = l->count * (part + 1) / l->parts;
+    for (int64_t i = first; i < end; i++)
+        l->task(l->argument, l->backwards ? first + end - 1 - i : i);
 }
 
 /* What each OpenMP thread runs: its parts, should there be fewer threads than asked for. */
@@ -49,18 +50,26 @@ bool cpu_parallel_on_openmp(void) {
            omp_set_num_threads;
 }
 
+static void run_loop(const ole_device_context *context, loop l) {
+    int threads = context->options.threads;
+    l.parts = l.count < threads ? (int)l.count : threads;
+    if (l.parts == 1)
+        run_part(&l, 0);
+    else if (context->pool)
+        ole_pool_run(context->pool, l.parts, pool_body, &l);
+    else if (l.parts > 1)
+        GOMP_parallel(openmp_body, &l, (unsigned)threads, 0);
+}
+
 void cpu_parallel(const ole_device_context *context, int64_t count, cpu_task *task,
                   void *argument) {
-    int threads = context->options.threads;
-    loop l = {task, argument, count, count < threads ? (int)count : threads};
-    if (l.parts <= 1) {
-        for (int64_t i = 0; i < count; i++)
-            task(argument, i);
-    } else if (context->pool) {
-        ole_pool_run(context->pool, l.parts, pool_body, &l);
-    } else {
-        GOMP_parallel(openmp_body, &l, (unsigned)threads, 0);
-    }
+    run_loop(context, (loop){.task = task, .argument = argument, .count = count});
+}
+
+void cpu_parallel_backwards(const ole_device_context *context, int64_t count, cpu_task *task,
+                            void *argument) {
+    run_loop(context,
+             (loop){.task = task, .argument = argument, .count = count, .backwards = true});
 }
 
 int cpu_threads_enter(const ole_device_context *context) {
