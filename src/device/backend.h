@@ -51,6 +51,8 @@ typedef struct ole_op_plan {
     bool backward_reads_x, backward_reads_y;
     bool in_place;    /* y may be the same memory as x[0] */
     bool dx_in_place; /* dx[0] may be the same memory as dy */
+    bool y_extends_x; /* y begins with x[0], which may be the same memory: nothing is lost of either
+                       */
 } ole_op_plan;
 
 /* What one call of an op works on. Pointers are the backend's memory; NULL where there is none. */

@@ -11,10 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #if defined(__AVX512F__)
 enum { VL = 8, MR = 8, NV = 3, RB = 4, GR = 4, GC = 6 };
 #elif defined(__AVX2__)
@@ -41,17 +37,6 @@ INLINE vec load(const double *p) {
 
 INLINE void store(double *p, vec v) {
     *(vec *)p = v;
-}
-
-/* Intrinsics where there are some: gcc 12 splits the general conversion in two. */
-INLINE vec load_f32(const float *p) {
-#if defined(__AVX512F__)
-    return (vec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
-#elif defined(__AVX2__)
-    return (vec)_mm256_cvtps_pd(_mm_loadu_ps(p));
-#else
-    return (vec){p[0], p[1]};
-#endif
 }
 
 INLINE vec splat(double x) {
@@ -171,10 +156,10 @@ static void multiply(const double *a, const double *b, int64_t rows, int64_t col
 }
 
 /* The products of rows i to i+GR-1 with rows j to j+GC-1 (both cut at n), summed in vectors. */
-INLINE void gram_block(const float *x, int64_t n, int64_t depth, int64_t ldx, int64_t i, int64_t j,
+INLINE void gram_block(const double *x, int64_t n, int64_t depth, int64_t ldx, int64_t i, int64_t j,
                        double *gram, int64_t ld) {
     vec acc[GR][GC];
-    const float *xi[GR], *xj[GC];
+    const double *xi[GR], *xj[GC];
     for (int r = 0; r < GR; r++)
         xi[r] = x + (i + r < n ? i + r : n - 1) * ldx;
     for (int c = 0; c < GC; c++)
@@ -186,9 +171,9 @@ INLINE void gram_block(const float *x, int64_t n, int64_t depth, int64_t ldx, in
     for (; p + VL <= depth; p += VL) {
         vec a[GR];
         for (int r = 0; r < GR; r++)
-            a[r] = load_f32(xi[r] + p);
+            a[r] = load(xi[r] + p);
         for (int c = 0; c < GC; c++) {
-            vec b = load_f32(xj[c] + p);
+            vec b = load(xj[c] + p);
             for (int r = 0; r < GR; r++)
                 acc[r][c] += a[r] * b;
         }
@@ -197,59 +182,82 @@ INLINE void gram_block(const float *x, int64_t n, int64_t depth, int64_t ldx, in
         for (int c = 0; c < GC && j + c <= i + r; c++) {
             double s = sum(acc[r][c]);
             for (int64_t q = p; q < depth; q++)
-                s += (double)xi[r][q] * (double)xj[c][q];
+                s += xi[r][q] * xj[c][q];
             gram[(i + r) * ld + j + c] = s;
         }
 }
 
-static void gram_f32(const float *x, int64_t n, int64_t depth, int64_t ldx, double *gram,
+static void gram_f64(const double *x, int64_t n, int64_t depth, int64_t ldx, double *gram,
                      int64_t ld) {
     for (int64_t i = 0; i < n; i += GR)
         for (int64_t j = 0; j < n && j < i + GR; j += GC)
             gram_block(x, n, depth, ldx, i, j, gram, ld);
 }
 
-/* c[0:MR, 0:nv*VL] = m[0:MR, 0:n] x[0:n, 0:nv*VL]; rows over the edge repeat the last one. */
-INLINE void direct_block(int nv, const double *m, int64_t ldm, int64_t rows, int64_t n,
-                         const float *x, int64_t ldx, double *c, int64_t ldc) {
+/* c[0:mr, 0:nv*VL] = m[0:mr, 0:n] x[0:n, 0:nv*VL]. */
+INLINE void direct_block(int mr, int nv, const double *m, int64_t ldm, int64_t n, const double *x,
+                         int64_t ldx, double *c, int64_t ldc) {
     vec acc[MR][NV];
-    const double *row[MR];
-    for (int r = 0; r < MR; r++) {
-        row[r] = m + (r < rows ? r : rows - 1) * ldm;
+    for (int r = 0; r < mr; r++)
         for (int v = 0; v < nv; v++)
             acc[r][v] = (vec){0};
-    }
     for (int64_t p = 0; p < n; p++) {
         vec b[NV];
         for (int v = 0; v < nv; v++)
-            b[v] = load_f32(x + p * ldx + v * VL);
-        for (int r = 0; r < MR; r++)
+            b[v] = load(x + p * ldx + v * VL);
+        for (int r = 0; r < mr; r++)
             for (int v = 0; v < nv; v++)
-                acc[r][v] += row[r][p] * b[v];
+                acc[r][v] += m[r * ldm + p] * b[v];
     }
-    for (int r = 0; r < MR && r < rows; r++)
+    for (int r = 0; r < mr; r++)
         for (int v = 0; v < nv; v++)
             store(c + r * ldc + v * VL, acc[r][v]);
 }
 
-static void multiply_f32(const double *m, int64_t ldm, int64_t rows, int64_t n, const float *x,
+/* c[0:mr, 0:cols] = m[0:mr, 0:n] x[0:n, 0:cols]. */
+INLINE void direct_rows(int mr, const double *m, int64_t ldm, int64_t n, const double *x,
+                        int64_t ldx, int64_t cols, double *c, int64_t ldc) {
+    int64_t j = 0;
+    for (; j + NR <= cols; j += NR)
+        direct_block(mr, NV, m, ldm, n, x + j, ldx, c + j, ldc);
+    for (; j + VL <= cols; j += VL)
+        direct_block(mr, 1, m, ldm, n, x + j, ldx, c + j, ldc);
+    for (; j < cols; j++)
+        for (int r = 0; r < mr; r++) {
+            double s = 0.0;
+            for (int64_t p = 0; p < n; p++)
+                s += m[r * ldm + p] * x[p * ldx + j];
+            c[r * ldc + j] = s;
+        }
+}
+
+static void multiply_f64(const double *m, int64_t ldm, int64_t rows, int64_t n, const double *x,
                          int64_t ldx, int64_t cols, double *c, int64_t ldc) {
-    for (int64_t i = 0; i < rows; i += MR) {
-        const double *mi = m + i * ldm;
-        double *ci = c + i * ldc;
-        int64_t j = 0;
-        for (; j + NR <= cols; j += NR)
-            direct_block(NV, mi, ldm, rows - i, n, x + j, ldx, ci + j, ldc);
-        for (; j + VL <= cols; j += VL)
-            direct_block(1, mi, ldm, rows - i, n, x + j, ldx, ci + j, ldc);
-        for (; j < cols; j++)
-            for (int64_t r = 0; r < MR && i + r < rows; r++) {
-                double s = 0.0;
-                for (int64_t p = 0; p < n; p++)
-                    s += mi[r * ldm + p] * (double)x[p * ldx + j];
-                ci[r * ldc + j] = s;
-            }
+    int64_t i = 0;
+    for (; i + MR <= rows; i += MR)
+        direct_rows(MR, m + i * ldm, ldm, n, x, ldx, cols, c + i * ldc, ldc);
+    for (; i + 2 <= rows; i += 2)
+        direct_rows(2, m + i * ldm, ldm, n, x, ldx, cols, c + i * ldc, ldc);
+    if (i < rows) direct_rows(1, m + i * ldm, ldm, n, x, ldx, cols, c + i * ldc, ldc);
+}
+
+/* NaN and Inf are the values whose exponent bits are all ones: an integer test, which vectorises.
+ */
+static bool copy_finite_f32(double *to, const float *from, int64_t n) {
+    const uint32_t exponent = UINT32_C(0x7f800000);
+    uint32_t special = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &from[i], sizeof bits);
+        special |= (bits & exponent) == exponent;
+        to[i] = from[i];
     }
+    return !special;
+}
+
+static void scale_to_f32(float *to, const double *from, double factor, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)(factor * from[i]);
 }
 
 static double dot_f64(const double *x, const double *y, int64_t n) {
@@ -622,8 +630,10 @@ const ole_kernels PASTE(ole_kernels_, OLE_ISA) = {
     .pack_f32 = pack_f32,
     .pack_f64 = pack_f64,
     .multiply = multiply,
-    .gram_f32 = gram_f32,
-    .multiply_f32 = multiply_f32,
+    .gram_f64 = gram_f64,
+    .multiply_f64 = multiply_f64,
+    .copy_finite_f32 = copy_finite_f32,
+    .scale_to_f32 = scale_to_f32,
     .dot_f64 = dot_f64,
     .axpy = axpy,
     .tridiagonalise = tridiagonalise,

@@ -44,14 +44,20 @@ typedef struct ole_kernels {
                      ole_store store);
 
     /*
-     * Two products of small float32 matrices straight from memory, where packing would cost more
-     * than it saves: gram[n, n] = X X^T (lower triangle) of x[n, depth], and C = M X of m[rows, n]
-     * and x[n, cols]; both in float64.
+     * Two products of small matrices straight from memory, where packing would cost more than it
+     * saves: gram[n, n] = X X^T (lower triangle) of x[n, depth], and C = M X of m[rows, n] and
+     * x[n, cols].
      */
-    void (*gram_f32)(const float *x, int64_t n, int64_t depth, int64_t ldx, double *gram,
+    void (*gram_f64)(const double *x, int64_t n, int64_t depth, int64_t ldx, double *gram,
                      int64_t ld);
-    void (*multiply_f32)(const double *m, int64_t ldm, int64_t rows, int64_t n, const float *x,
+    void (*multiply_f64)(const double *m, int64_t ldm, int64_t rows, int64_t n, const double *x,
                          int64_t ldx, int64_t cols, double *c, int64_t ldc);
+
+    /* to = from; false if any element is NaN or Inf. */
+    bool (*copy_finite_f32)(double *to, const float *from, int64_t n);
+
+    /* to = factor * from, rounded once. */
+    void (*scale_to_f32)(float *to, const double *from, double factor, int64_t n);
 
     /* sum_i x[i] * y[i]. */
     double (*dot_f64)(const double *x, const double *y, int64_t n);

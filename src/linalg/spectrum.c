@@ -18,7 +18,7 @@ static const double NEGLIGIBLE = 1e-7;
 /* Directions kept under this share of σ_max need their vectors cleared of the strong ones. */
 static const double DELICATE = 1e-6;
 
-enum { DIRECT = 64 }; /* rows up to which float32 matrices are multiplied unpacked */
+enum { DIRECT = 64 }; /* rows up to which matrices are multiplied unpacked */
 
 void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k) {
     int64_t square = ole_eigen_pad(n) * ole_eigen_pad(n);
@@ -35,14 +35,14 @@ void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, 
     space->rows = ole_arena_take(arena, n * k, sizeof(double));
 }
 
-/* A float32 matrix with contiguous rows, small enough that packing would not pay. */
+/* A float64 matrix with contiguous rows, small enough that packing would not pay. */
 static bool is_direct(const ole_operand *a) {
-    return a->dtype == OLE_F32 && a->depth_stride == 1 && !a->transposed && a->items <= DIRECT;
+    return a->dtype == OLE_F64 && a->depth_stride == 1 && !a->transposed && a->items <= DIRECT;
 }
 
 void ole_gram(ole_pool *pool, const ole_operand *a, double *panels, double *gram, int64_t ld) {
     if (is_direct(a)) {
-        ole_kernels_get()->gram_f32(a->data, a->items, a->depth, a->item_stride, gram, ld);
+        ole_kernels_get()->gram_f64(a->data, a->items, a->depth, a->item_stride, gram, ld);
         return;
     }
     ole_panels packed = ole_panels_pack(pool, panels, a);
@@ -247,7 +247,7 @@ void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
 void ole_spectrum_apply(ole_pool *pool, const ole_operand *a, const double *root, int64_t ld,
                         ole_spectrum_space *space, const ole_product *product) {
     if (is_direct(a) && product->alpha == 1.0 && product->store == OLE_STORE_SET) {
-        ole_kernels_get()->multiply_f32(root, ld, a->items, a->items, a->data, a->item_stride,
+        ole_kernels_get()->multiply_f64(root, ld, a->items, a->items, a->data, a->item_stride,
                                         a->depth, product->c, product->ldc);
         return;
     }

@@ -5,6 +5,7 @@
 #include "ole/loss.h"
 
 #include "base/error.h"
+#include "linalg/kernels.h"
 #include "loss/route.h"
 
 #include <float.h>
@@ -190,38 +191,31 @@ static ole_status check_batch(const ole_loss_plan *plan, const ole_loss_batch *b
     return check_stride("gradient.stride", gradient->stride, plan->dim, error);
 }
 
-/*
- * Copies the rows in class order; the number of the first row that holds NaN or Inf, or -1.
- * Those are the values whose exponent bits are all ones: an integer test, which vectorises.
- */
-#define DEFINE_GATHER(NAME, TYPE, BITS, EXPONENT)                                                  \
-    static int64_t NAME(TYPE *to, const TYPE *from, int64_t stride, int64_t dim,                   \
-                        const ole_groups *groups) {                                                \
-        int64_t bad = -1;                                                                          \
-        for (int64_t i = 0; i < groups->rows; i++, to += dim) {                                    \
-            int64_t row = groups->order[i];                                                        \
-            const TYPE *x = from + row * stride;                                                   \
-            BITS special = 0;                                                                      \
-            for (int64_t j = 0; j < dim; j++) {                                                    \
-                BITS bits;                                                                         \
-                memcpy(&bits, &x[j], sizeof bits);                                                 \
-                special |= (bits & EXPONENT) == EXPONENT;                                          \
-                to[j] = x[j];                                                                      \
-            }                                                                                      \
-            if (special && (bad < 0 || row < bad)) bad = row;                                      \
-        }                                                                                          \
-        return bad;                                                                                \
+static bool copy_finite_f64(double *to, const double *from, int64_t n) {
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        finite &= isfinite(from[i]) != 0;
+        to[i] = from[i];
     }
+    return finite;
+}
 
-DEFINE_GATHER(gather_f32, float, uint32_t, UINT32_C(0x7f800000))
-DEFINE_GATHER(gather_f64, double, uint64_t, UINT64_C(0x7ff0000000000000))
+/* Copies row `row` to place i of the class order; false if it holds NaN or Inf. */
+static bool gather_row(ole_loss_plan *plan, const ole_loss_batch *batch, int64_t i, int64_t row) {
+    int64_t dim = plan->dim, from = row * (batch->stride ? batch->stride : dim);
+    if (plan->dtype == OLE_F64)
+        return copy_finite_f64(plan->svd.rows + i * dim, (const double *)batch->features + from,
+                               dim);
+    return ole_kernels_get()->copy_finite_f32(plan->gram.rows + i * dim,
+                                              (const float *)batch->features + from, dim);
+}
 
 static ole_status gather(ole_loss_plan *plan, const ole_loss_batch *batch, ole_error *error) {
-    int64_t stride = batch->stride ? batch->stride : plan->dim, bad;
-    if (plan->dtype == OLE_F32)
-        bad = gather_f32(plan->gram.rows, batch->features, stride, plan->dim, &plan->groups);
-    else
-        bad = gather_f64(plan->svd.rows, batch->features, stride, plan->dim, &plan->groups);
+    int64_t bad = -1;
+    for (int64_t i = 0; i < plan->groups.rows; i++) {
+        int64_t row = plan->groups.order[i];
+        if (!gather_row(plan, batch, i, row) && (bad < 0 || row < bad)) bad = row;
+    }
     if (bad < 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_DATA,
                     "features: row %" PRId64 " holds NaN or Inf: look at what produced it", bad);
@@ -246,23 +240,20 @@ static ole_status group(ole_loss_plan *plan, const ole_loss_batch *batch,
     return OLE_OK;
 }
 
-/* data (+)= factor * direction, row by row back to where each came from. */
-#define DEFINE_SCATTER(NAME, TYPE)                                                                 \
-    static void NAME(TYPE *to, int64_t stride, const double *direction, double factor,             \
-                     bool accumulate, int64_t dim, const ole_groups *groups) {                     \
-        for (int64_t i = 0; i < groups->rows; i++, direction += dim) {                             \
-            TYPE *g = to + groups->order[i] * stride;                                              \
-            if (accumulate)                                                                        \
-                for (int64_t j = 0; j < dim; j++)                                                  \
-                    g[j] = (TYPE)((double)g[j] + factor * direction[j]);                           \
-            else                                                                                   \
-                for (int64_t j = 0; j < dim; j++)                                                  \
-                    g[j] = (TYPE)(factor * direction[j]);                                          \
-        }                                                                                          \
+/* One row of the gradient: to (+)= scale * direction. */
+static void write_row_f32(float *to, const double *direction, double scale, bool add, int64_t n) {
+    if (!add) {
+        ole_kernels_get()->scale_to_f32(to, direction, scale, n);
+        return;
     }
+    for (int64_t j = 0; j < n; j++)
+        to[j] = (float)((double)to[j] + scale * direction[j]);
+}
 
-DEFINE_SCATTER(scatter_f32, float)
-DEFINE_SCATTER(scatter_f64, double)
+static void write_row_f64(double *to, const double *direction, double scale, bool add, int64_t n) {
+    for (int64_t j = 0; j < n; j++)
+        to[j] = (add ? to[j] : 0.0) + scale * direction[j];
+}
 
 /* No element of a direction, a difference of two polar factors, is over 2 in size. */
 static bool gradient_fits(ole_dtype dtype, double scale) {
@@ -279,12 +270,15 @@ static void write_gradient(const ole_loss_plan *plan, const ole_loss_batch *batc
             if (ole_label_at(batch->labels, batch->label_type, i) < 0)
                 memset((char *)gradient->data + (size_t)(i * stride) * size, 0,
                        (size_t)plan->dim * size);
-    if (plan->dtype == OLE_F32)
-        scatter_f32(gradient->data, stride, direction, scale, gradient->accumulate, plan->dim,
-                    &plan->groups);
-    else
-        scatter_f64(gradient->data, stride, direction, scale, gradient->accumulate, plan->dim,
-                    &plan->groups);
+    for (int64_t i = 0; i < plan->groups.rows; i++, direction += plan->dim) {
+        int64_t at = plan->groups.order[i] * stride;
+        if (plan->dtype == OLE_F32)
+            write_row_f32((float *)gradient->data + at, direction, scale, gradient->accumulate,
+                          plan->dim);
+        else
+            write_row_f64((double *)gradient->data + at, direction, scale, gradient->accumulate,
+                          plan->dim);
+    }
 }
 
 ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,

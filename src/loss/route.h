@@ -39,7 +39,7 @@ enum { OLE_SMALL_CLASS = 128 };
 
 /* Memory of the Gram route. */
 typedef struct ole_route_gram {
-    float *rows;               /* [max_rows, dim], sorted by class */
+    double *rows;              /* [max_rows, dim], sorted by class */
     ole_spectrum_space whole;  /* for X and for large classes */
     ole_spectrum_space *small; /* one per thread, for small classes */
     double *gram;              /* [m, m], m = min(max_rows, dim): X X^T, then polar roots */

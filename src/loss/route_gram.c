@@ -29,7 +29,7 @@ static int64_t smaller(int64_t a, int64_t b) {
 void ole_route_gram_place(ole_route_gram *route, ole_arena *arena, int64_t max_rows, int64_t dim,
                           int threads) {
     int64_t m = smaller(max_rows, dim), k = max_rows + dim - m;
-    route->rows = ole_arena_take(arena, max_rows * dim, sizeof(float));
+    route->rows = ole_arena_take(arena, max_rows * dim, sizeof(double));
     route->small = ole_arena_take(arena, threads, sizeof *route->small);
     route->gram = ole_arena_take(arena, m * m, sizeof(double));
     route->root = ole_arena_take(arena, m * m, sizeof(double));
@@ -54,7 +54,7 @@ typedef struct gram_run {
 /* Rows first to last-1 of X, the smaller side as items. */
 static ole_operand block(const gram_run *run, int64_t first, int64_t last) {
     int64_t dim = run->job->dim;
-    ole_operand rows = {run->route->rows + first * dim, OLE_F32, last - first, dim, dim, 1, false};
+    ole_operand rows = {run->route->rows + first * dim, OLE_F64, last - first, dim, dim, 1, false};
     return rows.items <= dim ? rows : ole_operand_transposed(rows);
 }
 

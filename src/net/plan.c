@@ -20,6 +20,7 @@ typedef struct step {
     ole_op_plan op;
     bool planned;
     bool needs_gradient; /* a trained parameter lies at or before it */
+    bool shared;         /* its output is a part of another's, or has another as its part */
     bool read;           /* its output is read between forward and backward */
     int first_writer;    /* the node whose backward writes its gradient first, or -1 */
     const float *seed;   /* a gradient added before its backward, or NULL */
@@ -112,15 +113,30 @@ static void find_lifetimes(ole_plan *plan) {
         }
 }
 
+/* Outputs that begin with their input: both stay whole, so nothing may be done in place on them. */
+static void find_extensions(ole_plan *plan) {
+    for (int i = 1; i < plan->graph->nodes; i++) {
+        int source = plan->graph->node[i].input[0];
+        if (!plan->step[i].op.y_extends_x || source <= 0) continue;
+        ole_lifetime *x = output_of(plan, source);
+        if (x->alias >= 0) continue; /* of two that extend one input the first does it in place */
+        x->alias = i;
+        plan->step[source].shared = plan->step[i].shared = true;
+    }
+}
+
 /* In place: an output over an input that dies there, a gradient over the one it is made from. */
 static void find_aliases(ole_plan *plan) {
     const ole_graph *graph = plan->graph;
+    find_extensions(plan);
     for (int i = 1; i < graph->nodes; i++) {
         const step *s = &plan->step[i];
         int source = graph->node[i].input[0];
         if (source < 0) continue;
         ole_lifetime *x = output_of(plan, source), *y = output_of(plan, i);
-        if (s->op.in_place && source > 0 && x->last == i && x->bytes >= y->bytes) y->alias = source;
+        if (s->op.in_place && source > 0 && x->last == i && x->bytes >= y->bytes &&
+            !plan->step[source].shared)
+            y->alias = source;
         ole_lifetime *dx = gradient_of(plan, source), *dy = gradient_of(plan, i);
         if (s->op.dx_in_place && dx->bytes && dy->bytes >= dx->bytes &&
             plan->step[source].first_writer == i)

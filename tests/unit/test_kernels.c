@@ -153,15 +153,15 @@ static void unpacked_gram(void **state) {
             for (int64_t depth = 1; depth <= 41; depth += 8) {
                 const ole_kernels *k = tables[t];
                 int64_t ldx = depth + 2, ld = n + 1;
-                float *x = random_floats(n * ldx, 5);
+                double *x = random_doubles(n * ldx, 5);
                 double *gram = room(n * ld);
-                k->gram_f32(x, n, depth, ldx, gram, ld);
+                k->gram_f64(x, n, depth, ldx, gram, ld);
                 for (int64_t i = 0; i < n; i++)
                     for (int64_t j = 0; j <= i; j++) {
                         double sum = 0.0;
                         for (int64_t p = 0; p < depth; p++)
-                            sum += (double)x[i * ldx + p] * (double)x[j * ldx + p];
-                        assert_near(k, "gram_f32", gram[i * ld + j], sum, depth);
+                            sum += x[i * ldx + p] * x[j * ldx + p];
+                        assert_near(k, "gram_f64", gram[i * ld + j], sum, depth);
                     }
                 free(x);
                 free(gram);
@@ -176,21 +176,42 @@ static void unpacked_product(void **state) {
                 const ole_kernels *k = tables[t];
                 int64_t n = 1 + (rows * cols) % 23, ldm = n + 1, ldx = cols + 3, ldc = cols + 2;
                 double *m = random_doubles(rows * ldm, 6), *c = room(rows * ldc);
-                float *x = random_floats(n * ldx, 7);
+                double *x = random_doubles(n * ldx, 7);
                 for (int64_t i = 0; i < rows * ldc; i++)
                     c[i] = 42.0;
-                k->multiply_f32(m, ldm, rows, n, x, ldx, cols, c, ldc);
+                k->multiply_f64(m, ldm, rows, n, x, ldx, cols, c, ldc);
                 for (int64_t i = 0; i < rows; i++)
                     for (int64_t j = 0; j < ldc; j++) {
                         double sum = j < cols ? 0.0 : 42.0;
                         for (int64_t p = 0; p < n && j < cols; p++)
-                            sum += m[i * ldm + p] * (double)x[p * ldx + j];
-                        assert_near(k, "multiply_f32", c[i * ldc + j], sum, n);
+                            sum += m[i * ldm + p] * x[p * ldx + j];
+                        assert_near(k, "multiply_f64", c[i * ldc + j], sum, n);
                     }
                 free(m);
                 free(x);
                 free(c);
             }
+}
+
+static void rows_in_and_out(void **state) {
+    (void)state;
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int t = 0; t < table_count; t++)
+        for (int64_t n = 1; n < 70; n++) {
+            const ole_kernels *k = tables[t];
+            float *x = random_floats(n, 8);
+            double *wide = room(n);
+            assert_true(k->copy_finite_f32(wide, x, n));
+            for (int64_t i = 0; i < n; i++)
+                assert_true(wide[i] == (double)x[i]);
+            k->scale_to_f32(x, wide, 3.0, n);
+            for (int64_t i = 0; i < n; i++)
+                assert_true(x[i] == (float)(3.0 * wide[i]));
+            x[n * 2 / 3] = bad[n % 3];
+            assert_false(k->copy_finite_f32(wide, x, n));
+            free(x);
+            free(wide);
+        }
 }
 
 static void vectors(void **state) {
@@ -382,13 +403,10 @@ int main(void) {
     for (int t = 0; t < table_count; t++)
         printf("kernels: %s\n", tables[t]->name);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packing),
-        cmocka_unit_test(products),
-        cmocka_unit_test(unpacked_gram),
-        cmocka_unit_test(unpacked_product),
-        cmocka_unit_test(vectors),
-        cmocka_unit_test(reduction),
-        cmocka_unit_test(small_tridiagonals),
+        cmocka_unit_test(packing),          cmocka_unit_test(products),
+        cmocka_unit_test(unpacked_gram),    cmocka_unit_test(unpacked_product),
+        cmocka_unit_test(rows_in_and_out),  cmocka_unit_test(vectors),
+        cmocka_unit_test(reduction),        cmocka_unit_test(small_tridiagonals),
         cmocka_unit_test(secular_equation),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);

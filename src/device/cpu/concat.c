@@ -1,11 +1,11 @@
 /*
  * src/device/cpu/concat.c - concatenation along C, of images into the stacked layout (cpu.h).
  *
- * Forward: a stacked first input is copied in one piece, with its moments; the second one's
- * channels go behind it, into what is left of the last block first, and their moments are found.
- * Backward: the gradient of a stacked first input is a prefix of dy, and mostly the same memory:
- * then only the few channels of the second are copied.  Lanes of that prefix beyond its last
- * channel hold gradients of channels that are not its own; nobody reads them.
+ * Forward: a stacked first input is copied in one piece, with its moments, unless it is there; the
+ * second one's channels go behind it, into what is left of the last block first, and their moments
+ * are found. Backward: the gradient of a stacked first input is a prefix of dy, and mostly the same
+ * memory: then only the few channels of the second are copied.  Lanes of that prefix beyond its
+ * last channel hold gradients of channels that are not its own; nobody reads them.
  *
  * Vectors (H = W = 1) are copied as they lie.
  */
@@ -33,7 +33,7 @@ ole_status cpu_concat_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_err
         s->x[i] = cpu_view_images(r->context, r->x_layout[i], r->n, r->x_shape[i]);
     s->y = cpu_view_images(r->context, layout, r->n, out);
     s->first[1] = r->x_shape[0].c;
-    plan->dx_in_place = is_prefix(s);
+    plan->dx_in_place = plan->y_extends_x = is_prefix(s);
     return OLE_OK;
 }
 
