@@ -45,19 +45,45 @@ static int rising(const void *a, const void *b) {
 
 typedef void timed_call(void *context);
 
-/* Median seconds of a call: warmed up, at least 5 runs, at least half a second in all. */
-static double median_time(timed_call *call, void *context) {
-    enum { MOST = 1000 };
+enum { ROUNDS = 15 };
+
+/* Seconds of a call, the median of enough calls in a row to fill 10 ms. */
+static double time_call(timed_call *call, void *context) {
+    enum { MOST = 200 };
     double times[MOST], start = seconds();
     int n = 0;
-    call(context);
-    while (n < MOST && (n < 5 || seconds() - start < 0.5)) {
+    while (n < MOST && (n < 1 || seconds() - start < 0.01)) {
         double t = seconds();
         call(context);
         times[n++] = seconds() - t;
     }
     qsort(times, (size_t)n, sizeof *times, rising);
     return times[n / 2];
+}
+
+static double median(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, rising);
+    return values[n / 2];
+}
+
+/* Both ways in turn, so that a change of the machine's pace meets both alike. */
+typedef struct duel {
+    double ours, theirs; /* median seconds */
+    double ratio;        /* median of the rounds' ratios */
+} duel;
+
+static duel run_duel(timed_call *ours, timed_call *theirs, void *context) {
+    double a[ROUNDS], b[ROUNDS], ratio[ROUNDS], start = seconds();
+    int n = 0;
+    ours(context);
+    theirs(context);
+    while (n < ROUNDS && (n < 5 || seconds() - start < 4.0)) {
+        a[n] = time_call(ours, context);
+        b[n] = time_call(theirs, context);
+        ratio[n] = b[n] / a[n];
+        n++;
+    }
+    return (duel){median(a, n), median(b, n), median(ratio, n)};
 }
 
 /* ---- the two ways ------------------------------------------------------------------------- */
@@ -141,7 +167,7 @@ static double measure_product_rate(void) {
         a[i] = random_normal(&random);
     ole_operand source = {a, OLE_F64, p.n, p.n, p.n, 1, false};
     p.a = ole_panels_pack(NULL, packed, &source);
-    double rate = 2.0 * (double)(p.n * p.n * p.n) / median_time(run_product, &p);
+    double rate = 2.0 * (double)(p.n * p.n * p.n) / time_call(run_product, &p);
     free(a);
     free(packed);
     free(p.c);
@@ -152,7 +178,7 @@ static double measure_product_rate(void) {
 
 typedef struct line {
     int threads;
-    double ours, theirs, floor;
+    double ours, theirs, ratio, floor;
     errors our_error, their_error;
 } line;
 
@@ -162,10 +188,14 @@ static line measure(problem *p, int threads, double rate, const reference_loss *
     ole_loss_options_init(&options);
     options.threads = threads;
     if (ole_loss_plan_create(&p->plan, p->n, p->d, OLE_F32, &options, NULL) != OLE_OK) abort();
-    l.ours = median_time(run_ours, p);
-    l.our_error = errors_of(p, want);
     authors_set_threads(p->peer, threads);
-    l.theirs = median_time(run_authors, p);
+    duel d = run_duel(run_ours, run_authors, p);
+    l.ours = d.ours;
+    l.theirs = d.theirs;
+    l.ratio = d.ratio;
+    run_ours(p);
+    l.our_error = errors_of(p, want);
+    run_authors(p);
     l.their_error = errors_of(p, want);
     l.floor = floor_flop(p->n, p->d, p->c) / (rate * threads);
     ole_loss_plan_destroy(p->plan);
@@ -190,7 +220,7 @@ static void print_line(const problem *p, const line *l, ole_json *json) {
     if (!json) {
         printf("%4" PRId64 " %5" PRId64 " %5" PRId64
                " %3d %10.3f %10.3f %6.1fx %9.3f %5.1f  %7.1e %7.1e  %7.1e %7.1e\n",
-               p->n, p->d, p->c, l->threads, l->ours * 1e3, l->theirs * 1e3, l->theirs / l->ours,
+               p->n, p->d, p->c, l->threads, l->ours * 1e3, l->theirs * 1e3, l->ratio,
                l->floor * 1e3, l->ours / l->floor, l->our_error.value, l->our_error.gradient,
                l->their_error.value, l->their_error.gradient);
         fflush(stdout);
@@ -203,7 +233,7 @@ static void print_line(const problem *p, const line *l, ole_json *json) {
     ole_json_integer(json, "threads", l->threads);
     ole_json_number(json, "ms", l->ours * 1e3);
     ole_json_number(json, "authors_ms", l->theirs * 1e3);
-    ole_json_number(json, "ratio", l->theirs / l->ours);
+    ole_json_number(json, "ratio", l->ratio);
     ole_json_number(json, "floor_ms", l->floor * 1e3);
     ole_json_number(json, "value_error", l->our_error.value);
     ole_json_number(json, "gradient_error", l->our_error.gradient);
