@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""bench.py OLE - runs `ole bench`: its JSON, its text, the peer, and mistakes. No time is judged."""
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import run
+from run import check, check_that, read_json
+
+NET = ["bench", "--net", "C8-MP-FC8", "--input", "1x8x8", "--batch-size", "4", "--threads", "1",
+       "--seconds", "0"]
+KEYS = {"net", "device", "threads", "batch_size", "step_ms", "images_per_s", "peak_bytes",
+        "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages", "kinds"}
+
+
+def check_figures(ole):
+    figures = read_json(ole, *NET, "--json") or {}
+    check_that("ole bench --json has its keys", set(figures) == KEYS)
+    stages = figures.get("stages", {})
+    check_that("its stages", list(stages) == ["forward", "softmax", "ole", "backward", "update"])
+    check_that("its times are positive", figures.get("step_ms", 0) > 0 and
+               all(ms > 0 for ms in stages.values()))
+    check_that("memory is shared", figures.get("plan_bytes", 1) < figures.get("unshared_bytes", 0))
+    alone = read_json(ole, *NET, "--softmax-only", "--json") or {}
+    check_that("--softmax-only leaves OLE out", alone.get("stages", {}).get("ole") == 0)
+    text = ole.run(*NET, "--device", "ref").stdout
+    check_that("ole bench as text", text.startswith("C8-MP-FC8, 4 x 1x8x8, device ref, 1 thread\n")
+               and "images/s" in text and "conv" in text)
+
+
+def check_peer(ole, work):
+    """A python3 of our own stands in for one with PyTorch: it must get the graph and be believed."""
+    fake = work / "python"
+    fake.write_text('#!/bin/sh\ngrep -q \'"op": "conv"\' && '
+                    'echo \'{"library": "x", "modes": {"a": 9e9, "b": 8e9}}\'\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    ole.environment["OLE_PYTHON"] = str(fake)
+    figures = read_json(ole, *NET, "--peer", "torch", "--json") or {}
+    check_that("--peer takes the fastest mode", figures.get("peer_ms") == 8e9)
+    ole.environment["OLE_PYTHON"] = str(work / "missing")
+    result = ole.run(*NET, "--peer", "torch")
+    check_that("--peer without python3 fails", result.returncode == 1 and
+               "set OLE_PYTHON" in result.stderr)
+
+
+def check_mistakes(ole):
+    for line, message, code in (
+            ("--net Q", "net: column 1: 'Q' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, "
+             "CR, BN, ReLU", 1),
+            ("--input 3x3", "--input 3x3: channels x height x width expected, as in 3x32x32", 2),
+            ("--threads 0", "--threads 0: a whole number from 1 to 1024 expected", 2)):
+        check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=code)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as work:
+        ole = run.Program(os.path.abspath(sys.argv[1]), Path(work))
+        check_figures(ole)
+        check_peer(ole, Path(work))
+        check_mistakes(ole)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
