@@ -7,6 +7,7 @@
  * The same target serves libFuzzer: clang -fsanitize=fuzzer -DOLE_LIBFUZZER.
  */
 #include "base/safetensors.h"
+#include "mutate.h"
 #include "train/caffe.h"
 #include "train/card.h"
 
@@ -108,13 +109,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
 
 enum { MAX_FILE = 2048 };
 
-static uint64_t random_state;
-
-static uint64_t next_random(uint64_t below) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % below;
-}
-
 /* A small model as a safetensors file, without the checksum; returns its size. */
 static size_t make_safetensors(uint8_t *bytes) {
     int length = snprintf((char *)bytes + 8, MAX_FILE - 8,
@@ -146,41 +140,14 @@ static size_t make_caffe(uint8_t *bytes) {
     return sizeof net;
 }
 
-/* Changes, inserts, removes or repeats something; returns the new size. */
-static size_t mutate(uint8_t *bytes, size_t size) {
-    static const char *const words[] = {"-1",         "99999999999999999999",
-                                        "4294967296", "[",
-                                        "]",          "\"",
-                                        "{",          "}",
-                                        ",",          "BOOL",
-                                        "\\u0000",    ":",
-                                        "null"};
-    size_t at = (size_t)next_random(size + 1);
-    switch (next_random(5)) {
-    case 0:
-        if (at < size) bytes[at] = (uint8_t)next_random(256);
-        return size;
-    case 1:
-        if (at < size) bytes[at] ^= (uint8_t)(1u << next_random(8));
-        return size;
-    case 2:
-        return at;
-    case 3: {
-        size_t cut = at + (size_t)next_random(8);
-        if (cut >= size) return at;
-        memmove(bytes + at, bytes + cut, size - cut);
-        return size - (cut - at);
-    }
-    default: {
-        const char *word = words[next_random(sizeof words / sizeof *words)];
-        size_t length = strlen(word);
-        if (size + length > MAX_FILE) return size;
-        memmove(bytes + at + length, bytes + at, size - at);
-        memcpy(bytes + at, word, length);
-        return size + length;
-    }
-    }
-}
+/* What the format is made of, and what breaks it. */
+static const char *const words[] = {"-1",         "99999999999999999999",
+                                    "4294967296", "[",
+                                    "]",          "\"",
+                                    "{",          "}",
+                                    ",",          "BOOL",
+                                    "\\u0000",    ":",
+                                    "null"};
 
 int main(int argc, char **argv) {
     long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
@@ -189,7 +156,7 @@ int main(int argc, char **argv) {
         uint8_t bytes[MAX_FILE];
         size_t size = next_random(2) ? make_safetensors(bytes) : make_caffe(bytes);
         for (uint64_t m = next_random(4); m > 0; m--)
-            size = mutate(bytes, size);
+            size = mutate(bytes, size, MAX_FILE, words, sizeof words / sizeof *words);
         LLVMFuzzerTestOneInput(bytes, size);
     }
     printf("fuzz_models: %ld files\n", count);
