@@ -1,10 +1,12 @@
 """The same training step in PyTorch, for `ole bench --peer torch`.
 
-Reads one JSON object from standard input: the network as `ole net NET --json` writes its graph,
-batch, threads and device; writes {"library":..., "modes":{mode: ms}} with the median of each mode.
+Reads one JSON object from standard input: the network's graph, batch, threads and device;
+writes {"library":..., "modes":{mode: ms}, "peak_bytes":{mode: bytes}}: the median time of each mode, and
+the memory of a process that ran it alone.
 The step is forward, softmax loss, backward and SGD with momentum, as `ole bench` does it.
 """
 import json
+import os
 import statistics
 import sys
 import time
@@ -107,11 +109,29 @@ def measure(job, mode):
     return median_ms(step, sync, job["seconds"])
 
 
+def measure_alone(job, mode):
+    """Time and peak memory of a child process that does nothing else."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        torch.set_num_threads(job["threads"])
+        os.write(into, repr(measure(job, mode)).encode())
+        os._exit(0)
+    os.close(into)
+    with os.fdopen(out) as pipe:
+        text = pipe.read()
+    _, status, usage = os.wait4(child, 0)
+    if status != 0:
+        sys.exit(f"PyTorch failed in mode {mode}")
+    return float(text), usage.ru_maxrss * 1024
+
+
 def main():
     job = json.load(sys.stdin)
-    torch.set_num_threads(job["threads"])
-    modes = {mode: measure(job, mode) for mode in job["modes"]}
-    json.dump({"library": f"PyTorch {torch.__version__}", "modes": modes}, sys.stdout)
+    runs = {mode: measure_alone(job, mode) for mode in job["modes"]}
+    json.dump({"library": f"PyTorch {torch.__version__}",
+               "modes": {mode: ms for mode, (ms, _) in runs.items()},
+               "peak_bytes": {mode: peak for mode, (_, peak) in runs.items()}}, sys.stdout)
 
 
 main()

@@ -5,7 +5,7 @@
  *
  * The same target serves libFuzzer: clang -fsanitize=fuzzer -DOLE_LIBFUZZER.
  */
-#include "mutate.h"
+#include "files.h"
 #include "ole/npy.h"
 
 #include <fcntl.h>
@@ -15,41 +15,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void require(bool condition, const char *what) {
-    if (condition) return;
-    fprintf(stderr, "fuzz_npy: %s\n", what);
-    abort();
-}
-
-static char path[64];
-static volatile unsigned sink; /* takes every byte of the data, so that each is really read */
-
-static void remove_file(void) {
-    unlink(path);
-}
-
-/* One file, used again and again; in memory where the system has such a place. */
-static void put_file(const uint8_t *bytes, size_t size) {
-    static int fd = -1;
-    if (fd < 0) {
-        strcpy(path,
-               access("/dev/shm", W_OK) == 0 ? "/dev/shm/ole-fuzz-XXXXXX" : "/tmp/ole-fuzz-XXXXXX");
-        fd = mkstemp(path);
-        require(fd >= 0, "cannot make a temporary file");
-        atexit(remove_file);
-    }
-    require(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size,
-            "cannot write the temporary file");
-}
-
-/* An error is one terminated line, of the status returned. */
-static void check_error(ole_status status, const ole_error *error) {
-    require(error->status == status, "the error has another status");
-    require(memchr(error->message, '\0', sizeof error->message) != NULL, "no end of the message");
-    require(error->message[0] != '\0', "the message is empty");
-    require(strpbrk(error->message, "\n\r\x1b") == NULL, "the message is not one plain line");
-}
 
 static void read_as(const ole_npy *array, ole_dtype as) {
     int64_t count = ole_npy_get_header(array)->count;
