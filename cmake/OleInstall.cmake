@@ -9,6 +9,10 @@ if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
 
+if(TARGET ole_cuda)
+    install(TARGETS ole_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 install(EXPORT ole-targets NAMESPACE ole:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/ole-config.cmake.in package/ole-config.cmake
     INSTALL_DESTINATION ${package_dir})

@@ -1,0 +1,60 @@
+# libole_cuda.so: the GPU's part, a module of its own that libole.so loads when asked for (see
+# src/base/cuda_module.h).  Built where nvcc and cuBLAS are; training on the GPU needs cuDNN too.
+
+option(OLE_CUDA "Build the CUDA module where nvcc is found" ON)
+set(OLE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
+    "Cards to compile for: machine code for 8.0 and 9.0, and PTX of 9.0 for newer ones")
+
+set(cuda_missing "")
+if(OLE_CUDA)
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+        set(CMAKE_CUDA_ARCHITECTURES ${OLE_CUDA_ARCHITECTURES})
+        enable_language(CUDA)
+        find_package(CUDAToolkit)
+        find_path(CUDNN_INCLUDE_DIR NAMES cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+        find_library(CUDNN_LIBRARY NAMES cudnn HINTS ${CUDAToolkit_LIBRARY_DIR}
+            ${CUDAToolkit_LIBRARY_DIR}/../lib)
+        mark_as_advanced(CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
+        if(NOT TARGET CUDA::cublas)
+            set(cuda_missing "not built (cuBLAS not found)")
+        elseif(NOT CUDNN_INCLUDE_DIR OR NOT CUDNN_LIBRARY)
+            set(cuda_missing "not built (cuDNN not found)")
+        endif()
+    else()
+        set(cuda_missing "not built (nvcc not found)")
+    endif()
+else()
+    set(cuda_missing "off (OLE_CUDA)")
+endif()
+
+if(cuda_missing)
+    ole_part("CUDA" "${cuda_missing}")
+    return()
+endif()
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS
+    ${CMAKE_CURRENT_SOURCE_DIR}/src/loss/cuda/*.cu
+    ${CMAKE_CURRENT_SOURCE_DIR}/src/loss/cuda/*.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/src/device/cuda/*.cu
+    ${CMAKE_CURRENT_SOURCE_DIR}/src/device/cuda/*.c)
+add_library(ole_cuda MODULE ${cuda_sources} src/base/error.c)
+set_target_properties(ole_cuda PROPERTIES
+    PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+    CUDA_STANDARD 17 CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
+    CUDA_RUNTIME_LIBRARY Static)
+target_include_directories(ole_cuda PRIVATE
+    ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
+target_include_directories(ole_cuda SYSTEM PRIVATE
+    ${CUDNN_INCLUDE_DIR} ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_definitions(ole_cuda PRIVATE _GNU_SOURCE OLE_CUDA_MODULE=1)
+target_compile_options(ole_cuda PRIVATE
+    $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wstrict-prototypes
+        -Wmissing-prototypes $<$<BOOL:${OLE_WERROR}>:-Werror>>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
+        $<$<BOOL:${OLE_WERROR}>:-Werror=all-warnings> -lineinfo>)
+target_link_libraries(ole_cuda PRIVATE
+    CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CUDNN_LIBRARY} Threads::Threads m)
+list(JOIN OLE_CUDA_ARCHITECTURES ", " cuda_cards)
+ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_cards}")

@@ -1,0 +1,264 @@
+/*
+ * src/device/cuda/cuda.h - what the files of the CUDA backend share: the context, layouts, how an
+ * op is planned and run, and the kernels' launchers.
+ *
+ * Host code is C (*.c), kernels and their launchers are CUDA C++ (*.cu) behind `extern "C"`.
+ *
+ * Layouts.  An activation is [N, H, W, pitch]: channels innermost, `pitch` of them a pixel, C
+ * rounded up to 8; what lies beyond C is zero, always, in outputs and in gradients alike.  Vectors
+ * have H = W = 1.  Elements are float (fp32, tf32) or bfloat16 (bf16).  A concatenation's output is
+ * stacked: a list of such tensors, its parts, each starting on a multiple of 256 bytes, and behind
+ * each part its channels' means and sums of squared distances to them, [2, pitch] doubles: in a
+ * dense block every output is the one before it and one part more, so that the one before is a
+ * prefix of the memory, and batch norm need not find the statistics again.  Concatenation and norm
+ * know stacked tensors; for any other op the input is packed into one tensor first (adapt.c).
+ *
+ * Parameters.  A convolution's weight is [out, k, k, in] and a linear layer's [out, in], out and in
+ * rounded up to 8, what lies beyond zero: in float (the master, which is trained), and where
+ * activations are bfloat16 a copy in that follows it, which the update keeps.  Gradients of weights
+ * have the type of activations; other parameters, their gradients and all optimiser state are
+ * float, [count rounded up to 8].
+ *
+ * Streams.  Everything is queued on context->stream.  Weight gradients of convolutions run beside
+ * it on context->side: they are joined again before the memory they read is used for something
+ * else, which the plan knows of (ole_backend.backward_lag).
+ *
+ * Failures.  A CUDA call that fails leaves its reason in the context (cuda_failed); what is queued
+ * after it does no harm, and who waits for the queue gets the error.
+ */
+#ifndef OLE_SRC_DEVICE_CUDA_CUDA_H
+#define OLE_SRC_DEVICE_CUDA_CUDA_H
+
+#include "device/backend.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CUDA_CHANNELS = 8, CUDA_ALIGNMENT = 256, CUDA_MAX_PARTS = 64 };
+
+typedef enum cuda_type { CUDA_FLOAT, CUDA_BFLOAT16 } cuda_type;
+
+/* What recorded work reads when it is replayed; in device memory. */
+typedef struct cuda_clock {
+    uint64_t step; /* of dropout and of Adam, from 1 */
+    double lr;
+    int64_t epoch;
+    int64_t batch;    /* of the epoch, from 0 */
+    int64_t bad_step; /* the first step whose loss was NaN or Inf; 0: none. Updates stop there */
+    int64_t bad_row;  /* of OLÉ's features in that step; -1: none */
+    double loss;      /* sums over the epoch */
+    double softmax_loss;
+    double ole_loss;
+    int64_t correct;
+    double step_loss; /* of the step at work: softmax + weight * OLÉ, summed as it goes */
+} cuda_clock;
+
+typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
+
+struct ole_device_context {
+    ole_device_options options;
+    int card;
+    int multiprocessors;
+    cuda_type type; /* of activations */
+    cudaStream_t stream, side;
+    cublasHandle_t blas;
+    cudnnHandle_t dnn;
+    cuda_tune *tune;
+    cuda_clock *clock;  /* device memory */
+    void *workspace[2]; /* of cuBLAS and cuDNN on stream and side: device memory */
+    size_t workspace_bytes;
+    cudaEvent_t *event; /* ring: the ends of side work, and where it may start */
+    int events, next_event;
+    int64_t launches; /* own kernels queued since the context was opened */
+    ole_status failed;
+    ole_error failure; /* the first one */
+};
+
+/* Notes a failed call: `if (cuda_failed(context, cudaMemcpyAsync(...), "copying")) return;` */
+bool cuda_failed(ole_device_context *context, cudaError_t code, const char *doing);
+bool cuda_failed_dnn(ole_device_context *context, cudnnStatus_t code, const char *doing);
+bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const char *doing);
+
+/* After a kernel launch: counts it and notes its failure. */
+void cuda_launched(ole_device_context *context, const char *kernel);
+
+/* ---- tensors (layout.c) ---- */
+
+typedef struct cuda_part {
+    int channels, pitch;
+    int first;      /* channel */
+    size_t offset;  /* bytes, of its elements from the start of the tensor */
+    size_t moments; /* bytes, of its [2, pitch] doubles */
+} cuda_part;
+
+/* How a tensor lies. Kernels take it by value; it must stay small. */
+typedef struct cuda_layout {
+    cuda_type type;
+    int parts; /* 1: one tensor, without moments; more, or `stacked`: a concatenation's */
+    bool stacked;
+    int64_t pixels; /* N * H * W */
+    int n, c, h, w;
+    size_t bytes;
+    cuda_part part[CUDA_MAX_PARTS];
+} cuda_layout;
+
+static inline int cuda_pitch(int64_t channels) {
+    return (int)((channels + CUDA_CHANNELS - 1) / CUDA_CHANNELS * CUDA_CHANNELS);
+}
+
+static inline size_t cuda_element(cuda_type type) {
+    return type == CUDA_FLOAT ? 4 : 2;
+}
+
+/* One tensor of the context's type. */
+cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape);
+
+/* ---- ops ---- */
+
+typedef struct cuda_request {
+    ole_device_context *context;
+    const ole_node *node;
+    int64_t n;
+    bool train, needs_dx;
+    const cuda_layout *x[OLE_MAX_INPUTS]; /* NULL where there is no such input */
+} cuda_request;
+
+/* What every op remembers; ops with more begin their state with it. plan->y_layout = &state->y. */
+typedef struct cuda_state {
+    int64_t n;
+    bool train, needs_dx;
+    cuda_layout x[OLE_MAX_INPUTS];
+    cuda_layout y;
+    void (*release)(void *state); /* frees what an op has besides, or NULL */
+} cuda_state;
+
+/* Allocates a state of `bytes` (>= sizeof(cuda_state)), zeroed but for what is in cuda_state (y one
+ * tensor of the node's output), and fills plan->state, y_layout, y_bytes. NULL: no memory. */
+void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *plan);
+
+typedef struct cuda_call {
+    ole_device_context *context;
+    const ole_node *node;
+    void *state;
+    const ole_op_call *call;
+} cuda_call;
+
+/*
+ * An op.  plan() begins with cuda_state_create() and sets what differs in the ole_op_plan;
+ * forward() and backward() queue their work.  `takes_stacked`: inputs may be stacked.
+ */
+typedef struct cuda_op {
+    bool takes_stacked;
+    ole_status (*plan)(const cuda_request *request, ole_op_plan *plan, ole_error *error);
+    void (*forward)(const cuda_call *call);
+    void (*backward)(const cuda_call *call);
+} cuda_op;
+
+extern const cuda_op cuda_conv;                                       /* conv.c: cuDNN */
+extern const cuda_op cuda_linear;                                     /* linear.c: cuBLAS */
+extern const cuda_op cuda_norm;                                       /* norm.cu */
+extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
+extern const cuda_op cuda_concat;                                     /* concat.cu */
+extern const cuda_op cuda_maxpool, cuda_avgpool;                      /* pool.cu */
+
+/* ---- parameters (param.c) ---- */
+
+/* Elements of a parameter as it lies, padding included. */
+int64_t cuda_param_size(const ole_node *node, const ole_param *param);
+
+/* Whether it is a convolution's or linear layer's weight: kept in two types where they differ. */
+bool cuda_param_is_weight(const ole_param *param);
+
+/* What convolutions and products read: the master, or the copy that follows it. */
+const void *cuda_weight(const ole_device_context *context, const void *param, int64_t size);
+
+/* ---- helpers of several ops ---- */
+
+/* sums[channels] = sum over pixels of dy, as the gradient of a bias (reduce.cu). */
+void cuda_column_sums(ole_device_context *context, const cuda_layout *layout, const void *dy,
+                      float *sums);
+
+/* y += bias of each channel (pointwise.cu). */
+void cuda_add_bias(ole_device_context *context, const cuda_layout *layout, const float *bias,
+                   void *y);
+
+/* Packs a stacked tensor into one, and adds (or writes) one's gradient to a stacked one
+ * (concat.cu). */
+void cuda_pack(ole_device_context *context, const cuda_layout *stacked, const void *from,
+               const cuda_layout *packed, void *to);
+void cuda_unpack(ole_device_context *context, const cuda_layout *packed, const void *from,
+                 const cuda_layout *stacked, bool accumulate, void *to);
+
+/* n x [C, H, W] plain floats in device memory from and to a tensor (layout.cu). */
+void cuda_from_plain(ole_device_context *context, const cuda_layout *layout, const float *plain,
+                     bool accumulate, void *to);
+void cuda_to_plain(ole_device_context *context, const cuda_layout *layout, const void *from,
+                   float *plain);
+
+/* ---- losses, updates, batches ---- */
+
+/*
+ * Softmax cross-entropy of logits (`layout`: vectors) with labels in device memory (softmax.cu).
+ * Where dlogits is not NULL it becomes scale * gradient of the mean, and the mean loss is added to
+ * clock->step_loss and clock->softmax_loss, right rows to clock->correct; scores (float [n, c],
+ * plain) and sums (double: the mean loss; then the right rows as a double) may be NULL.
+ */
+void cuda_softmax(ole_device_context *context, const cuda_layout *layout, const void *logits,
+                  const int32_t *labels, double scale, void *dlogits, float *scores, double *sums,
+                  bool count);
+
+/* One tensor to update, in device memory. */
+typedef struct cuda_update_item {
+    float *master;
+    void *copy; /* bfloat16, or NULL */
+    const void *gradient;
+    float *state[2];
+    int64_t size;
+    int gradient_type; /* cuda_type */
+} cuda_update_item;
+
+/*
+ * One launch for all (update.cu): items in device memory, `tiles` [tile_count, 2] the (item, first
+ * element / CUDA_UPDATE_TILE) of each thread block.  Rate and step are the clock's, the rest is
+ * `update`'s.  Does nothing while clock->bad_step is set.
+ */
+enum { CUDA_UPDATE_TILE = 4096 };
+void cuda_update(ole_device_context *context, const ole_update *update,
+                 const cuda_update_item *items, const int32_t *tiles, int tile_count);
+
+/* Samples that live on the card (batch.cu). */
+typedef struct cuda_samples {
+    const uint8_t *bytes; /* [count, c, h, w], or */
+    const float *floats;
+    const int64_t *index;  /* [samples of the split]: where each lies */
+    const int32_t *labels; /* [samples of the split] */
+    int c, h, w;
+    uint64_t seed;
+    int crop;
+    bool flip;
+    const float *table; /* [c, 256] bytes normalised (floats: [c, 2] mean and deviation) */
+} cuda_samples;
+
+/*
+ * Batch clock->batch of the epoch: samples order[batch * stride + i], i < n, cropped, mirrored and
+ * normalised as data/augment.c does from the same Philox counters, into the input tensor and
+ * labels[n].  Rows from `valid` on (order entries < 0) are zero, labels -1.
+ */
+void cuda_assemble(ole_device_context *context, const cuda_samples *samples, const int32_t *order,
+                   int64_t stride, int64_t n, const cuda_layout *layout, void *images,
+                   int32_t *labels);
+
+/* First and last kernels of a recorded step (clock.cu): step and batch counters, rate from
+ * rates[batch], step_loss to zero; and the loss of the step checked and added up. */
+void cuda_tick(ole_device_context *context, const double *rates);
+void cuda_tock(ole_device_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/*
+ * src/device/cuda/module.c - what libole_cuda.so says of itself and of the cards there are: the
+ * table "ole_cuda_device" of base/cuda_module.h.
+ */
+#include "base/cuda_module.h"
+
+#include "base/error.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <string.h>
+
+#define TEXT(x) #x
+#define NUMBER(x) TEXT(x)
+
+/* The oldest cards that the module has code for. */
+enum { MAJOR = 8, MINOR = 0 };
+
+static int count_cards(ole_error *error) {
+    int count = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+    if (code == cudaErrorInsufficientDriver)
+        ole_fail(
+            error, OLE_ERROR_UNSUPPORTED,
+            "CUDA: there is no NVIDIA driver, or it is too old for CUDA %d.%d: install a newer "
+            "one, or use --device cpu",
+            CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    else if (code != cudaSuccess || count == 0)
+        ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                 "CUDA: no card can be used (%s); see nvidia-smi, or use --device cpu",
+                 cudaGetErrorString(code != cudaSuccess ? code : cudaErrorNoDevice));
+    return code == cudaSuccess ? count : 0;
+}
+
+static ole_status describe(int card, ole_cuda_card *out, ole_error *error) {
+    struct cudaDeviceProp properties;
+    int count = count_cards(error);
+    if (count == 0) return OLE_ERROR_UNSUPPORTED;
+    if (card < 0 || card >= count)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: there are %d cards, 0 to %d", card,
+                        count, count - 1);
+    cudaError_t code = cudaGetDeviceProperties(&properties, card);
+    if (code != cudaSuccess)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", card,
+                        cudaGetErrorString(code));
+    *out = (ole_cuda_card){.major = properties.major,
+                           .minor = properties.minor,
+                           .multiprocessors = properties.multiProcessorCount,
+                           .memory = properties.totalGlobalMem};
+    memcpy(out->name, properties.name, sizeof out->name - 1);
+    if (properties.major * 10 + properties.minor < MAJOR * 10 + MINOR)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed; use "
+                        "--device cpu",
+                        card, out->name, properties.major, properties.minor, MAJOR, MINOR);
+    return OLE_OK;
+}
+
+__attribute__((visibility("default"))) extern const ole_cuda_device_table ole_cuda_device;
+const ole_cuda_device_table ole_cuda_device = {
+    .version =
+        NUMBER(OLE_VERSION_MAJOR) "." NUMBER(OLE_VERSION_MINOR) "." NUMBER(OLE_VERSION_PATCH),
+    .libraries = "cuDNN " NUMBER(CUDNN_MAJOR) "." NUMBER(CUDNN_MINOR) ", cuBLAS " NUMBER(
+        CUBLAS_VER_MAJOR) "." NUMBER(CUBLAS_VER_MINOR),
+    .count = count_cards,
+    .describe = describe,
+};
