@@ -41,6 +41,9 @@ extern "C" {
 
 enum { CUDA_CHANNELS = 8, CUDA_ALIGNMENT = 256, CUDA_MAX_PARTS = 64 };
 
+/* Side work ends at most so many backwards of nodes after the one that queued it. */
+enum { CUDA_LAG = 6 };
+
 typedef enum cuda_type { CUDA_FLOAT, CUDA_BFLOAT16 } cuda_type;
 
 /* What recorded work reads when it is replayed; in device memory. */
@@ -72,9 +75,11 @@ struct ole_device_context {
     cuda_clock *clock;  /* device memory */
     void *workspace[2]; /* of cuBLAS and cuDNN on stream and side: device memory */
     size_t workspace_bytes;
-    cudaEvent_t *event; /* ring: the ends of side work, and where it may start */
+    bool use_side;      /* false: weight gradients run on stream too */
+    cudaEvent_t *event; /* where side work may start, then a ring of its ends (side.c) */
     int events, next_event;
-    int64_t launches; /* own kernels queued since the context was opened */
+    unsigned side_pending; /* bit i: event[1 + i] ends work that stream has not waited for */
+    int64_t launches;      /* own kernels queued since the context was opened */
     ole_status failed;
     ole_error failure; /* the first one */
 };
@@ -86,6 +91,27 @@ bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const ch
 
 /* After a kernel launch: counts it and notes its failure. */
 void cuda_launched(ole_device_context *context, const char *kernel);
+
+/* ---- weight gradients beside the stream (side.c) ---- */
+
+/* Events of context->side; use_side becomes true. */
+ole_status cuda_side_open(ole_device_context *context, ole_error *error);
+void cuda_side_close(ole_device_context *context);
+
+/* Lets work start that follows what stream holds by now, and returns the stream to queue it on:
+ * side, or stream where use_side is false.  After queueing it: cuda_side_end. */
+cudaStream_t cuda_side_begin(ole_device_context *context);
+void cuda_side_end(ole_device_context *context);
+
+/* Once per backward of a node: stream waits for side work of CUDA_LAG calls ago.  And at the end of
+ * backward, for all of it.  Both may be captured. */
+void cuda_side_advance(ole_device_context *context);
+void cuda_side_join(ole_device_context *context);
+
+/* ---- choosing how convolutions and products are computed (tune.c) ---- */
+
+ole_status cuda_tune_open(ole_device_context *context, ole_error *error);
+void cuda_tune_close(ole_device_context *context);
 
 /* ---- tensors (layout.c) ---- */
 
@@ -186,6 +212,13 @@ void cuda_column_sums(ole_device_context *context, const cuda_layout *layout, co
 /* y += bias of each channel (pointwise.cu). */
 void cuda_add_bias(ole_device_context *context, const cuda_layout *layout, const float *bias,
                    void *y);
+
+/* to += from: count elements of a type, a multiple of 8 (accumulate.cu). */
+void cuda_accumulate(ole_device_context *context, cuda_type type, int64_t count, const void *from,
+                     void *to);
+
+/* Numbers between -1 and 1 that look random, to measure with (fill.cu). */
+void cuda_fill(ole_device_context *context, cuda_type type, int64_t count, uint32_t seed, void *to);
 
 /* Packs a stacked tensor into one, and adds (or writes) one's gradient to a stacked one
  * (concat.cu). */
