@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     }
     check_graph(graph);
     check_costs(input, classes);
-    require(ole_graph_fuse(graph, &error) == OLE_OK, "the ReLUs cannot be merged");
+    require(ole_graph_fuse(graph, false, &error) == OLE_OK, "the ReLUs cannot be merged");
     check_graph(graph);
     ole_graph_free(graph);
     return 0;

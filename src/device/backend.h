@@ -1,10 +1,12 @@
 /*
  * src/device/backend.h - what a backend is: a table of functions that plan and run one op.
  *
- * ref/ is plain C, in float or double, slow and obvious: the truth.  cpu/ is oneDNN.  A backend
+ * ref/ is plain C, in float or double, slow and obvious: the truth.  cpu/ is oneDNN.  cuda/ is
+ * cuDNN, cuBLAS and kernels of its own, in a module that is loaded when asked for.  A backend
  * chooses how tensors lie in its memory (an ole_layout of its own making); the plan (net/plan.h)
  * decides where: it gives each tensor a place in one block, so that running a step allocates
- * nothing.  Elements of activations and parameters are `element_size` bytes (4: float, 8: double).
+ * nothing.  Elements of activations and parameters are `element_size` bytes (4: float, 8: double)
+ * unless `own_memory` is set.
  *
  * "(optional)" functions may be NULL.
  */
@@ -33,6 +35,7 @@ typedef struct ole_device_options {
     ole_precision precision;
     ole_conv_choice conv;
     uint64_t seed; /* of dropout */
+    int card;      /* of CUDA: which, or -1 for the first */
 } ole_device_options;
 
 /* A backend at work: its engine, stream, threads. */
@@ -80,9 +83,24 @@ typedef struct ole_update {
     int64_t step;             /* from 1 */
 } ole_update;
 
+/* One parameter to update. */
+typedef struct ole_update_item {
+    const ole_node *node;
+    const ole_param *param;
+    void *data;
+    const void *gradient;
+    void *state[2]; /* momentum; or Adam's two moments */
+} ole_update_item;
+
+struct ole_recorder;
+
 typedef struct ole_backend {
-    const char *name; /* "ref", "ref64", "cpu" */
+    const char *name; /* "ref", "ref64", "cpu", "cuda" */
     size_t element_size;
+    bool own_memory;  /* not the host's: only functions of this table reach it, and the layout of
+                         OLE_OP_INPUT's output is the backend's own too */
+    bool fuses_add;   /* NORM takes a second input, added before its ReLU: ole_graph_fuse() */
+    int backward_lag; /* so many nodes later backward may still read what it was given */
 
     ole_status (*open)(ole_device_context **context, const ole_device_options *options,
                        ole_error *error);
@@ -92,6 +110,13 @@ typedef struct ole_backend {
     void *(*allocate)(ole_device_context *context, size_t bytes);
     void (*free)(ole_device_context *context, void *memory);
 
+    /* Bytes between the host and memory of the backend, waited for. (optional: plain memory) */
+    void (*copy_in)(ole_device_context *context, const void *from, size_t bytes, void *to);
+    void (*copy_out)(ole_device_context *context, const void *from, size_t bytes, void *to);
+
+    /* Waits for all that was queued; the first failure since the context was opened. (optional) */
+    ole_status (*wait)(ole_device_context *context, ole_error *error);
+
     /* A parameter's layout depends on its node alone, so that plans of any batch size share it. */
     size_t (*param_bytes)(ole_device_context *context, const ole_node *node,
                           const ole_param *param);
@@ -99,11 +124,14 @@ typedef struct ole_backend {
                              const ole_param *param, const float *plain, void *to);
     void (*param_to_plain)(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const void *from, float *plain);
+    /* The same for a gradient. (optional: it lies as the parameter does) */
+    void (*gradient_to_plain)(ole_device_context *context, const ole_node *node,
+                              const ole_param *param, const void *from, float *plain);
 
     /*
      * Plans `node` for a batch of n; `train`: backward will be called.  x_layout: of its inputs;
      * needs_dx: whether a gradient of any input is wanted.  The layout of OLE_OP_INPUT's output is
-     * plain (NULL), as is that of FLATTEN and LINEAR.
+     * plain (NULL), as is that of FLATTEN and LINEAR, unless `own_memory` is set.
      */
     ole_status (*plan_op)(ole_device_context *context, const ole_node *node, int64_t n, bool train,
                           bool needs_dx, const ole_layout x_layout[OLE_MAX_INPUTS],
@@ -113,6 +141,8 @@ typedef struct ole_backend {
                     const ole_op_call *call);
     void (*backward)(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                      const ole_op_call *call);
+    /* After the last backward of a step. (optional) */
+    void (*backward_done)(ole_device_context *context);
 
     /* n x shape elements between a layout and plain float [N, C, H, W]; `accumulate`: add. */
     void (*to_plain)(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
@@ -131,6 +161,11 @@ typedef struct ole_backend {
     /* One parameter's update: param, gradient, and state[2] (momentum; or Adam's two moments). */
     void (*update)(ole_device_context *context, const ole_update *update, size_t bytes, void *param,
                    const void *gradient, void *state[2]);
+    /* All of them at once. (optional: one by one) */
+    void (*update_all)(ole_device_context *context, const ole_update *update,
+                       const ole_update_item *items, int count);
+
+    const struct ole_recorder *recorder; /* device/recorder.h (optional) */
 } ole_backend;
 
 extern const ole_backend ole_backend_ref;   /* float */

@@ -293,7 +293,25 @@ ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, 
     return status;
 }
 
-/* ---- Merging ReLUs ------------------------------------------------------------------------ */
+/* ---- Merging ------------------------------------------------------------------------------ */
+
+/* Counts how many nodes read each one. */
+static void count_readers(const ole_graph *g, int *readers) {
+    memset(readers, 0, (size_t)g->nodes * sizeof *readers);
+    for (int i = 0; i < g->nodes; i++)
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (g->node[i].input[k] >= 0) readers[g->node[i].input[k]]++;
+}
+
+/* What belongs to nodes follows them to place[node]. */
+static void follow(ole_graph *g, const int *place) {
+    for (int i = 0; i < g->params; i++)
+        g->param[i].node = place[g->param[i].node];
+    for (int i = 0; i <= g->tokens; i++)
+        g->token_node[i] = place[g->token_node[i]];
+    g->features = place[g->features];
+    g->classifier = place[g->classifier];
+}
 
 /* Whether a ReLU can be done by the node it reads, which has `readers` readers. */
 static bool can_merge(const ole_node *relu, const ole_node *source, int readers) {
@@ -302,7 +320,7 @@ static bool can_merge(const ole_node *relu, const ole_node *source, int readers)
 }
 
 /* Moves the nodes that stay together; place[i] becomes where node i, or what replaces it, is. */
-static void compact(ole_graph *g, const int *readers, int *place) {
+static void merge_relus(ole_graph *g, const int *readers, int *place) {
     int kept = 0;
     for (int i = 0; i < g->nodes; i++) {
         ole_node node = g->node[i];
@@ -320,20 +338,59 @@ static void compact(ole_graph *g, const int *readers, int *place) {
     g->nodes = kept;
 }
 
-ole_status ole_graph_fuse(ole_graph *g, ole_error *error) {
-    int *readers = calloc((size_t)g->nodes, 2 * sizeof(int));
+/* Which summand of an ADD is a NORM that it alone reads, or -1. */
+static int norm_of_add(const ole_graph *g, const int *readers, int i) {
+    const ole_node *add = &g->node[i];
+    for (int k = 0; add->op == OLE_OP_ADD && k < 2; k++) {
+        int source = add->input[k];
+        const ole_node *norm = &g->node[source];
+        if (norm->op == OLE_OP_NORM && !norm->relu && norm->input[1] < 0 &&
+            readers[source] == 1 && norm->token == add->token)
+            return k;
+    }
+    return -1;
+}
+
+/* The ADD's node becomes the NORM, whose own node is then read by nobody and goes. */
+static void merge_adds(ole_graph *g, const int *readers, int *place, bool *gone) {
+    memset(gone, 0, (size_t)g->nodes * sizeof *gone);
+    for (int i = 0; i < g->nodes; i++) {
+        int k = norm_of_add(g, readers, i);
+        if (k < 0) continue;
+        int source = g->node[i].input[k], other = g->node[i].input[1 - k];
+        ole_node norm = g->node[source];
+        norm.input[1] = other;
+        norm.relu = g->node[i].relu;
+        g->node[i] = norm;
+        gone[source] = true;
+        place[source] = i;
+    }
+    int kept = 0;
+    for (int i = 0; i < g->nodes; i++) {
+        if (gone[i]) continue;
+        ole_node node = g->node[i];
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (node.input[k] >= 0) node.input[k] = place[node.input[k]];
+        place[i] = kept;
+        g->node[kept++] = node;
+    }
+    for (int i = 0; i < g->nodes; i++)
+        if (gone[i]) place[i] = place[place[i]];
+    g->nodes = kept;
+}
+
+ole_status ole_graph_fuse(ole_graph *g, bool norm_add, ole_error *error) {
+    int *readers = calloc((size_t)g->nodes, 2 * sizeof(int) + sizeof(bool));
     if (!readers) return ole_fail(error, OLE_ERROR_MEMORY, "net: out of memory");
     int *place = readers + g->nodes;
-    for (int i = 0; i < g->nodes; i++)
-        for (int k = 0; k < OLE_MAX_INPUTS; k++)
-            if (g->node[i].input[k] >= 0) readers[g->node[i].input[k]]++;
-    compact(g, readers, place);
-    for (int i = 0; i < g->params; i++)
-        g->param[i].node = place[g->param[i].node];
-    for (int i = 0; i <= g->tokens; i++)
-        g->token_node[i] = place[g->token_node[i]];
-    g->features = place[g->features];
-    g->classifier = place[g->classifier];
+    count_readers(g, readers);
+    merge_relus(g, readers, place);
+    follow(g, place);
+    if (norm_add) {
+        count_readers(g, readers);
+        merge_adds(g, readers, place, (bool *)(place + g->nodes));
+        follow(g, place);
+    }
     free(readers);
     return OLE_OK;
 }

@@ -24,7 +24,8 @@ struct ole_params {
     const ole_graph *graph;
     const ole_backend *backend;
     ole_device_context *context;
-    slot *slot; /* [graph->params] */
+    slot *slot;             /* [graph->params] */
+    ole_update_item *items; /* [graph->params] room for those to update */
     size_t bytes;
 };
 
@@ -46,12 +47,18 @@ ole_status ole_params_create(ole_params **result, const ole_graph *graph,
     *result = NULL;
     ole_params *params = calloc(1, sizeof *params);
     slot *slots = calloc((size_t)graph->params + 1, sizeof *slots);
-    if (!params || !slots) {
+    ole_update_item *items = calloc((size_t)graph->params + 1, sizeof *items);
+    if (!params || !slots || !items) {
         free(params);
         free(slots);
+        free(items);
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the network's parameters");
     }
-    *params = (ole_params){.graph = graph, .backend = backend, .context = context, .slot = slots};
+    *params = (ole_params){.graph = graph,
+                           .backend = backend,
+                           .context = context,
+                           .slot = slots,
+                           .items = items};
     bool failed = false;
     for (int i = 0; i < graph->params; i++) {
         slot *s = &slots[i];
@@ -81,6 +88,7 @@ void ole_params_free(ole_params *params) {
             if (all[k]) params->backend->free(params->context, all[k]);
     }
     free(params->slot);
+    free(params->items);
     free(params);
 }
 
@@ -103,7 +111,12 @@ void ole_params_get(const ole_params *params, int i, float *plain) {
 }
 
 void ole_params_get_gradient(const ole_params *params, int i, float *plain) {
-    read_plain(params, i, params->slot[i].gradient, plain);
+    const ole_backend *backend = params->backend;
+    if (backend->gradient_to_plain)
+        backend->gradient_to_plain(params->context, node_of(params, i), &params->graph->param[i],
+                                   params->slot[i].gradient, plain);
+    else
+        read_plain(params, i, params->slot[i].gradient, plain);
 }
 
 void ole_params_set_state(ole_params *params, int i, int which, const float *plain) {
@@ -178,11 +191,21 @@ ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, 
 /* ---- use ---------------------------------------------------------------------------------- */
 
 void ole_params_update(ole_params *params, const ole_update *update) {
+    int count = 0;
     for (int i = 0; i < params->graph->params; i++) {
         slot *s = &params->slot[i];
         if (!s->gradient || s->frozen || !s->has_gradient) continue;
-        params->backend->update(params->context, update, s->bytes, s->data, s->gradient, s->state);
+        params->items[count++] = (ole_update_item){node_of(params, i),
+                                                   &params->graph->param[i],
+                                                   s->data,
+                                                   s->gradient,
+                                                   {s->state[0], s->state[1]}};
+        if (!params->backend->update_all)
+            params->backend->update(params->context, update, s->bytes, s->data, s->gradient,
+                                    s->state);
     }
+    if (params->backend->update_all)
+        params->backend->update_all(params->context, update, params->items, count);
 }
 
 size_t ole_params_bytes(const ole_params *params) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "device/recorder.h"
 #include "net/memory.h"
 
 #include <math.h>
@@ -24,7 +25,9 @@ typedef struct step {
     bool read;           /* its output is read between forward and backward */
     int first_writer;    /* the node whose backward writes its gradient first, or -1 */
     const float *seed;   /* a gradient added before its backward, or NULL */
-    bool written;        /* its gradient has been written in this backward */
+    ole_plan_seeder *seeder; /* or who adds it in the backend's memory, each time */
+    void *seeder_argument;
+    bool written; /* its gradient has been written in this backward */
 } step;
 
 struct ole_plan {
@@ -44,6 +47,8 @@ struct ole_plan {
     size_t bytes, unshared;
     bool measure;
     ole_plan_times times;
+    int skipped; /* the op whose nodes are passed over, or -1 */
+    bool skip_backward;
 };
 
 /* ---- lifetimes ---------------------------------------------------------------------------- */
@@ -62,6 +67,11 @@ static ole_lifetime *saved_of(const ole_plan *plan, int i) {
 
 static int backward_time(const ole_plan *plan, int i) {
     return 2 * plan->graph->nodes - i;
+}
+
+/* When node i's backward has certainly read what it reads. */
+static int backward_end(const ole_plan *plan, int i) {
+    return backward_time(plan, i) + plan->backend->backward_lag;
 }
 
 /* Whether the node's output gradient is wanted, and who writes it first (the last reader). */
@@ -96,9 +106,10 @@ static void find_lifetimes(ole_plan *plan) {
         *saved_of(plan, i) = (ole_lifetime){s->op.saved_bytes, i, i, -1, 0};
         *gradient_of(plan, i) = (ole_lifetime){.alias = -1};
         if (!plan->train) continue;
-        int back = backward_time(plan, i);
+        int back = backward_end(plan, i);
         extend(saved_of(plan, i), back);
-        if (s->op.backward_reads_y) extend(output_of(plan, i), back);
+        if (s->op.backward_reads_y || (s->read && plan->backend->recorder))
+            extend(output_of(plan, i), back);
         if (!s->needs_gradient) continue;
         int from = s->first_writer >= 0 ? backward_time(plan, s->first_writer) : n;
         *gradient_of(plan, i) = (ole_lifetime){s->op.y_bytes, from, back, -1, 0};
@@ -109,7 +120,7 @@ static void find_lifetimes(ole_plan *plan) {
             if (source < 0) continue;
             extend(output_of(plan, source), i);
             if (plan->train && plan->step[i].op.backward_reads_x)
-                extend(output_of(plan, source), backward_time(plan, i));
+                extend(output_of(plan, source), backward_end(plan, i));
         }
 }
 
@@ -171,10 +182,8 @@ static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {
     int count = 3 * plan->graph->nodes;
     plan->unshared = ole_sum_all(plan->lifetime, count) + scratch;
     size_t block = ole_place_all(plan->lifetime, count);
-    ole_shape in = plan->graph->node[0].out;
-    size_t images = plan->backend->element_size == sizeof(float)
-                        ? 0
-                        : (size_t)(plan->batch * ole_shape_size(in)) * plan->backend->element_size;
+    bool direct = plan->backend->element_size == sizeof(float) && !plan->backend->own_memory;
+    size_t images = direct ? 0 : plan->step[0].op.y_bytes;
     if (block != SIZE_MAX) {
         plan->bytes = block + scratch + images;
         plan->block = plan->backend->allocate(plan->context, block + 64);
@@ -226,7 +235,8 @@ ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params
                        .batch = options->batch,
                        .train = options->train,
                        .step = steps,
-                       .lifetime = lifetimes};
+                       .lifetime = lifetimes,
+                       .skipped = -1};
     ole_status status = build(plan, options, error);
     if (status != OLE_OK) {
         ole_plan_free(plan);
@@ -282,19 +292,20 @@ typedef void op_function(ole_device_context *context, const ole_node *node, cons
 static void run(ole_plan *plan, int i, op_function *function, const ole_op_call *call,
                 double *times) {
     const ole_node *node = &plan->graph->node[i];
+    if ((int)node->op == plan->skipped && (times == plan->times.backward) == plan->skip_backward)
+        return;
     double start = plan->measure ? ole_clock() : 0.0;
     function(plan->context, node, &plan->step[i].op, call);
     if (plan->measure) times[node->op] += ole_clock() - start;
 }
 
+/* `images` NULL: they are in plan->input already. */
 static void begin_forward(ole_plan *plan, const float *images, uint64_t step_number) {
-    plan->images = images;
+    plan->images = plan->input ? plan->input : images;
     plan->step_number = step_number;
-    if (plan->input) {
-        plan->backend->from_plain(plan->context, NULL, plan->batch, plan->graph->node[0].out,
-                                  images, false, plan->input);
-        plan->images = plan->input;
-    }
+    if (plan->input && images)
+        plan->backend->from_plain(plan->context, plan->step[0].op.y_layout, plan->batch,
+                                  plan->graph->node[0].out, images, false, plan->input);
     for (int i = 0; i < plan->graph->nodes; i++) {
         plan->step[i].seed = NULL;
         plan->step[i].written = false;
@@ -331,8 +342,18 @@ void ole_plan_seed(ole_plan *plan, int node, const float *gradient) {
     plan->step[node].seed = gradient;
 }
 
+void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void *argument) {
+    plan->step[node].seeder = seeder;
+    plan->step[node].seeder_argument = argument;
+}
+
 static void add_seed(ole_plan *plan, int i) {
     step *s = &plan->step[i];
+    if (s->seeder && s->needs_gradient) {
+        s->seeder(s->seeder_argument, output_memory(plan, i), place(plan, gradient_of(plan, i)),
+                  s->written);
+        s->written = true;
+    }
     if (!s->seed || !s->needs_gradient) return;
     plan->backend->from_plain(plan->context, s->op.y_layout, plan->batch, plan->graph->node[i].out,
                               s->seed, s->written, place(plan, gradient_of(plan, i)));
@@ -364,6 +385,37 @@ void ole_plan_backward(ole_plan *plan) {
         for (int p = 0; p < node->params; p++)
             ole_params_mark(plan->params, node->first_param + p, reached);
     }
+    if (plan->backend->backward_done) plan->backend->backward_done(plan->context);
+}
+
+/* ---- queueing ----------------------------------------------------------------------------- */
+
+void *ole_plan_input(const ole_plan *plan) {
+    return plan->input;
+}
+
+void ole_plan_queue_forward(ole_plan *plan, bool train) {
+    ole_plan_forward(plan, NULL, train, 0);
+}
+
+void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale) {
+    int c = plan->graph->classifier;
+    void *dlogits = scale != 0.0 ? place(plan, gradient_of(plan, c)) : NULL;
+    plan->backend->recorder->softmax(plan->context, plan->batch, plan->step[c].op.y_layout,
+                                     output_memory(plan, c), labels, scale, dlogits);
+    plan->step[c].written = dlogits != NULL;
+}
+
+const void *ole_plan_output(const ole_plan *plan, int node) {
+    return output_memory(plan, node);
+}
+
+ole_layout ole_plan_layout(const ole_plan *plan, int node) {
+    return plan->step[node].op.y_layout;
+}
+
+int64_t ole_plan_batch(const ole_plan *plan) {
+    return plan->batch;
 }
 
 /* ---- looking inside ----------------------------------------------------------------------- */
@@ -390,6 +442,11 @@ int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number)
     }
     free(plain);
     return found;
+}
+
+void ole_plan_skip(ole_plan *plan, int op, bool backward) {
+    plan->skipped = op;
+    plan->skip_backward = backward;
 }
 
 void ole_plan_measure(ole_plan *plan, bool on) {

@@ -43,8 +43,35 @@ void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float
 /* Adds a gradient at `features` or a tap for the next backward; `gradient` must live until then. */
 void ole_plan_seed(ole_plan *plan, int node, const float *gradient);
 
+/*
+ * The same by whoever can reach the backend's memory: called in every backward before the node's
+ * own, with the node's output and gradient; `accumulate`: the gradient holds a part already.
+ */
+typedef void ole_plan_seeder(void *argument, const void *output, void *gradient, bool accumulate);
+void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void *argument);
+
 /* Gradients of all parameters from what was left by softmax and seeds since the last forward. */
 void ole_plan_backward(ole_plan *plan);
+
+/* ---- for backends with a recorder: everything stays in the backend's memory ---- */
+
+/* Where the images go, laid out as ole_plan_layout(plan, 0) says. */
+void *ole_plan_input(const ole_plan *plan);
+
+/* Forward of what is there; the step number is the clock's. */
+void ole_plan_queue_forward(ole_plan *plan, bool train);
+
+/* Softmax with labels in the backend's memory; the loss goes to the clock. */
+void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale);
+
+/* Output of `features`, `classifier` or a tap, and how it lies. */
+const void *ole_plan_output(const ole_plan *plan, int node);
+ole_layout ole_plan_layout(const ole_plan *plan, int node);
+int64_t ole_plan_batch(const ole_plan *plan);
+
+/* Passes over all nodes of one op, forward or backward, from now on (-1: none): what a step takes
+ * less is what they cost.  The numbers are worthless then. */
+void ole_plan_skip(ole_plan *plan, int op, bool backward);
 
 /* The first node in order whose output holds NaN or Inf (recomputes forward), or -1. */
 int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step);

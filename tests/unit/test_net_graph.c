@@ -233,7 +233,7 @@ static void test_every_graph(void **state) {
         check_graph(graph);
         int params = graph->params;
         ole_error error;
-        assert_ok(ole_graph_fuse(graph, &error), &error);
+        assert_ok(ole_graph_fuse(graph, false, &error), &error);
         check_graph(graph);
         assert_int_equal(graph->params, params);
         ole_graph_free(graph);
@@ -440,7 +440,7 @@ static void test_fuse(void **state) {
     ole_graph *graph = parse("C16-R16/4-PR16/4-BN-ReLU-FC4", 3, 8, 8);
     int before = graph->nodes;
     ole_error error;
-    assert_ok(ole_graph_fuse(graph, &error), &error);
+    assert_ok(ole_graph_fuse(graph, false, &error), &error);
     check_graph(graph);
     static const char *const merged[] = {"1.norm",         "2.block1.norm1", "2.block1.norm2",
                                          "2.block1.add",   "3.block1.norm1", "3.block1.norm2",
@@ -458,7 +458,7 @@ static void test_fuse(void **state) {
     assert_int_equal(graph->features, index_of(graph, "6.norm"));
     assert_int_equal(find(graph, "3.block1.norm1")->input[0], index_of(graph, "2.block1.add"));
     int nodes = graph->nodes;
-    assert_ok(ole_graph_fuse(graph, &error), &error);
+    assert_ok(ole_graph_fuse(graph, false, &error), &error);
     assert_int_equal(graph->nodes, nodes);
     ole_graph_free(graph);
 }
@@ -468,7 +468,7 @@ static void test_fuse_leaves(void **state) {
     (void)state;
     ole_graph *graph = parse("C4[nobn]-C4-ReLU-MP-ReLU", 3, 8, 8);
     ole_error error;
-    assert_ok(ole_graph_fuse(graph, &error), &error);
+    assert_ok(ole_graph_fuse(graph, false, &error), &error);
     check_graph(graph);
     assert_true(has(graph, "1.relu") && has(graph, "3.relu") && has(graph, "5.relu"));
     assert_false(has(graph, "2.relu"));

@@ -154,6 +154,14 @@ typedef struct cuda_request {
     const cuda_layout *x[OLE_MAX_INPUTS]; /* NULL where there is no such input */
 } cuda_request;
 
+/* Stacked inputs of an op that does not take them: how they lie, and where in scratch they and
+ * their gradients are packed. */
+typedef struct cuda_adapted {
+    bool is[OLE_MAX_INPUTS];
+    cuda_layout given[OLE_MAX_INPUTS];
+    size_t x[OLE_MAX_INPUTS], dx[OLE_MAX_INPUTS];
+} cuda_adapted;
+
 /* What every op remembers; ops with more begin their state with it. plan->y_layout = &state->y. */
 typedef struct cuda_state {
     int64_t n;
@@ -161,6 +169,7 @@ typedef struct cuda_state {
     cuda_layout x[OLE_MAX_INPUTS];
     cuda_layout y;
     void (*release)(void *state); /* frees what an op has besides, or NULL */
+    cuda_adapted adapted;         /* adapt.c's */
 } cuda_state;
 
 /* Allocates a state of `bytes` (>= sizeof(cuda_state)), zeroed but for what is in cuda_state (y one
@@ -192,7 +201,32 @@ extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwi
 extern const cuda_op cuda_concat;                                     /* concat.cu */
 extern const cuda_op cuda_maxpool, cuda_avgpool;                      /* pool.cu */
 
+/* adapt.c: replaces layouts that the op does not know, adds the scratch this takes, and brings the
+ * inputs of a call over and its gradients back. */
+void cuda_adapt_request(cuda_request *request, const cuda_op *op, cuda_layout packed[],
+                        cuda_adapted *adapted);
+void cuda_adapt_plan(const cuda_request *request, const cuda_adapted *adapted, ole_op_plan *plan);
+void cuda_adapt_forward(const cuda_call *given, ole_op_call *call);
+void cuda_adapt_backward(const cuda_call *given, const ole_op_plan *plan, ole_op_call *call);
+void cuda_adapt_gradients(const cuda_call *given, const ole_op_call *call);
+
 /* ---- parameters (param.c) ---- */
+
+size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const ole_param *param);
+void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
+                           const ole_param *param, const float *plain, void *to);
+void cuda_param_to_plain(ole_device_context *context, const ole_node *node, const ole_param *param,
+                         const void *from, float *plain);
+void cuda_gradient_to_plain(ole_device_context *context, const ole_node *node,
+                            const ole_param *param, const void *from, float *plain);
+
+/* update_all.c: ole_backend.update_all and its table. */
+void cuda_update_all(ole_device_context *context, const ole_update *update,
+                     const ole_update_item *items, int count);
+void cuda_update_table_free(ole_device_context *context);
+
+/* Device memory of at least `bytes` for the moment; NULL when there is none (backend.c). */
+void *cuda_staging(ole_device_context *context, size_t bytes);
 
 /* Elements of a parameter as it lies, padding included. */
 int64_t cuda_param_size(const ole_node *node, const ole_param *param);
@@ -252,7 +286,7 @@ typedef struct cuda_update_item {
     const void *gradient;
     float *state[2];
     int64_t size;
-    int gradient_type; /* cuda_type */
+    int64_t gradient_type; /* cuda_type; no padding: tables are compared by their bytes */
 } cuda_update_item;
 
 /*

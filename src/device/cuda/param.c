@@ -1,0 +1,122 @@
+/*
+ * src/device/cuda/param.c - parameters between plain floats of the host and the card's memory:
+ * order, padding, and the bfloat16 copy of weights.
+ */
+#include "device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool cuda_param_is_weight(const ole_param *param) {
+    return param->kind == OLE_PARAM_WEIGHT;
+}
+
+/* A weight as [out, window, in]: a linear layer's window is 1. */
+typedef struct filter {
+    int64_t out, window, in;
+    int64_t in_pitch;
+} filter;
+
+static filter filter_of(const ole_param *param) {
+    filter f = {.out = param->shape[0], .window = 1, .in = param->shape[1]};
+    if (param->ndim == 4) f.window = param->shape[2] * param->shape[3];
+    f.in_pitch = cuda_pitch(f.in);
+    return f;
+}
+
+int64_t cuda_param_size(const ole_node *node, const ole_param *param) {
+    (void)node;
+    if (!cuda_param_is_weight(param)) return cuda_pitch(param->count);
+    filter f = filter_of(param);
+    return cuda_pitch(f.out) * f.window * f.in_pitch;
+}
+
+/* Where element e of the plain parameter lies. */
+static int64_t place_of(const ole_param *param, const filter *f, int64_t e) {
+    if (!cuda_param_is_weight(param)) return e;
+    int64_t w = e % f->window, in = e / f->window % f->in, out = e / f->window / f->in;
+    return (out * f->window + w) * f->in_pitch + in;
+}
+
+static bool has_copy(const ole_device_context *context, const ole_param *param) {
+    return context->type == CUDA_BFLOAT16 && cuda_param_is_weight(param);
+}
+
+const void *cuda_weight(const ole_device_context *context, const void *param, int64_t size) {
+    return context->type == CUDA_BFLOAT16 ? (const void *)((const float *)param + size) : param;
+}
+
+size_t cuda_param_bytes(ole_device_context *context, const ole_node *node,
+                        const ole_param *param) {
+    size_t size = (size_t)cuda_param_size(node, param);
+    return size * (has_copy(context, param) ? 6 : 4);
+}
+
+/* To the nearest, of two equally near ones the even. */
+static uint16_t to_bfloat16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static float from_bfloat16(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Room on the host for a parameter as it lies, zeroed; NULL is noted in the context. */
+static void *make_room(ole_device_context *context, const ole_node *node, const ole_param *param) {
+    void *room = calloc(1, cuda_param_bytes(context, node, param));
+    if (!room) cuda_failed(context, cudaErrorMemoryAllocation, "moving a parameter");
+    return room;
+}
+
+void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
+                           const ole_param *param, const float *plain, void *to) {
+    float *room = make_room(context, node, param);
+    if (!room) return;
+    int64_t size = cuda_param_size(node, param);
+    uint16_t *copy = (uint16_t *)(room + size);
+    filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
+    for (int64_t e = 0; e < param->count; e++) {
+        int64_t at = place_of(param, &f, e);
+        room[at] = plain[e];
+        if (has_copy(context, param)) copy[at] = to_bfloat16(plain[e]);
+    }
+    cudaStreamSynchronize(context->stream);
+    cuda_failed(context,
+                cudaMemcpy(to, room, cuda_param_bytes(context, node, param),
+                           cudaMemcpyHostToDevice),
+                "setting a parameter");
+    free(room);
+}
+
+/* `narrow`: the elements are bfloat16. */
+static void read_elements(ole_device_context *context, const ole_node *node,
+                          const ole_param *param, bool narrow, const void *from, float *plain) {
+    void *room = make_room(context, node, param);
+    if (!room) return;
+    size_t bytes = (size_t)cuda_param_size(node, param) * (narrow ? 2 : 4);
+    cudaStreamSynchronize(context->stream);
+    cuda_failed(context, cudaMemcpy(room, from, bytes, cudaMemcpyDeviceToHost),
+                "reading a parameter");
+    filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
+    for (int64_t e = 0; e < param->count; e++) {
+        int64_t at = place_of(param, &f, e);
+        plain[e] = narrow ? from_bfloat16(((uint16_t *)room)[at]) : ((float *)room)[at];
+    }
+    free(room);
+}
+
+void cuda_param_to_plain(ole_device_context *context, const ole_node *node, const ole_param *param,
+                         const void *from, float *plain) {
+    read_elements(context, node, param, false, from, plain);
+}
+
+void cuda_gradient_to_plain(ole_device_context *context, const ole_node *node,
+                            const ole_param *param, const void *from, float *plain) {
+    read_elements(context, node, param, has_copy(context, param), from, plain);
+}
