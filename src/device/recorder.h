@@ -40,11 +40,11 @@ typedef struct ole_feed_spec {
     uint64_t seed;
     int crop;
     bool flip;
-    int channels;             /* normalised apart: table and floats are of so many */
-    const float *table;       /* [channels, 256] bytes, normalised */
+    int channels;                  /* normalised apart: table and floats are of so many */
+    const float *table;            /* [channels, 256] bytes, normalised */
     const float *mean, *deviation; /* [channels] of floats */
-    int64_t batch;            /* samples of a batch */
-    int64_t batches;          /* of an epoch at most */
+    int64_t batch;                 /* samples of a batch */
+    int64_t batches;               /* of an epoch at most */
 } ole_feed_spec;
 
 typedef struct ole_epoch {

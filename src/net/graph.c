@@ -344,8 +344,8 @@ static int norm_of_add(const ole_graph *g, const int *readers, int i) {
     for (int k = 0; add->op == OLE_OP_ADD && k < 2; k++) {
         int source = add->input[k];
         const ole_node *norm = &g->node[source];
-        if (norm->op == OLE_OP_NORM && !norm->relu && norm->input[1] < 0 &&
-            readers[source] == 1 && norm->token == add->token)
+        if (norm->op == OLE_OP_NORM && !norm->relu && norm->input[1] < 0 && readers[source] == 1 &&
+            norm->token == add->token)
             return k;
     }
     return -1;

@@ -32,8 +32,8 @@ ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, 
 /*
  * Merges each ReLU that alone reads a NORM or ADD node of the same token into it (node.relu), and
  * drops the nodes that nobody reads any more.  Names and parameters stay, and so does the output of
- * every token: in "BN-ReLU", two tokens, nothing is merged.  With `norm_add`, an ADD that alone reads
- * a NORM of the same token becomes that NORM, with the other summand as its second input.
+ * every token: in "BN-ReLU", two tokens, nothing is merged.  With `norm_add`, an ADD that alone
+ * reads a NORM of the same token becomes that NORM, with the other summand as its second input.
  */
 ole_status ole_graph_fuse(ole_graph *graph, bool norm_add, ole_error *error);
 

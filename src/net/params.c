@@ -54,11 +54,8 @@ ole_status ole_params_create(ole_params **result, const ole_graph *graph,
         free(items);
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the network's parameters");
     }
-    *params = (ole_params){.graph = graph,
-                           .backend = backend,
-                           .context = context,
-                           .slot = slots,
-                           .items = items};
+    *params = (ole_params){
+        .graph = graph, .backend = backend, .context = context, .slot = slots, .items = items};
     bool failed = false;
     for (int i = 0; i < graph->params; i++) {
         slot *s = &slots[i];

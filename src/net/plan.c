@@ -20,11 +20,11 @@
 typedef struct step {
     ole_op_plan op;
     bool planned;
-    bool needs_gradient; /* a trained parameter lies at or before it */
-    bool shared;         /* its output is a part of another's, or has another as its part */
-    bool read;           /* its output is read between forward and backward */
-    int first_writer;    /* the node whose backward writes its gradient first, or -1 */
-    const float *seed;   /* a gradient added before its backward, or NULL */
+    bool needs_gradient;     /* a trained parameter lies at or before it */
+    bool shared;             /* its output is a part of another's, or has another as its part */
+    bool read;               /* its output is read between forward and backward */
+    int first_writer;        /* the node whose backward writes its gradient first, or -1 */
+    const float *seed;       /* a gradient added before its backward, or NULL */
     ole_plan_seeder *seeder; /* or who adds it in the backend's memory, each time */
     void *seeder_argument;
     bool written; /* its gradient has been written in this backward */

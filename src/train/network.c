@@ -57,7 +57,8 @@ ole_status ole_network_open(ole_network *network, const ole_network_options *opt
     *network = (ole_network){.threads = ole_threads(options->threads)};
     ole_status status =
         ole_graph_parse(&network->graph, options->net, options->input, options->classes, error);
-    if (status == OLE_OK) status = ole_graph_fuse(network->graph, network->backend->fuses_add, error);
+    if (status == OLE_OK)
+        status = ole_graph_fuse(network->graph, network->backend->fuses_add, error);
     if (status == OLE_OK) status = open_device(network, options, error);
     if (status == OLE_OK)
         status = ole_params_create(&network->params, network->graph, network->backend,

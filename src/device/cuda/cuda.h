@@ -80,6 +80,10 @@ struct ole_device_context {
     int events, next_event;
     unsigned side_pending; /* bit i: event[1 + i] ends work that stream has not waited for */
     int64_t launches;      /* own kernels queued since the context was opened */
+    void *staging;         /* device memory on the way to and from the host */
+    size_t staging_bytes;
+    struct cuda_update_table *updates; /* what update_all() has on the card (update_all.c) */
+    struct cuda_replays *replays;      /* of recorder.c */
     ole_status failed;
     ole_error failure; /* the first one */
 };
@@ -308,7 +312,9 @@ typedef struct cuda_samples {
     uint64_t seed;
     int crop;
     bool flip;
-    const float *table; /* [c, 256] bytes normalised (floats: [c, 2] mean and deviation) */
+    const float *table; /* [statistics, 256] bytes normalised (floats: [statistics, 2] mean and
+                            deviation) */
+    int statistics; /* channels normalised apart: c, or 1 for vectors, whose c values share it */
 } cuda_samples;
 
 /*
@@ -324,6 +330,16 @@ void cuda_assemble(ole_device_context *context, const cuda_samples *samples, con
  * rates[batch], step_loss to zero; and the loss of the step checked and added up. */
 void cuda_tick(ole_device_context *context, const double *rates);
 void cuda_tock(ole_device_context *context);
+
+/* Plain floats of a tensor's rows to all + clock->batch * n rows (keep.cu). */
+void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,
+               float *all);
+
+/* ---- the table's parts that have files of their own ---- */
+
+struct ole_recorder;
+extern const struct ole_recorder cuda_recorder; /* recorder.c */
+void cuda_replays_free(ole_device_context *context);
 
 #ifdef __cplusplus
 }

@@ -46,8 +46,7 @@ const void *cuda_weight(const ole_device_context *context, const void *param, in
     return context->type == CUDA_BFLOAT16 ? (const void *)((const float *)param + size) : param;
 }
 
-size_t cuda_param_bytes(ole_device_context *context, const ole_node *node,
-                        const ole_param *param) {
+size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const ole_param *param) {
     size_t size = (size_t)cuda_param_size(node, param);
     return size * (has_copy(context, param) ? 6 : 4);
 }
@@ -87,16 +86,16 @@ void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
         if (has_copy(context, param)) copy[at] = to_bfloat16(plain[e]);
     }
     cudaStreamSynchronize(context->stream);
-    cuda_failed(context,
-                cudaMemcpy(to, room, cuda_param_bytes(context, node, param),
-                           cudaMemcpyHostToDevice),
-                "setting a parameter");
+    cuda_failed(
+        context,
+        cudaMemcpy(to, room, cuda_param_bytes(context, node, param), cudaMemcpyHostToDevice),
+        "setting a parameter");
     free(room);
 }
 
 /* `narrow`: the elements are bfloat16. */
-static void read_elements(ole_device_context *context, const ole_node *node,
-                          const ole_param *param, bool narrow, const void *from, float *plain) {
+static void read_elements(ole_device_context *context, const ole_node *node, const ole_param *param,
+                          bool narrow, const void *from, float *plain) {
     void *room = make_room(context, node, param);
     if (!room) return;
     size_t bytes = (size_t)cuda_param_size(node, param) * (narrow ? 2 : 4);

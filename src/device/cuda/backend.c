@@ -1,0 +1,354 @@
+/*
+ * src/device/cuda/backend.c - the CUDA backend: its table of functions, its context, and the table
+ * of its ops.
+ */
+#include "base/cuda_module.h"
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKSPACE = 64 << 20 };
+
+extern const ole_cuda_device_table ole_cuda_device;
+
+/* ---- failures ---------------------------------------------------------------------------- */
+
+static bool note(ole_device_context *context, ole_status status, const char *doing,
+                 const char *reason, const char *advice) {
+    if (context->failed == OLE_OK)
+        context->failed =
+            ole_fail(&context->failure, status, "CUDA, %s: %s%s", doing, reason, advice);
+    return true;
+}
+
+bool cuda_failed(ole_device_context *context, cudaError_t code, const char *doing) {
+    if (code == cudaSuccess) return false;
+    if (code == cudaErrorMemoryAllocation)
+        return note(context, OLE_ERROR_MEMORY, doing, "the card's memory is full",
+                    ": take a smaller batch, or see nvidia-smi for who else uses it");
+    return note(context, OLE_ERROR_IO, doing, cudaGetErrorString(code),
+                "; the last checkpoint is good: go on with --resume once nvidia-smi is well");
+}
+
+bool cuda_failed_dnn(ole_device_context *context, cudnnStatus_t code, const char *doing) {
+    if (code == CUDNN_STATUS_SUCCESS) return false;
+    return note(context, OLE_ERROR_UNSUPPORTED, doing, cudnnGetErrorString(code), " (cuDNN)");
+}
+
+bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const char *doing) {
+    if (code == CUBLAS_STATUS_SUCCESS) return false;
+    return note(context, OLE_ERROR_UNSUPPORTED, doing, cublasGetStatusString(code), " (cuBLAS)");
+}
+
+void cuda_launched(ole_device_context *context, const char *kernel) {
+    context->launches++;
+    cuda_failed(context, cudaGetLastError(), kernel);
+}
+
+static ole_status wait_for_all(ole_device_context *context, ole_error *error) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "running");
+    if (context->failed != OLE_OK && error) *error = context->failure;
+    return context->failed;
+}
+
+/* ---- the context ------------------------------------------------------------------------- */
+
+static void close_context(ole_device_context *context) {
+    if (!context) return;
+    cudaSetDevice(context->card);
+    if (context->stream) cudaStreamSynchronize(context->stream);
+    cuda_replays_free(context);
+    cuda_update_table_free(context);
+    cuda_tune_close(context);
+    if (context->blas) cublasDestroy(context->blas);
+    if (context->dnn) cudnnDestroy(context->dnn);
+    cuda_side_close(context);
+    cudaFree(context->clock);
+    cudaFree(context->workspace[0]);
+    cudaFree(context->workspace[1]);
+    cudaFree(context->staging);
+    if (context->stream) cudaStreamDestroy(context->stream);
+    if (context->side) cudaStreamDestroy(context->side);
+    free(context);
+}
+
+static ole_status open_streams(ole_device_context *context, ole_error *error) {
+    int least, greatest;
+    cuda_failed(context, cudaSetDevice(context->card), "choosing the card");
+    cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    cuda_failed(context,
+                cudaStreamCreateWithPriority(&context->stream, cudaStreamNonBlocking, greatest),
+                "opening a stream");
+    cuda_failed(context, cudaStreamCreateWithPriority(&context->side, cudaStreamNonBlocking, least),
+                "opening a stream");
+    cuda_failed(context, cudaMalloc((void **)&context->clock, sizeof *context->clock), "opening");
+    for (int i = 0; i < 2; i++)
+        cuda_failed(context, cudaMalloc(&context->workspace[i], WORKSPACE), "opening");
+    context->workspace_bytes = WORKSPACE;
+    if (context->failed == OLE_OK)
+        cuda_failed(context, cudaMemset(context->clock, 0, sizeof *context->clock), "opening");
+    return wait_for_all(context, error);
+}
+
+static ole_status open_libraries(ole_device_context *context, ole_error *error) {
+    cuda_failed_blas(context, cublasCreate(&context->blas), "opening cuBLAS");
+    cuda_failed_dnn(context, cudnnCreate(&context->dnn), "opening cuDNN");
+    if (context->failed == OLE_OK) {
+        cuda_failed_blas(context, cublasSetStream(context->blas, context->stream), "opening");
+        cuda_failed_blas(
+            context,
+            cublasSetWorkspace(context->blas, context->workspace[0], context->workspace_bytes),
+            "opening");
+        cuda_failed_dnn(context, cudnnSetStream(context->dnn, context->stream), "opening");
+    }
+    if (context->failed != OLE_OK) return wait_for_all(context, error);
+    ole_status status = cuda_side_open(context, error);
+    return status == OLE_OK ? cuda_tune_open(context, error) : status;
+}
+
+static ole_status open_context(ole_device_context **result, const ole_device_options *options,
+                               ole_error *error) {
+    ole_cuda_card card;
+    int which = options->card < 0 ? 0 : options->card;
+    ole_status status = ole_cuda_device.describe(which, &card, error);
+    if (status != OLE_OK) return status;
+    ole_device_context *context = calloc(1, sizeof *context);
+    if (!context) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    context->options = *options;
+    context->card = which;
+    context->multiprocessors = card.multiprocessors;
+    context->type = options->precision == OLE_PRECISION_BF16 ? CUDA_BFLOAT16 : CUDA_FLOAT;
+    status = open_streams(context, error);
+    if (status == OLE_OK) status = open_libraries(context, error);
+    if (status != OLE_OK) {
+        close_context(context);
+        return status;
+    }
+    *result = context;
+    return OLE_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static void *allocate(ole_device_context *context, size_t bytes) {
+    void *memory = NULL;
+    cudaSetDevice(context->card);
+    if (cudaMalloc(&memory, bytes ? bytes : 1) != cudaSuccess) {
+        cudaGetLastError(); /* the caller reports it */
+        return NULL;
+    }
+    if (bytes) cuda_failed(context, cudaMemset(memory, 0, bytes), "clearing memory");
+    return memory;
+}
+
+static void free_memory(ole_device_context *context, void *memory) {
+    cudaSetDevice(context->card);
+    cudaStreamSynchronize(context->stream);
+    cudaFree(memory);
+}
+
+static void copy_in(ole_device_context *context, const void *from, size_t bytes, void *to) {
+    cudaStreamSynchronize(context->stream);
+    cuda_failed(context, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying in");
+}
+
+static void copy_out(ole_device_context *context, const void *from, size_t bytes, void *to) {
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "copying out");
+    cuda_failed(context, cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying out");
+}
+
+void *cuda_staging(ole_device_context *context, size_t bytes) {
+    if (context->staging_bytes >= bytes) return context->staging;
+    cudaStreamSynchronize(context->stream);
+    cudaFree(context->staging);
+    context->staging = NULL;
+    context->staging_bytes = 0;
+    if (cuda_failed(context, cudaMalloc(&context->staging, bytes), "making room for a transfer"))
+        return NULL;
+    context->staging_bytes = bytes;
+    return context->staging;
+}
+
+/* The layout as it was given, or that of one tensor. */
+static cuda_layout layout_or_plain(const ole_device_context *context, ole_layout layout, int64_t n,
+                                   ole_shape shape) {
+    return layout ? *(const cuda_layout *)layout : cuda_layout_of(context, n, shape);
+}
+
+static void to_plain(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
+                     const void *from, float *plain) {
+    size_t bytes = (size_t)(n * ole_shape_size(shape)) * sizeof *plain;
+    cuda_layout tensor = layout_or_plain(context, layout, n, shape);
+    float *staging = cuda_staging(context, bytes);
+    if (!staging) return;
+    cuda_to_plain(context, &tensor, from, staging);
+    copy_out(context, staging, bytes, plain);
+}
+
+static void from_plain(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
+                       const float *plain, bool accumulate, void *to) {
+    size_t bytes = (size_t)(n * ole_shape_size(shape)) * sizeof *plain;
+    cuda_layout tensor = layout_or_plain(context, layout, n, shape);
+    float *staging = cuda_staging(context, bytes);
+    if (!staging) return;
+    copy_in(context, plain, bytes, staging);
+    cuda_from_plain(context, &tensor, staging, accumulate, to);
+}
+
+/* ---- ops --------------------------------------------------------------------------------- */
+
+static ole_status plan_input(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
+    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+}
+
+static const cuda_op cuda_input = {.plan = plan_input};
+
+static const cuda_op *op_of(const ole_node *node) {
+    static const cuda_op *const ops[] = {
+        [OLE_OP_INPUT] = &cuda_input,     [OLE_OP_CONV] = &cuda_conv,
+        [OLE_OP_NORM] = &cuda_norm,       [OLE_OP_RELU] = &cuda_relu,
+        [OLE_OP_MAXPOOL] = &cuda_maxpool, [OLE_OP_AVGPOOL] = &cuda_avgpool,
+        [OLE_OP_FLATTEN] = &cuda_flatten, [OLE_OP_LINEAR] = &cuda_linear,
+        [OLE_OP_DROPOUT] = &cuda_dropout, [OLE_OP_ADD] = &cuda_add,
+        [OLE_OP_CONCAT] = &cuda_concat,
+    };
+    return ops[node->op];
+}
+
+static ole_status plan_op(ole_device_context *context, const ole_node *node, int64_t n, bool train,
+                          bool needs_dx, const ole_layout x_layout[OLE_MAX_INPUTS],
+                          ole_op_plan *plan, ole_error *error) {
+    cuda_layout plain[OLE_MAX_INPUTS], packed[OLE_MAX_INPUTS];
+    cuda_adapted adapted;
+    cuda_request request = {
+        .context = context, .node = node, .n = n, .train = train, .needs_dx = needs_dx};
+    cudaSetDevice(context->card);
+    for (int k = 0; k < OLE_MAX_INPUTS; k++) {
+        if (node->input[k] < 0) continue;
+        plain[k] = layout_or_plain(context, x_layout[k], n, node->in);
+        request.x[k] = &plain[k];
+    }
+    const cuda_op *op = op_of(node);
+    cuda_adapt_request(&request, op, packed, &adapted);
+    ole_status status = op->plan(&request, plan, error);
+    if (status == OLE_OK) cuda_adapt_plan(&request, &adapted, plan);
+    return status;
+}
+
+static void release_op(ole_device_context *context, ole_op_plan *plan) {
+    cuda_state *state = plan->state;
+    cudaSetDevice(context->card);
+    if (state && state->release) state->release(state);
+    free(state);
+    plan->state = NULL;
+}
+
+/* Dropout and Adam read the step from the clock, which recorded steps move on by themselves. */
+static void set_step(ole_device_context *context, const ole_node *node, const ole_op_call *call) {
+    if (node->op == OLE_OP_DROPOUT && call->step) cuda_set_clock(context, call->step, 0.0);
+}
+
+static void forward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                    const ole_op_call *call) {
+    ole_op_call own = *call;
+    cuda_call given = {context, node, plan->state, call};
+    if (context->failed != OLE_OK || node->op == OLE_OP_INPUT) return;
+    set_step(context, node, call);
+    cuda_adapt_forward(&given, &own);
+    op_of(node)->forward(&(cuda_call){context, node, plan->state, &own});
+}
+
+static bool is_adapted(const cuda_state *state) {
+    return state->adapted.is[0] || state->adapted.is[1];
+}
+
+static void backward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                     const ole_op_call *call) {
+    ole_op_call own = *call;
+    cuda_call given = {context, node, plan->state, call};
+    if (context->failed != OLE_OK) return;
+    bool side = context->use_side;
+    if (is_adapted(plan->state)) context->use_side = false; /* scratch is everybody's */
+    set_step(context, node, call);
+    cuda_adapt_backward(&given, plan, &own);
+    op_of(node)->backward(&(cuda_call){context, node, plan->state, &own});
+    cuda_adapt_gradients(&given, &own);
+    context->use_side = side;
+    cuda_side_advance(context);
+}
+
+/* ---- losses and updates ------------------------------------------------------------------ */
+
+/* Labels, two sums and scores lie in staging. */
+static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes,
+                         const void *logits, const int32_t *labels, double scale, void *dlogits,
+                         float *scores, double *loss, int64_t *correct) {
+    cuda_layout layout = cuda_layout_of(context, n, (ole_shape){classes, 1, 1});
+    size_t label_bytes = (size_t)n * sizeof *labels, score_bytes = (size_t)(n * classes) * 4;
+    size_t labels_at = 256, scores_at = labels_at + (label_bytes + 255) / 256 * 256;
+    char *staging = cuda_staging(context, scores_at + score_bytes);
+    double sums[2] = {0.0, 0.0};
+    *loss = 0.0;
+    *correct = 0;
+    if (!staging) return;
+    copy_in(context, labels, label_bytes, staging + labels_at);
+    cuda_softmax(context, &layout, logits, (const int32_t *)(staging + labels_at), scale, dlogits,
+                 scores ? (float *)(staging + scores_at) : NULL, (double *)staging, false);
+    copy_out(context, staging, sizeof sums, sums);
+    if (scores) copy_out(context, staging + scores_at, score_bytes, scores);
+    *loss = sums[0];
+    *correct = (int64_t)sums[1];
+}
+
+/* One parameter of floats, as tests have it. */
+static void update_one(ole_device_context *context, const ole_update *update, size_t bytes,
+                       void *param, const void *gradient, void *state[2]) {
+    const ole_param whole = {.kind = OLE_PARAM_BIAS, .count = (int64_t)(bytes / sizeof(float))};
+    const ole_node node = {0};
+    const ole_update_item item = {&node, &whole, param, gradient, {state[0], state[1]}};
+    cuda_set_clock(context, (uint64_t)update->step, update->lr);
+    cuda_update_all(context, update, &item, 1);
+}
+
+/* Step and rate of `update` where it gives them; recorded steps have them from the clock. */
+static void update_all(ole_device_context *context, const ole_update *update,
+                       const ole_update_item *items, int count) {
+    if (update->step > 0) cuda_set_clock(context, (uint64_t)update->step, update->lr);
+    cuda_update_all(context, update, items, count);
+}
+
+__attribute__((visibility("default"))) extern const ole_backend ole_cuda_backend;
+const ole_backend ole_cuda_backend = {
+    .name = "cuda",
+    .element_size = sizeof(float),
+    .own_memory = true,
+    .fuses_add = true,
+    .backward_lag = CUDA_LAG,
+    .open = open_context,
+    .close = close_context,
+    .allocate = allocate,
+    .free = free_memory,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .wait = wait_for_all,
+    .param_bytes = cuda_param_bytes,
+    .param_from_plain = cuda_param_from_plain,
+    .param_to_plain = cuda_param_to_plain,
+    .gradient_to_plain = cuda_gradient_to_plain,
+    .plan_op = plan_op,
+    .release_op = release_op,
+    .forward = forward,
+    .backward = backward,
+    .backward_done = cuda_side_join,
+    .to_plain = to_plain,
+    .from_plain = from_plain,
+    .softmax_loss = softmax_loss,
+    .update = update_one,
+    .update_all = update_all,
+    .recorder = &cuda_recorder,
+};

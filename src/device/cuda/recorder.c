@@ -1,0 +1,375 @@
+/*
+ * src/device/cuda/recorder.c - device/recorder.h on CUDA graphs: samples on the card, steps
+ * captured once from the stream and launched again and again.
+ *
+ * Capture is "relaxed": what a step needs for the first time (the table of parameters) may still be
+ * allocated while it is recorded.
+ */
+#include "device/recorder.h"
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ole_resident {
+    void *data;
+    bool floating;
+    int c, h, w;
+};
+
+struct ole_feed {
+    cuda_samples samples;
+    int64_t batch, batches, count;
+    int64_t *index; /* device memory, like the next four */
+    int32_t *labels;
+    float *table;
+    int32_t *order; /* [batches * batch] */
+    double *rates;  /* [batches] */
+};
+
+struct ole_recording {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    int64_t nodes;
+};
+
+enum { RING = 64 };
+
+/* Which replays are done. */
+struct cuda_replays {
+    cudaEvent_t done[RING];
+    int64_t queued;
+    int64_t first_step; /* clock->step at start() */
+};
+
+void cuda_replays_free(ole_device_context *context) {
+    if (!context->replays) return;
+    for (int i = 0; i < RING; i++)
+        if (context->replays->done[i]) cudaEventDestroy(context->replays->done[i]);
+    free(context->replays);
+    context->replays = NULL;
+}
+
+static ole_status failure_of(const ole_device_context *context, ole_error *error) {
+    if (context->failed != OLE_OK && error) *error = context->failure;
+    return context->failed;
+}
+
+/* ---- samples ------------------------------------------------------------------------------ */
+
+/* Device memory filled from the host's. */
+static void *send(ole_device_context *context, const void *from, size_t bytes) {
+    void *to = NULL;
+    if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), "bringing the samples over"))
+        return NULL;
+    if (from && bytes)
+        cuda_failed(context, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice),
+                    "bringing the samples over");
+    return to;
+}
+
+static void resident_free(ole_device_context *context, ole_resident *resident) {
+    if (!resident) return;
+    cudaStreamSynchronize(context->stream);
+    cudaFree(resident->data);
+    free(resident);
+}
+
+static ole_status resident_create(ole_device_context *context, const ole_resident_spec *spec,
+                                  ole_resident **result, ole_error *error) {
+    *result = NULL;
+    size_t size = (size_t)spec->channels * (size_t)spec->height * (size_t)spec->width;
+    size_t bytes = (size_t)spec->count * size * (spec->bytes ? 1 : sizeof(float)), room, whole;
+    cudaSetDevice(context->card);
+    if (cudaMemGetInfo(&room, &whole) == cudaSuccess && bytes > room / 2)
+        return ole_fail(error, OLE_ERROR_MEMORY,
+                        "the data set takes %.3g GiB, over half of the %.3g that are free on the "
+                        "card",
+                        (double)bytes / 1073741824.0, (double)room / 1073741824.0);
+    ole_resident *resident = calloc(1, sizeof *resident);
+    if (!resident) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    *resident = (ole_resident){
+        .floating = !spec->bytes, .c = spec->channels, .h = spec->height, .w = spec->width};
+    resident->data =
+        send(context, spec->bytes ? (const void *)spec->bytes : (const void *)spec->floats, bytes);
+    if (context->failed != OLE_OK) {
+        resident_free(context, resident);
+        return failure_of(context, error);
+    }
+    *result = resident;
+    return OLE_OK;
+}
+
+static void feed_free(ole_device_context *context, ole_feed *feed) {
+    if (!feed) return;
+    cudaStreamSynchronize(context->stream);
+    void *all[] = {feed->index, feed->labels, feed->table, feed->order, feed->rates};
+    for (int i = 0; i < 5; i++)
+        cudaFree(all[i]);
+    free(feed);
+}
+
+/* [channels, 256] of bytes, or [channels, 2] mean and deviation of floats. */
+static float *send_table(ole_device_context *context, const ole_feed_spec *spec) {
+    if (!spec->resident->floating)
+        return send(context, spec->table, (size_t)spec->channels * 256 * sizeof(float));
+    float *pairs = malloc((size_t)spec->channels * 2 * sizeof *pairs);
+    if (!pairs) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "bringing the statistics over");
+        return NULL;
+    }
+    for (int c = 0; c < spec->channels; c++) {
+        pairs[2 * c] = spec->mean[c];
+        pairs[2 * c + 1] = spec->deviation[c];
+    }
+    float *to = send(context, pairs, (size_t)spec->channels * 2 * sizeof *pairs);
+    free(pairs);
+    return to;
+}
+
+static ole_status feed_create(ole_device_context *context, const ole_feed_spec *spec,
+                              ole_feed **result, ole_error *error) {
+    *result = NULL;
+    ole_feed *feed = calloc(1, sizeof *feed);
+    if (!feed) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    cudaSetDevice(context->card);
+    const ole_resident *resident = spec->resident;
+    feed->batch = spec->batch;
+    feed->batches = spec->batches;
+    feed->count = spec->samples;
+    feed->index = send(context, spec->index, (size_t)spec->samples * sizeof *feed->index);
+    feed->labels = send(context, spec->labels, (size_t)spec->samples * sizeof *feed->labels);
+    feed->table = send_table(context, spec);
+    feed->order = send(context, NULL, (size_t)(spec->batches * spec->batch) * sizeof *feed->order);
+    feed->rates = send(context, NULL, (size_t)spec->batches * sizeof *feed->rates);
+    feed->samples = (cuda_samples){
+        .bytes = resident->floating ? NULL : resident->data,
+        .floats = resident->floating ? resident->data : NULL,
+        .index = feed->index,
+        .labels = feed->labels,
+        .c = resident->c,
+        .h = resident->h,
+        .w = resident->w,
+        .seed = spec->seed,
+        .crop = spec->crop,
+        .flip = spec->flip,
+        .table = feed->table,
+        .statistics = spec->channels,
+    };
+    if (context->failed != OLE_OK) {
+        feed_free(context, feed);
+        return failure_of(context, error);
+    }
+    *result = feed;
+    return OLE_OK;
+}
+
+/* ---- recording ---------------------------------------------------------------------------- */
+
+static ole_status begin(ole_device_context *context, ole_error *error) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "before recording");
+    cuda_failed(context, cudaStreamBeginCapture(context->stream, cudaStreamCaptureModeRelaxed),
+                "recording");
+    return failure_of(context, error);
+}
+
+static void recording_free(ole_device_context *context, ole_recording *recording) {
+    if (!recording) return;
+    cudaStreamSynchronize(context->stream);
+    if (recording->exec) cudaGraphExecDestroy(recording->exec);
+    if (recording->graph) cudaGraphDestroy(recording->graph);
+    free(recording);
+}
+
+static ole_status end(ole_device_context *context, ole_recording **result, ole_error *error) {
+    *result = NULL;
+    ole_recording *recording = calloc(1, sizeof *recording);
+    cudaGraph_t graph = NULL;
+    cuda_failed(context, cudaStreamEndCapture(context->stream, &graph), "recording");
+    if (!recording) {
+        if (graph) cudaGraphDestroy(graph);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    }
+    recording->graph = graph;
+    size_t nodes = 0;
+    if (context->failed == OLE_OK) {
+        cuda_failed(context, cudaGraphGetNodes(graph, NULL, &nodes), "recording");
+        cuda_failed(context, cudaGraphInstantiate(&recording->exec, graph, 0), "recording");
+        cuda_failed(context, cudaGraphUpload(recording->exec, context->stream), "recording");
+    }
+    recording->nodes = (int64_t)nodes;
+    if (context->failed != OLE_OK) {
+        recording_free(context, recording);
+        return failure_of(context, error);
+    }
+    *result = recording;
+    return OLE_OK;
+}
+
+static int64_t recording_nodes(const ole_recording *recording) {
+    return recording->nodes;
+}
+
+/* ---- parts of a step ---------------------------------------------------------------------- */
+
+static void tick(ole_device_context *context, const ole_feed *feed) {
+    cuda_tick(context, feed->rates);
+}
+
+static void assemble(ole_device_context *context, const ole_feed *feed, int64_t n,
+                     ole_layout layout, void *images, int32_t *labels) {
+    cuda_assemble(context, &feed->samples, feed->order, feed->batch, n, layout, images, labels);
+}
+
+static void softmax(ole_device_context *context, int64_t n, ole_layout layout, const void *logits,
+                    const int32_t *labels, double scale, void *dlogits) {
+    (void)n;
+    cuda_softmax(context, layout, logits, labels, scale, dlogits, NULL, NULL, true);
+}
+
+static void add_ole(ole_device_context *context, const ole_loss_outcome *outcome, double weight) {
+    cuda_add_ole(context, outcome, weight);
+}
+
+static void keep(ole_device_context *context, int64_t n, ole_layout layout, ole_shape shape,
+                 const void *tensor, float *all) {
+    (void)n;
+    (void)shape;
+    cuda_keep(context, layout, tensor, all);
+}
+
+static ole_rows rows(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape) {
+    const cuda_layout *tensor = layout;
+    (void)n;
+    if (tensor->stacked) return (ole_rows){false, ole_shape_size(shape), OLE_F32};
+    return (ole_rows){true, shape.h * shape.w * tensor->part[0].pitch,
+                      context->type == CUDA_BFLOAT16 ? OLE_BF16 : OLE_F32};
+}
+
+static void rows_read(ole_device_context *context, ole_layout layout, const void *tensor,
+                      float *plain) {
+    cuda_to_plain(context, layout, tensor, plain);
+}
+
+static void rows_add(ole_device_context *context, ole_layout layout, const float *plain,
+                     bool accumulate, void *tensor) {
+    cuda_from_plain(context, layout, plain, accumulate, tensor);
+}
+
+static void *stream(ole_device_context *context) {
+    return context->stream;
+}
+
+static int card(ole_device_context *context) {
+    return context->card;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static bool open_replays(ole_device_context *context) {
+    if (context->replays) return true;
+    context->replays = calloc(1, sizeof *context->replays);
+    if (!context->replays)
+        return !cuda_failed(context, cudaErrorMemoryAllocation, "starting an epoch");
+    for (int i = 0; i < RING; i++)
+        cuda_failed(context,
+                    cudaEventCreateWithFlags(&context->replays->done[i],
+                                             cudaEventDisableTiming | cudaEventBlockingSync),
+                    "starting an epoch");
+    return context->failed == OLE_OK;
+}
+
+/* The order as the card has it: 32 bits, -1 where the last batch has no more samples. */
+static void send_order(ole_device_context *context, ole_feed *feed, const int64_t *order) {
+    size_t length = (size_t)(feed->batches * feed->batch);
+    int32_t *list = malloc(length * sizeof *list);
+    if (!list) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "starting an epoch");
+        return;
+    }
+    for (size_t i = 0; i < length; i++)
+        list[i] = (int32_t)order[i];
+    cuda_failed(context,
+                cudaMemcpy(feed->order, list, length * sizeof *list, cudaMemcpyHostToDevice),
+                "starting an epoch");
+    free(list);
+}
+
+static ole_status start(ole_device_context *context, ole_feed *feed, const ole_epoch *epoch,
+                        ole_error *error) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "starting an epoch");
+    if (!open_replays(context)) return failure_of(context, error);
+    context->replays->queued = 0;
+    context->replays->first_step = (int64_t)epoch->step;
+    send_order(context, feed, epoch->order);
+    cuda_failed(context,
+                cudaMemcpy(feed->rates, epoch->rates, (size_t)feed->batches * sizeof *feed->rates,
+                           cudaMemcpyHostToDevice),
+                "starting an epoch");
+    const cuda_clock clock = {
+        .step = epoch->step, .epoch = epoch->epoch, .batch = epoch->first, .bad_row = -1};
+    cuda_failed(context, cudaMemcpy(context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice),
+                "starting an epoch");
+    return failure_of(context, error);
+}
+
+static void replay(ole_device_context *context, ole_recording *recording) {
+    struct cuda_replays *replays = context->replays;
+    if (context->failed != OLE_OK) return;
+    cuda_failed(context, cudaGraphLaunch(recording->exec, context->stream), "a step");
+    cuda_failed(context, cudaEventRecord(replays->done[replays->queued % RING], context->stream),
+                "a step");
+    replays->queued++;
+}
+
+static ole_status follow(ole_device_context *context, int behind, ole_error *error) {
+    struct cuda_replays *replays = context->replays;
+    int64_t wanted = replays->queued - behind - 1;
+    if (wanted >= 0 && wanted > replays->queued - RING)
+        cuda_failed(context, cudaEventSynchronize(replays->done[wanted % RING]), "a step");
+    return failure_of(context, error);
+}
+
+static ole_status read_clock(ole_device_context *context, ole_queue_sums *sums, ole_error *error) {
+    cuda_clock clock = {0};
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "a step");
+    cuda_failed(context, cudaMemcpy(&clock, context->clock, sizeof clock, cudaMemcpyDeviceToHost),
+                "a step");
+    *sums = (ole_queue_sums){.steps = (int64_t)clock.step - context->replays->first_step,
+                             .loss = clock.loss,
+                             .softmax_loss = clock.softmax_loss,
+                             .ole_loss = clock.ole_loss,
+                             .correct = clock.correct,
+                             .bad_step = clock.bad_step};
+    return failure_of(context, error);
+}
+
+const ole_recorder cuda_recorder = {
+    .resident_create = resident_create,
+    .resident_free = resident_free,
+    .feed_create = feed_create,
+    .feed_free = feed_free,
+    .begin = begin,
+    .end = end,
+    .recording_free = recording_free,
+    .recording_nodes = recording_nodes,
+    .tick = tick,
+    .assemble = assemble,
+    .softmax = softmax,
+    .add_ole = add_ole,
+    .check = cuda_check,
+    .tock = cuda_tock,
+    .keep = keep,
+    .rows = rows,
+    .rows_read = rows_read,
+    .rows_add = rows_add,
+    .stream = stream,
+    .card = card,
+    .start = start,
+    .replay = replay,
+    .follow = follow,
+    .read = read_clock,
+};
