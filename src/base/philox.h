@@ -12,6 +12,12 @@
 #include <math.h>
 #include <stdint.h>
 
+#ifdef __CUDACC__
+#define OLE_PHILOX __host__ __device__ static inline /* kernels draw the same numbers */
+#else
+#define OLE_PHILOX static inline
+#endif
+
 /* What a number is drawn for: choices of different purpose are independent. */
 typedef enum ole_purpose {
     OLE_RANDOM_SHUFFLE = 1, /* a = epoch, b = position: the order of the samples */
@@ -23,8 +29,8 @@ typedef enum ole_purpose {
 } ole_purpose;
 
 /* Four words for the counter (a, b) of a purpose. */
-static inline void ole_philox(uint64_t seed, ole_purpose purpose, uint64_t a, uint64_t b,
-                              uint32_t out[4]) {
+OLE_PHILOX void ole_philox(uint64_t seed, ole_purpose purpose, uint64_t a, uint64_t b,
+                           uint32_t out[4]) {
     uint32_t x0 = (uint32_t)b, x1 = (uint32_t)(b >> 32), x2 = (uint32_t)a, x3 = (uint32_t)(a >> 32);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32) ^ ((uint32_t)purpose << 24);
     for (int round = 0; round < 10; round++) {
@@ -43,12 +49,12 @@ static inline void ole_philox(uint64_t seed, ole_purpose purpose, uint64_t a, ui
 }
 
 /* A word as a number in [0, 1), exact in float. */
-static inline float ole_uniform(uint32_t word) {
+OLE_PHILOX float ole_uniform(uint32_t word) {
     return (float)(word >> 8) * 0x1p-24f;
 }
 
 /* A word as an integer in [0, n). */
-static inline uint32_t ole_below(uint32_t word, uint32_t n) {
+OLE_PHILOX uint32_t ole_below(uint32_t word, uint32_t n) {
     return (uint32_t)(((uint64_t)word * n) >> 32);
 }
 

@@ -39,7 +39,7 @@
 extern "C" {
 #endif
 
-enum { CUDA_CHANNELS = 8, CUDA_ALIGNMENT = 256, CUDA_MAX_PARTS = 64 };
+enum { CUDA_CHANNELS = 8, CUDA_ALIGNMENT = 256, CUDA_MAX_PARTS = 64, CUDA_ROW_BLOCKS = 64 };
 
 /* Side work ends at most so many backwards of nodes after the one that queued it. */
 enum { CUDA_LAG = 6 };
@@ -59,6 +59,12 @@ typedef struct cuda_clock {
     double ole_loss;
     int64_t correct;
     double step_loss; /* of the step at work: softmax + weight * OLÉ, summed as it goes */
+    /* What the thread blocks of the softmax leave for the last of them, which adds it up in order */
+    uint32_t arrived; /* blocks; 0 between calls */
+    struct cuda_row_sums {
+        double loss;
+        int64_t right;
+    } rows[CUDA_ROW_BLOCKS];
 } cuda_clock;
 
 typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
@@ -243,7 +249,8 @@ const void *cuda_weight(const ole_device_context *context, const void *param, in
 
 /* ---- helpers of several ops ---- */
 
-/* sums[channels] = sum over pixels of dy, as the gradient of a bias (reduce.cu). */
+/* sums[channels] = sum over pixels of dy, as the gradient of a bias, zero in the padding
+ * (reduce.cu).  Uses workspace[0]. */
 void cuda_column_sums(ole_device_context *context, const cuda_layout *layout, const void *dy,
                       float *sums);
 
@@ -326,10 +333,21 @@ void cuda_assemble(ole_device_context *context, const cuda_samples *samples, con
                    int64_t stride, int64_t n, const cuda_layout *layout, void *images,
                    int32_t *labels);
 
-/* First and last kernels of a recorded step (clock.cu): step and batch counters, rate from
- * rates[batch], step_loss to zero; and the loss of the step checked and added up. */
+/*
+ * Kernels around a recorded step (clock.cu).  tick: the step is counted, its rate is rates[batch],
+ * step_loss is zero.  check, after the losses: a step_loss that is NaN or Inf sets bad_step, so
+ * that the update does nothing.  tock: step_loss is added to the epoch's, the batch is counted.
+ */
 void cuda_tick(ole_device_context *context, const double *rates);
+void cuda_check(ole_device_context *context);
 void cuda_tock(ole_device_context *context);
+
+/* Step and rate for what is not recorded. */
+void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
+
+/* Adds weight * value of the OLÉ loss to step_loss and its value to ole_loss, and notes a bad row;
+ * `outcome`: an ole_loss_outcome in device memory. */
+void cuda_add_ole(ole_device_context *context, const void *outcome, double weight);
 
 /* Plain floats of a tensor's rows to all + clock->batch * n rows (keep.cu). */
 void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,
