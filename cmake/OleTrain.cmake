@@ -46,6 +46,7 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
         src/device/cpu/backend.c
         src/device/cpu/concat.c
         src/device/cpu/conv.c
+        src/device/cpu/gemm.c
         src/device/cpu/layout.c
         src/device/cpu/linear.c
         src/device/cpu/norm.c

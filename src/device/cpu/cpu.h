@@ -112,6 +112,21 @@ void cpu_threads_leave(int before);
 int64_t cpu_slices(int64_t count);
 void cpu_slice(int64_t count, int64_t task, int64_t *first, int64_t *length);
 
+/* ---- products (gemm.c) ---- */
+
+/* C[m, n] = A B, or C += A B, row by row, on A or its transpose, B or its transpose. */
+typedef struct cpu_gemm {
+    bool transpose_a, transpose_b, add;
+    int64_t m, n, k;
+    const float *a, *b;
+    int64_t lda, ldb;
+    float *c;
+    int64_t ldc;
+    float *scratch; /* cpu_gemm_scratch() bytes */
+} cpu_gemm;
+size_t cpu_gemm_scratch(const ole_device_context *context, int64_t m, int64_t k);
+void cpu_gemm_run(const ole_device_context *context, const cpu_gemm *gemm);
+
 /* ---- ops ---- */
 
 /*

@@ -312,6 +312,50 @@ static void keep(int64_t count, const float *x, const uint8_t *kept, float facto
     }
 }
 
+/* ---- products ---------------------------------------------------------------------------- */
+
+/* As many sums as the registers hold. */
+enum { TILE_ROWS = VL == 16 ? 12 : 6, PANEL = 2 * VL };
+
+INLINE void tile_body(const cpu_tile *t, const float *a, const float *b, float *c, int rows,
+                      int columns) {
+    vec sum[TILE_ROWS][2];
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = (vec){0};
+    for (int64_t p = 0; p < t->depth; p++, a += TILE_ROWS, b += PANEL) {
+        vec left = load(b), right = load(b + VL);
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++) {
+            vec x = splat(a[i]);
+            sum[i][0] += x * left;
+            sum[i][1] += x * right;
+        }
+    }
+    int width[2] = {columns < VL ? columns : VL, columns > VL ? columns - VL : 0};
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++, c += t->ldc) {
+        if (t->add) {
+            sum[i][0] += load_part(c, width[0]);
+            sum[i][1] += load_part(c + VL, width[1]);
+        }
+        store_part(c, sum[i][0], width[0]);
+        store_part(c + VL, sum[i][1], width[1]);
+    }
+}
+
+static void tile(const cpu_tile *t, const float *a, const float *b, float *c) {
+    int i = 0;
+    if (t->columns == PANEL && t->rows == TILE_ROWS) {
+        tile_body(t, a, b, c, TILE_ROWS, PANEL);
+        return;
+    }
+    for (; i + 4 <= t->rows && t->columns == PANEL; i += 4)
+        tile_body(t, a + i, b, c + i * t->ldc, 4, PANEL);
+    for (; i < t->rows; i++)
+        tile_body(t, a + i, b, c + i * t->ldc, 1, t->columns);
+}
+
 /* ---- updates ----------------------------------------------------------------------------- */
 
 static void sgd(int64_t count, const ole_update *u, float *param, const float *gradient,
@@ -354,6 +398,9 @@ extern const cpu_kernels PASTE(ole_cpu_kernels_, OLE_ISA);
 const cpu_kernels PASTE(ole_cpu_kernels_, OLE_ISA) = {
     .name = TEXT(OLE_ISA),
     .block = VL,
+    .panel = PANEL,
+    .tile_rows = TILE_ROWS,
+    .tile = tile,
     .moments = moments,
     .norm = norm,
     .norm_sums = norm_sums,

@@ -13,7 +13,7 @@
 
 #include "device/backend.h"
 
-enum { CPU_MAX_BLOCK = 16 };
+enum { CPU_MAX_BLOCK = 16, CPU_MAX_PANEL = 32 };
 
 typedef struct cpu_run {
     int64_t rows, stride;
@@ -45,9 +45,23 @@ typedef struct cpu_window {
     int width;
 } cpu_window;
 
+/*
+ * A tile of a product: rows x columns of C from packed pieces of A, [depth, tile_rows], and of B,
+ * [depth, panel].
+ */
+typedef struct cpu_tile {
+    int rows, columns; /* up to tile_rows and panel */
+    int64_t depth;
+    int64_t ldc;
+    bool add; /* to what C holds */
+} cpu_tile;
+
 typedef struct cpu_kernels {
     const char *name;
     int block;
+    int panel, tile_rows; /* the largest tile: columns and rows */
+
+    void (*tile)(const cpu_tile *tile, const float *a, const float *b, float *c);
 
     /* ---- batch norm ---- */
 

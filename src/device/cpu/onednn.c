@@ -1,5 +1,5 @@
 /*
- * src/device/cpu/onednn.c - convolutions and products by oneDNN, versions 2 and 3.
+ * src/device/cpu/onednn.c - convolutions by oneDNN, versions 2 and 3.
  *
  * Primitives keep no memory of their own: what they need while they run (scratchpads, arrays in
  * another order) is a part of the scratch that the caller hands in.
@@ -447,11 +447,4 @@ void cpu_conv_run(cpu_conv *conv, const cpu_conv_arrays *arrays) {
     dnnl_primitive_execute(conv->primitive, conv->dnn->stream, conv->slots + 1, args);
     for (int i = 0; i < conv->slots; i++)
         if (conv->slot[i].own && conv->slot[i].written) reorder(conv, &conv->slot[i]);
-}
-
-/* ---- products ---------------------------------------------------------------------------- */
-
-void cpu_gemm_run(const cpu_gemm *g) {
-    dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, 1.0f, g->a,
-               g->lda, g->b, g->ldb, g->beta, g->c, g->ldc);
 }

@@ -64,16 +64,4 @@ typedef struct cpu_conv_arrays {
 } cpu_conv_arrays;
 void cpu_conv_run(cpu_conv *conv, const cpu_conv_arrays *arrays);
 
-/* C[m, n] = A B + beta C, row by row, on A or its transpose, B or its transpose. */
-typedef struct cpu_gemm {
-    bool transpose_a, transpose_b;
-    int64_t m, n, k;
-    const float *a, *b;
-    int64_t lda, ldb;
-    float beta;
-    float *c;
-    int64_t ldc;
-} cpu_gemm;
-void cpu_gemm_run(const cpu_gemm *gemm);
-
 #endif
