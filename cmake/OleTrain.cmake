@@ -104,6 +104,7 @@ target_sources(ole_objects PRIVATE
     src/data/download.c
     src/data/find.c
     src/data/folder.c
+    src/data/generated.c
     src/data/idx.c
     src/data/image.c
     src/data/image_fit.c
@@ -156,6 +157,7 @@ target_sources(ole_objects PRIVATE
     src/train/model.c
     src/train/network.c
     src/train/options.c
+    src/train/queue.c
     src/train/recipe.c
     src/train/run.c
     src/train/schedule.c

@@ -68,6 +68,7 @@ typedef struct ole_loss_options {
     ole_reduction reduction; /* default OLE_REDUCTION_MEAN */
     ole_device device;       /* where features, labels and gradient live; default OLE_DEVICE_CPU */
     int threads;             /* 1 to 1024; default 1 */
+    int card; /* of OLE_DEVICE_CUDA: which; default -1, the calling thread's current one */
 } ole_loss_options;
 
 OLE_API void ole_loss_options_init(ole_loss_options *options);
@@ -76,7 +77,8 @@ OLE_API void ole_loss_options_init(ole_loss_options *options);
 typedef struct ole_loss_plan ole_loss_plan;
 
 /*
- * Plans the loss of up to `max_rows` rows of `dim` features of type OLE_F32 or OLE_F64.
+ * Plans the loss of up to `max_rows` rows of `dim` features of type OLE_F32 or OLE_F64, on a GPU
+ * also OLE_BF16 or OLE_F16 (thresholds as for OLE_F32, gradients of the same type).
  * `options` may be NULL for the defaults.  On success *plan is the new plan, else NULL.
  */
 OLE_API ole_status ole_loss_plan_create(ole_loss_plan **plan, int64_t max_rows, int64_t dim,
@@ -135,6 +137,28 @@ typedef struct ole_loss_result {
 OLE_API ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
                                  const ole_loss_gradient *gradient, ole_loss_result *result,
                                  ole_error *error);
+
+/* ---- On a GPU ------------------------------------------------------------------------------ */
+
+/* The result of ole_loss_queue(), in device memory. */
+typedef struct ole_loss_outcome {
+    double value, class_term, global_norm; /* as in ole_loss_result; NaN after a bad row */
+    int64_t rows, classes, rank;
+    int64_t bad_row; /* the first row, not ignored, that holds NaN or Inf; -1: none */
+} ole_loss_outcome;
+
+/*
+ * Queues an evaluation by a plan of OLE_DEVICE_CUDA on `stream` (a cudaStream_t) and returns at
+ * once: nothing is allocated, nothing waits for the device, and the call may be captured in a CUDA
+ * graph.  Features, labels, gradient and outcome (the latter two may be NULL) are device memory.
+ * Data cannot make it fail: a bad row gives NaN as value and gradient, and its number in the
+ * outcome; no row with a label >= 0 gives 0 rows, value 0 and gradient 0.
+ *
+ * ole_loss_eval() of such a plan takes device memory too, waits, and reports errors as on the CPU.
+ */
+OLE_API ole_status ole_loss_queue(ole_loss_plan *plan, const ole_loss_batch *batch,
+                                  const ole_loss_gradient *gradient, ole_loss_outcome *outcome,
+                                  void *stream, ole_error *error);
 
 #ifdef __cplusplus
 }

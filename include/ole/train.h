@@ -68,8 +68,8 @@ typedef struct ole_train_options {
     const char *sampler; /* "" (shuffle) or "balanced:CxK" */
     const char *init;    /* "xavier" (default) or "msra" */
     const char *opt;     /* "sgd" (default) or "adam" */
-    const char *device;  /* "auto" (default), "cpu", "ref" */
-    const char *precision; /* "fp32" (default), "bf16" */
+    const char *device;  /* "auto" (default: a GPU where there is one), "cpu", "cuda[:i]", "ref" */
+    const char *precision; /* "fp32" (default), "tf32" (GPU), "bf16" */
     const char *conv;      /* "auto" (default) or "direct" */
     ole_loss_kind loss;    /* default OLE_LOSS_BOTH */
     double lambda;         /* default 0.25 */

@@ -6,6 +6,7 @@
  * samples a slot gets is decided by the caller's thread, in order; the threads take slots in that
  * order and fill them.  Asking for a batch that does not follow the last one empties the ring.
  */
+#include "data/loader.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "data/augment.h"
@@ -313,6 +314,28 @@ void ole_loader_destroy(ole_loader *loader) {
 
 int64_t ole_loader_batches(const ole_loader *loader) {
     return loader ? loader->order.batches : 0;
+}
+
+const ole_augment *ole_loader_augment(const ole_loader *loader) {
+    return &loader->augment;
+}
+
+int64_t ole_loader_batch_size(const ole_loader *loader) {
+    return loader->order.batch_size;
+}
+
+void ole_loader_list(ole_loader *loader, int64_t epoch, int64_t *list) {
+    int64_t size = loader->order.batch_size;
+    pthread_mutex_lock(&loader->mutex);
+    for (int64_t b = 0; b < loader->order.batches; b++) {
+        int64_t count;
+        const int64_t *samples =
+            ole_order_get(&loader->order, loader->varies ? epoch : 0, b, &count);
+        memcpy(list + b * size, samples, (size_t)count * sizeof *list);
+        for (int64_t i = count; i < size; i++)
+            list[b * size + i] = -1;
+    }
+    pthread_mutex_unlock(&loader->mutex);
 }
 
 ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_batch *out,

@@ -53,6 +53,7 @@ typedef struct ole_epoch {
     uint64_t step;        /* steps done before it, in all */
     const int64_t *order; /* [batches * batch] samples; beyond `samples` of them: none (-1) */
     const double *rates;  /* [batches] learning rates */
+    bool idle;            /* updates are passed over: a rehearsal */
 } ole_epoch;
 
 /* What was summed since start(). */

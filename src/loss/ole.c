@@ -4,8 +4,10 @@
  */
 #include "ole/loss.h"
 
+#include "base/cuda_module.h"
 #include "base/error.h"
 #include "linalg/kernels.h"
+#include "loss/cuda.h"
 #include "loss/route.h"
 
 #include <float.h>
@@ -29,6 +31,8 @@ struct ole_loss_plan {
     ole_loss_class *classes; /* [max_rows] */
     ole_route_gram gram;     /* float32 */
     ole_route_svd svd;       /* float64 */
+    const ole_cuda_loss_table *table;
+    ole_cuda_loss *cuda; /* of a plan for the GPU, which has none of the above */
 };
 
 void ole_loss_options_init(ole_loss_options *options) {
@@ -41,6 +45,7 @@ void ole_loss_options_init(ole_loss_options *options) {
         .reduction = OLE_REDUCTION_MEAN,
         .device = OLE_DEVICE_CPU,
         .threads = 1,
+        .card = -1,
     };
 }
 
@@ -73,22 +78,25 @@ static ole_status check_options(const ole_loss_options *o, ole_error *error) {
     if (o->threads < 1 || o->threads > MAX_THREADS)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 1 to %d",
                         o->threads, MAX_THREADS);
-    if (o->device != OLE_DEVICE_CPU)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "options.device: this build has the CPU only");
+    if (o->device != OLE_DEVICE_CPU && o->device != OLE_DEVICE_CUDA)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.device is %d: give OLE_DEVICE_CPU or OLE_DEVICE_CUDA",
+                        (int)o->device);
     return OLE_OK;
 }
 
-static ole_status check_shape(int64_t max_rows, int64_t dim, ole_dtype dtype, ole_error *error) {
+static ole_status check_shape(int64_t max_rows, int64_t dim, ole_dtype dtype, bool gpu,
+                              ole_error *error) {
     if (max_rows < 1 || max_rows > MAX_SIDE)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "max_rows is %" PRId64 ": give 1 to %d",
                         max_rows, MAX_SIDE);
     if (dim < 1 || dim > MAX_SIDE)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "dim is %" PRId64 ": give 1 to %d", dim,
                         MAX_SIDE);
-    if (dtype != OLE_F32 && dtype != OLE_F64)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "dtype is %s: give OLE_F32 or OLE_F64",
-                        ole_dtype_name(dtype));
+    bool narrow = dtype == OLE_BF16 || dtype == OLE_F16;
+    if (dtype != OLE_F32 && dtype != OLE_F64 && !(gpu && narrow))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "dtype is %s: give OLE_F32 or OLE_F64%s",
+                        ole_dtype_name(dtype), gpu ? ", OLE_BF16 or OLE_F16" : "");
     return OLE_OK;
 }
 
@@ -116,6 +124,19 @@ static ole_status allocate(ole_loss_plan *plan, ole_error *error) {
     return ole_pool_create(&plan->pool, plan->options.threads, error);
 }
 
+/* The module's plan; it gets δ_rel as a number. */
+static ole_status plan_on_gpu(ole_loss_plan *plan, ole_error *error) {
+    const void *table;
+    ole_status status = ole_cuda_module_check(error);
+    if (status == OLE_OK) status = ole_cuda_module_table("ole_cuda_loss", &table, error);
+    if (status != OLE_OK) return status;
+    plan->table = table;
+    status = plan->table->create(&plan->cuda, plan->max_rows, plan->dim, plan->dtype,
+                                 &plan->options, error);
+    if (status == OLE_OK) plan->bytes = plan->table->bytes(plan->cuda);
+    return status;
+}
+
 ole_status ole_loss_plan_create(ole_loss_plan **result, int64_t max_rows, int64_t dim,
                                 ole_dtype dtype, const ole_loss_options *options,
                                 ole_error *error) {
@@ -125,7 +146,8 @@ ole_status ole_loss_plan_create(ole_loss_plan **result, int64_t max_rows, int64_
     ole_loss_options_init(&defaults);
     if (!options) options = &defaults;
     ole_status status = check_options(options, error);
-    if (status == OLE_OK) status = check_shape(max_rows, dim, dtype, error);
+    if (status == OLE_OK)
+        status = check_shape(max_rows, dim, dtype, options->device == OLE_DEVICE_CUDA, error);
     if (status != OLE_OK) return status;
     ole_loss_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -133,10 +155,11 @@ ole_status ole_loss_plan_create(ole_loss_plan **result, int64_t max_rows, int64_
     plan->dim = dim;
     plan->dtype = dtype;
     plan->options = *options;
-    double rel = 64.0 * (dtype == OLE_F32 ? (double)FLT_EPSILON : DBL_EPSILON);
+    double rel = 64.0 * (dtype == OLE_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
     plan->cut.absolute = options->delta_abs;
     plan->cut.relative = options->delta_rel == OLE_DELTA_REL_AUTO ? rel : options->delta_rel;
-    status = allocate(plan, error);
+    plan->options.delta_rel = plan->cut.relative;
+    status = options->device == OLE_DEVICE_CUDA ? plan_on_gpu(plan, error) : allocate(plan, error);
     if (status != OLE_OK) {
         ole_loss_plan_destroy(plan);
         return status;
@@ -147,6 +170,7 @@ ole_status ole_loss_plan_create(ole_loss_plan **result, int64_t max_rows, int64_
 
 void ole_loss_plan_destroy(ole_loss_plan *plan) {
     if (!plan) return;
+    if (plan->cuda) plan->table->destroy(plan->cuda);
     ole_pool_destroy(plan->pool);
     free(plan->memory);
     free(plan);
@@ -166,11 +190,9 @@ static ole_status check_stride(const char *name, int64_t stride, int64_t dim, ol
 }
 
 static ole_status check_batch(const ole_loss_plan *plan, const ole_loss_batch *batch,
-                              const ole_loss_gradient *gradient, const ole_loss_result *result,
-                              ole_error *error) {
-    if (!plan || !batch || !result)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s is NULL",
-                        !plan ? "plan" : (!batch ? "batch" : "result"));
+                              const ole_loss_gradient *gradient, ole_error *error) {
+    if (!plan || !batch)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s is NULL", !plan ? "plan" : "batch");
     if (batch->rows < 1 || batch->rows > plan->max_rows)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "batch.rows is %" PRId64 ": the plan takes 1 to %" PRId64, batch->rows,
@@ -284,7 +306,10 @@ static void write_gradient(const ole_loss_plan *plan, const ole_loss_batch *batc
 ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
                          const ole_loss_gradient *gradient, ole_loss_result *result,
                          ole_error *error) {
-    ole_status status = check_batch(plan, batch, gradient, result, error);
+    ole_status status = check_batch(plan, batch, gradient, error);
+    if (status == OLE_OK && !result) status = ole_fail(error, OLE_ERROR_ARGUMENT, "result is NULL");
+    if (status == OLE_OK && plan->cuda)
+        return plan->table->eval(plan->cuda, batch, gradient, result, error);
     if (status == OLE_OK) status = group(plan, batch, result, error);
     if (status == OLE_OK) status = gather(plan, batch, error);
     if (status != OLE_OK) return status;
@@ -332,4 +357,16 @@ ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
         memcpy(result->per_class, plan->classes,
                (size_t)groups->classes * sizeof *result->per_class);
     return OLE_OK;
+}
+
+ole_status ole_loss_queue(ole_loss_plan *plan, const ole_loss_batch *batch,
+                          const ole_loss_gradient *gradient, ole_loss_outcome *outcome,
+                          void *stream, ole_error *error) {
+    ole_status status = check_batch(plan, batch, gradient, error);
+    if (status != OLE_OK) return status;
+    if (!plan->cuda)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_loss_queue: the plan is for the CPU: plan with options.device = "
+                        "OLE_DEVICE_CUDA, or call ole_loss_eval()");
+    return plan->table->queue(plan->cuda, batch, gradient, outcome, stream, error);
 }

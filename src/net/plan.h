@@ -64,6 +64,9 @@ void ole_plan_queue_forward(ole_plan *plan, bool train);
 /* Softmax with labels in the backend's memory; the loss goes to the clock. */
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale);
 
+/* The seeder of one node alone, on what is there. */
+void ole_plan_queue_seed(ole_plan *plan, int node);
+
 /* Output of `features`, `classifier` or a tap, and how it lies. */
 const void *ole_plan_output(const ole_plan *plan, int node);
 ole_layout ole_plan_layout(const ole_plan *plan, int node);

@@ -36,11 +36,27 @@ static ole_status run_batches(outputs *o, ole_inference *inference, ole_loader *
         ole_batch batch;
         ole_status status = ole_loader_get(loader, 0, b, &batch, error);
         if (status != OLE_OK) return status;
-        ole_inference_run(inference, batch.images, batch.count);
+        status = ole_inference_run(inference, batch.images, batch.count, error);
+        if (status != OLE_OK) return status;
         take_batch(o, inference, &batch, first);
         first += batch.count;
     }
     return OLE_OK;
+}
+
+/* Batch by batch, from a loader. */
+static ole_status run_split(outputs *o, const ole_measure *m, ole_split split, ole_error *error) {
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = m->inference->batch;
+    options.threads = m->workers;
+    memcpy(options.mean, m->card->mean, sizeof options.mean);
+    memcpy(options.deviation, m->card->deviation, sizeof options.deviation);
+    ole_loader *loader = NULL;
+    ole_status status = ole_loader_create(&loader, m->set, split, &options, error);
+    if (status == OLE_OK) status = run_batches(o, m->inference, loader, error);
+    ole_loader_destroy(loader);
+    return status;
 }
 
 /* Runs the split through the network. On failure there is nothing to free. */
@@ -49,12 +65,6 @@ static ole_status collect(outputs *o, const ole_measure *m, ole_split split, boo
     int64_t count = ole_dataset_get_info(m->set)->count[split];
     *o = (outputs){.count = count, .labels = ole_dataset_labels(m->set, split)};
     if (count == 0) return OLE_OK;
-    ole_loader_options options;
-    ole_loader_options_init(&options);
-    options.batch_size = m->inference->batch;
-    options.threads = m->workers;
-    memcpy(options.mean, m->card->mean, sizeof options.mean);
-    memcpy(options.deviation, m->card->deviation, sizeof options.deviation);
     if (features) {
         size_t dim = (size_t)ole_network_feature_size(m->inference->network);
         o->features = malloc((size_t)count * dim * sizeof(float));
@@ -62,10 +72,9 @@ static ole_status collect(outputs *o, const ole_measure *m, ole_split split, boo
             return ole_fail(error, OLE_ERROR_MEMORY,
                             "out of memory for the features of %lld samples", (long long)count);
     }
-    ole_loader *loader = NULL;
-    ole_status status = ole_loader_create(&loader, m->set, split, &options, error);
-    if (status == OLE_OK) status = run_batches(o, m->inference, loader, error);
-    ole_loader_destroy(loader);
+    ole_status status = m->queue
+                            ? ole_queue_evaluate(m->queue, split, &o->wrong, o->features, error)
+                            : run_split(o, m, split, error);
     if (status != OLE_OK) {
         free(o->features);
         *o = (outputs){0};

@@ -8,6 +8,7 @@
 #include "train/card.h"
 #include "train/knn.h"
 #include "train/network.h"
+#include "train/queue.h"
 
 /* Errors in %, NaN where not measured. */
 typedef struct ole_errors {
@@ -17,6 +18,7 @@ typedef struct ole_errors {
 /* What is measured, and with what. */
 typedef struct ole_measure {
     ole_inference *inference;
+    ole_queue *queue; /* or NULL: batch by batch */
     const ole_card *card;
     const ole_dataset *set;
     int workers;

@@ -135,6 +135,7 @@ static ole_status run_step(loop *l, ole_error *error) {
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
     const ole_measure what = {.inference = &run->inference,
+                              .queue = run->queue,
                               .card = &run->card,
                               .set = run->set,
                               .workers = run->options.workers,
@@ -181,14 +182,95 @@ static ole_status finish_epoch(loop *l, ole_error *error) {
     return status;
 }
 
-/* Steps until the epoch is over or the caller stops it, in which case the run is saved. */
-static ole_status run_epoch(loop *l, ole_error *error) {
+/* One step after the other. */
+static ole_status run_steps(loop *l, ole_error *error) {
     ole_run *run = &l->run;
     while (run->state.step < run->batches && !l->stopped) {
         ole_status status = run_step(l, error);
         if (status != OLE_OK) return status;
         l->stopped = tell(l, &run->state.sums, run->state.epoch + 1, false);
     }
+    return OLE_OK;
+}
+
+/* ---- An epoch on a device that queues its steps ------------------------------------------- */
+
+/* Where the epoch stood when its steps began to be queued. */
+typedef struct queued {
+    ole_sums sums;
+    int64_t step, updates;
+    double started;
+} queued;
+
+/* The first step with a bad loss, run again to find the layer. */
+static ole_status fail_queued(loop *l, const queued *from, const ole_queue_sums *now,
+                              ole_error *error) {
+    ole_run *run = &l->run;
+    ole_batch batch;
+    int64_t step = from->step + now->bad_step - from->updates - 1;
+    ole_status status = ole_loader_get(run->loader, run->state.epoch, step, &batch, error);
+    if (status != OLE_OK) return status;
+    bool softmax = run->options.loss != OLE_LOSS_OLE && !isfinite(now->softmax_loss);
+    return ole_stepper_fail(run->stepper, &batch, now->bad_step, softmax, error);
+}
+
+/* Waits for the device and takes over what it has done. */
+static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
+    ole_run *run = &l->run;
+    ole_queue_sums now;
+    ole_status status = ole_queue_read(run->queue, &now, error);
+    if (status != OLE_OK) return status;
+    if (now.bad_step) return fail_queued(l, from, &now, error);
+    int64_t rows = run->stepper->rows[0], done = from->step + now.steps;
+    int64_t images = now.steps * rows;
+    if (done == run->batches && run->stepper->rows[1]) images += run->stepper->rows[1] - rows;
+    const ole_sums *before = &from->sums;
+    run->state.sums = (ole_sums){
+        .loss = before->loss + now.loss,
+        .softmax_loss = run->stepper->softmax ? before->softmax_loss + now.softmax_loss : NAN,
+        .ole_loss = run->stepper->ole ? before->ole_loss + now.ole_loss : NAN,
+        .seconds = before->seconds + ole_clock() - from->started,
+        .ole_seconds = before->ole_seconds + (double)now.steps * ole_queue_ole_seconds(run->queue),
+        .steps = before->steps + now.steps,
+        .images = before->images + images,
+        .correct = before->correct + now.correct};
+    l->steps_here += from->updates + now.steps - run->state.updates;
+    run->state.step = done;
+    run->state.updates = from->updates + now.steps;
+    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, done > 0 ? done - 1 : 0);
+    return OLE_OK;
+}
+
+/* Says at once what a batch looks like, then lets the device run, looking up now and then. */
+static ole_status queue_steps(loop *l, ole_error *error) {
+    static const double LOOK_UP = 0.2; /* seconds */
+    ole_run *run = &l->run;
+    queued from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
+    ole_batch batch;
+    ole_status status = OLE_OK;
+    if (!l->warned) {
+        status = ole_loader_get(run->loader, run->state.epoch, from.step, &batch, error);
+        if (status == OLE_OK) warn_of_single_samples(l, &batch);
+    }
+    if (status == OLE_OK)
+        status = ole_queue_start(run->queue, &run->schedule, run->state.epoch, from.step,
+                                 from.updates, error);
+    double looked = from.started;
+    for (int64_t b = from.step; b < run->batches && status == OLE_OK && !l->stopped; b++) {
+        status = ole_queue_step(run->queue, error);
+        if (status != OLE_OK || (ole_clock() - looked < LOOK_UP && b + 1 < run->batches)) continue;
+        status = catch_up(l, &from, error);
+        if (status == OLE_OK) l->stopped = tell(l, &run->state.sums, run->state.epoch + 1, false);
+        looked = ole_clock();
+    }
+    return status;
+}
+
+/* Steps until the epoch is over or the caller stops it, in which case the run is saved. */
+static ole_status run_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    ole_status status = run->queue ? queue_steps(l, error) : run_steps(l, error);
+    if (status != OLE_OK) return status;
     if (!l->stopped) return finish_epoch(l, error);
     run->state.seconds = elapsed(l);
     return ole_run_save(run, error);

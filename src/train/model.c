@@ -166,7 +166,8 @@ ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float
     for (int64_t first = 0; first < count; first += inference->batch) {
         int64_t rows = count - first < inference->batch ? count - first : inference->batch;
         ole_card_normalize(&m->card, images + (size_t)first * size, rows, m->normalised);
-        ole_inference_run(inference, m->normalised, rows);
+        status = ole_inference_run(inference, m->normalised, rows, error);
+        if (status != OLE_OK) return status;
         if (features)
             memcpy(features + (size_t)first * dim, inference->features,
                    (size_t)rows * dim * sizeof(float));

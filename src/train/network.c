@@ -3,6 +3,7 @@
  */
 #include "train/network.h"
 
+#include "base/cuda_module.h"
 #include "base/error.h"
 #include "base/show.h"
 
@@ -18,16 +19,40 @@ int ole_threads(int given) {
     return count < 1 ? 1 : count > 1024 ? 1024 : count;
 }
 
-static ole_status find_backend(const char *device, const ole_backend **backend, ole_error *error) {
+/* "cuda" or "cuda:N": which card, -1 for the first. */
+static bool is_cuda(const char *device, int *card) {
+    char *end = NULL;
+    *card = -1;
+    if (strncmp(device, "cuda", 4) != 0) return false;
+    if (device[4] == '\0') return true;
+    if (device[4] != ':' || device[5] < '0' || device[5] > '9') return false;
+    long number = strtol(device + 5, &end, 10);
+    *card = number > 1024 ? 1024 : (int)number;
+    return *end == '\0';
+}
+
+static ole_status find_cuda(const ole_backend **backend, ole_error *error) {
+    const void *table;
+    ole_status status = ole_cuda_module_check(error);
+    if (status == OLE_OK) status = ole_cuda_module_table("ole_cuda_backend", &table, error);
+    if (status == OLE_OK) *backend = table;
+    return status;
+}
+
+static ole_status find_backend(const char *device, const ole_backend **backend, int *card,
+                               ole_error *error) {
     *backend = &ole_backend_ref;
+    if (is_cuda(device, card)) return find_cuda(backend, error);
     if (strcmp(device, "ref") == 0) return OLE_OK;
     bool automatic = strcmp(device, "auto") == 0;
     if (!automatic && strcmp(device, "cpu") != 0) {
         ole_shown shown;
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "device %s: this build has auto, cpu and ref; 'ole info' shows the rest",
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "device %s: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is "
+                        "there",
                         ole_show_string(&shown, device));
     }
+    if (automatic && find_cuda(backend, NULL) == OLE_OK) return OLE_OK;
 #if defined(OLE_HAVE_ONEDNN)
     *backend = &ole_backend_cpu;
 #else
@@ -38,16 +63,22 @@ static ole_status find_backend(const char *device, const ole_backend **backend, 
     return OLE_OK;
 }
 
+static ole_precision precision_of(const char *name) {
+    if (strcmp(name, "tf32") == 0) return OLE_PRECISION_TF32;
+    return strcmp(name, "bf16") == 0 ? OLE_PRECISION_BF16 : OLE_PRECISION_FP32;
+}
+
 static ole_status open_device(ole_network *network, const ole_network_options *options,
                               ole_error *error) {
-    ole_status status = find_backend(options->device, &network->backend, error);
+    int card;
+    ole_status status = find_backend(options->device, &network->backend, &card, error);
     if (status != OLE_OK) return status;
     const ole_device_options device = {
         .threads = network->threads,
-        .precision =
-            strcmp(options->precision, "bf16") == 0 ? OLE_PRECISION_BF16 : OLE_PRECISION_FP32,
+        .precision = precision_of(options->precision),
         .conv = strcmp(options->conv, "direct") == 0 ? OLE_CONV_DIRECT : OLE_CONV_AUTO,
         .seed = options->seed,
+        .card = card,
     };
     return network->backend->open(&network->context, &device, error);
 }
@@ -57,14 +88,18 @@ ole_status ole_network_open(ole_network *network, const ole_network_options *opt
     *network = (ole_network){.threads = ole_threads(options->threads)};
     ole_status status =
         ole_graph_parse(&network->graph, options->net, options->input, options->classes, error);
+    if (status == OLE_OK) status = open_device(network, options, error);
     if (status == OLE_OK)
         status = ole_graph_fuse(network->graph, network->backend->fuses_add, error);
-    if (status == OLE_OK) status = open_device(network, options, error);
     if (status == OLE_OK)
         status = ole_params_create(&network->params, network->graph, network->backend,
                                    network->context, options->train, error);
     if (status != OLE_OK) ole_network_close(network);
     return status;
+}
+
+ole_status ole_network_wait(const ole_network *network, ole_error *error) {
+    return network->backend->wait ? network->backend->wait(network->context, error) : OLE_OK;
 }
 
 void ole_network_close(ole_network *network) {
@@ -123,7 +158,8 @@ void ole_inference_close(ole_inference *inference) {
     *inference = (ole_inference){0};
 }
 
-void ole_inference_run(ole_inference *inference, const float *images, int64_t count) {
+ole_status ole_inference_run(ole_inference *inference, const float *images, int64_t count,
+                             ole_error *error) {
     const ole_graph *graph = inference->network->graph;
     if (count < inference->batch) {
         size_t size = (size_t)ole_network_image_size(inference->network) * sizeof *images;
@@ -135,6 +171,7 @@ void ole_inference_run(ole_inference *inference, const float *images, int64_t co
     ole_plan_forward(inference->plan, images, false, 0);
     ole_plan_read(inference->plan, graph->features, inference->features);
     ole_plan_read(inference->plan, graph->classifier, inference->logits);
+    return ole_network_wait(inference->network, error);
 }
 
 int ole_largest(const float *values, int count) {

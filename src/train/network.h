@@ -13,8 +13,8 @@ typedef struct ole_network_options {
     const char *net;
     ole_shape input;
     int classes;
-    const char *device;    /* "auto", "cpu", "ref" */
-    const char *precision; /* "fp32", "bf16" */
+    const char *device;    /* "auto", "cpu", "cuda", "cuda:N", "ref" */
+    const char *precision; /* "fp32", "tf32", "bf16" */
     const char *conv;      /* "auto", "direct" */
     int threads;           /* 0: all processors */
     uint64_t seed;
@@ -33,6 +33,9 @@ typedef struct ole_network {
 ole_status ole_network_open(ole_network *network, const ole_network_options *options,
                             ole_error *error);
 void ole_network_close(ole_network *network);
+
+/* Waits for what the device has queued, and reports what went wrong there. */
+ole_status ole_network_wait(const ole_network *network, ole_error *error);
 
 /* Floats of one image, and of its features. */
 int64_t ole_network_image_size(const ole_network *network);
@@ -58,7 +61,8 @@ ole_status ole_inference_open(ole_inference *inference, const ole_network *netwo
 void ole_inference_close(ole_inference *inference);
 
 /* 1 to `batch` normalised images; the results are in inference->features and ->logits. */
-void ole_inference_run(ole_inference *inference, const float *images, int64_t count);
+ole_status ole_inference_run(ole_inference *inference, const float *images, int64_t count,
+                             ole_error *error);
 
 /* The index of the largest of `count` numbers; of equals the first. */
 int ole_largest(const float *values, int count);

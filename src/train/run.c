@@ -205,6 +205,19 @@ static ole_status open_network(ole_run *run, ole_error *error) {
     return status;
 }
 
+/* Where the data set has no room on the device, batches are sent one by one. */
+static ole_status open_queue(ole_run *run, ole_error *error) {
+    if (!run->network.backend->recorder) return OLE_OK;
+    ole_error reason;
+    ole_status status = ole_queue_create(&run->queue, run->stepper, run->set, run->loader, &reason);
+    if (status == OLE_ERROR_MEMORY && ole_network_wait(&run->network, NULL) == OLE_OK) {
+        ole_run_say(&run->options, "%s; batches are sent to it one by one", reason.message);
+        return OLE_OK;
+    }
+    if (status != OLE_OK && error) *error = reason;
+    return status;
+}
+
 static ole_status open_all(ole_run *run, ole_error *error) {
     int64_t batch = 0, last = 0;
     ole_status status = check_folder(run, error);
@@ -219,6 +232,7 @@ static ole_status open_all(ole_run *run, ole_error *error) {
     if (status == OLE_OK)
         status = ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
                                     batch, error);
+    if (status == OLE_OK) status = open_queue(run, error);
     if (status == OLE_OK) status = open_folder(run, error);
     return status;
 }
@@ -235,6 +249,7 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
 void ole_run_close(ole_run *run) {
     ole_metrics_close(&run->metrics);
     ole_inference_close(&run->inference);
+    ole_queue_free(run->queue);
     ole_stepper_free(run->stepper);
     ole_network_close(&run->network);
     ole_loader_destroy(run->loader);

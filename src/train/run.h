@@ -12,6 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
+#include "train/queue.h"
 #include "train/schedule.h"
 #include "train/step.h"
 
@@ -21,6 +22,7 @@ typedef struct ole_run {
     ole_card card;
     ole_network network;
     ole_stepper *stepper;
+    ole_queue *queue;        /* where the device runs steps by itself; else NULL */
     ole_inference inference; /* on the stepper's plan */
     ole_loader *loader;      /* of the training split */
     int64_t batches;         /* of an epoch */

@@ -8,31 +8,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "ole/loss.h"
-#include "train/spec.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One place where OLÉ acts. */
-typedef struct act {
-    int node;
-    double weight;
-    ole_loss_plan *plan;
-    float *features; /* [batch, D] */
-    float *gradient; /* [batch, D] */
-} act;
-
-struct ole_stepper {
-    ole_network *network;
-    bool softmax, ole;
-    ole_update update; /* but for rate and step */
-    int64_t rows[2];   /* batch sizes; 0: none */
-    ole_plan *plan[2];
-    int acts;
-    act act[OLE_MAX_ACTS];
-};
 
 /* ---- Planning ----------------------------------------------------------------------------- */
 
@@ -56,18 +35,18 @@ static ole_status find_acts(ole_stepper *s, const ole_train_options *options, ol
     ole_status status = ole_acts_parse(&acts, options->ole_at, options->lambda, error);
     if (status != OLE_OK) return status;
     s->acts = acts.count > 0 ? acts.count : 1;
-    s->act[0] = (act){.node = graph->features, .weight = options->lambda};
+    s->act[0] = (ole_act){.node = graph->features, .weight = options->lambda};
     for (int i = 0; i < acts.count; i++) {
         if (acts.token[i] > graph->tokens)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
                             "ole_at %s: the net has %d tokens, there is no token %d",
                             options->ole_at, graph->tokens, acts.token[i]);
-        s->act[i] = (act){.node = graph->token_node[acts.token[i]], .weight = acts.weight[i]};
+        s->act[i] = (ole_act){.node = graph->token_node[acts.token[i]], .weight = acts.weight[i]};
     }
     return OLE_OK;
 }
 
-static ole_status plan_act(ole_stepper *s, act *a, ole_error *error) {
+static ole_status plan_act(ole_stepper *s, ole_act *a, ole_error *error) {
     ole_loss_options options;
     ole_loss_options_init(&options);
     options.threads = s->network->threads;
@@ -144,7 +123,7 @@ ole_plan *ole_stepper_plan(const ole_stepper *stepper) {
 /* ---- Running ------------------------------------------------------------------------------ */
 
 /* The value and the seed at one place; NaN instead of an error for NaN or Inf in the features. */
-static ole_status run_act(ole_plan *plan, act *a, const ole_batch *batch, double *value,
+static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double *value,
                           ole_error *error) {
     const ole_loss_batch rows = {.rows = batch->count,
                                  .features = a->features,
@@ -183,10 +162,14 @@ static ole_status run_losses(ole_stepper *s, ole_plan *plan, const ole_batch *ba
     return OLE_OK;
 }
 
-static ole_status fail_bad(const ole_stepper *s, ole_plan *plan, const ole_batch *batch,
-                           int64_t number, const ole_step_result *result, ole_error *error) {
-    int node = ole_plan_find_bad(plan, batch->images, (uint64_t)number);
-    const char *loss = isfinite(result->softmax_loss) || !s->softmax ? "OLE" : "softmax";
+static ole_plan *plan_for(const ole_stepper *s, const ole_batch *batch) {
+    return s->plan[batch->count == s->rows[0] ? 0 : 1];
+}
+
+ole_status ole_stepper_fail(const ole_stepper *s, const ole_batch *batch, int64_t number,
+                            bool softmax_bad, ole_error *error) {
+    int node = ole_plan_find_bad(plan_for(s, batch), batch->images, (uint64_t)number);
+    const char *loss = softmax_bad ? "softmax" : "OLE";
     if (node == 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
                         "step %lld: the %s loss is NaN or Inf because the images are: look at the "
@@ -203,17 +186,20 @@ static ole_status fail_bad(const ole_stepper *s, ole_plan *plan, const ole_batch
 ole_status ole_stepper_run(ole_stepper *s, const ole_batch *batch, double lr, int64_t number,
                            ole_step_result *result, ole_error *error) {
     double start = ole_clock();
-    ole_plan *plan = s->plan[batch->count == s->rows[0] ? 0 : 1];
+    ole_plan *plan = plan_for(s, batch);
     *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
     ole_plan_forward(plan, batch->images, true, (uint64_t)number);
     ole_status status = run_losses(s, plan, batch, result, error);
     if (status != OLE_OK) return status;
-    if (!isfinite(result->loss)) return fail_bad(s, plan, batch, number, result, error);
+    if (!isfinite(result->loss))
+        return ole_stepper_fail(s, batch, number, s->softmax && !isfinite(result->softmax_loss),
+                                error);
     ole_plan_backward(plan);
     ole_update update = s->update;
     update.lr = lr;
     update.step = number;
     ole_params_update(s->network->params, &update);
+    status = ole_network_wait(s->network, error);
     result->seconds = ole_clock() - start;
-    return OLE_OK;
+    return status;
 }

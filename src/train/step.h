@@ -5,10 +5,30 @@
 #define OLE_SRC_TRAIN_STEP_H
 
 #include "ole/data.h"
+#include "ole/loss.h"
 #include "ole/train.h"
 #include "train/network.h"
+#include "train/spec.h"
 
-typedef struct ole_stepper ole_stepper;
+/* One place where OLÉ acts. */
+typedef struct ole_act {
+    int node;
+    double weight;
+    ole_loss_plan *plan;
+    float *features; /* [batch, D] */
+    float *gradient; /* [batch, D] */
+} ole_act;
+
+/* The fields are for step.c and queue.c. */
+typedef struct ole_stepper {
+    ole_network *network;
+    bool softmax, ole;
+    ole_update update; /* but for rate and step */
+    int64_t rows[2];   /* batch sizes; 0: none */
+    ole_plan *plan[2];
+    int acts;
+    ole_act act[OLE_MAX_ACTS];
+} ole_stepper;
 
 /* What a step gave. */
 typedef struct ole_step_result {
@@ -39,5 +59,9 @@ ole_plan *ole_stepper_plan(const ole_stepper *stepper);
  */
 ole_status ole_stepper_run(ole_stepper *stepper, const ole_batch *batch, double lr, int64_t number,
                            ole_step_result *result, ole_error *error);
+
+/* The error for such a loss in step `number` on this batch. */
+ole_status ole_stepper_fail(const ole_stepper *stepper, const ole_batch *batch, int64_t number,
+                            bool softmax_bad, ole_error *error);
 
 #endif

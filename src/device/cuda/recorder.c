@@ -309,8 +309,11 @@ static ole_status start(ole_device_context *context, ole_feed *feed, const ole_e
                 cudaMemcpy(feed->rates, epoch->rates, (size_t)feed->batches * sizeof *feed->rates,
                            cudaMemcpyHostToDevice),
                 "starting an epoch");
-    const cuda_clock clock = {
-        .step = epoch->step, .epoch = epoch->epoch, .batch = epoch->first, .bad_row = -1};
+    const cuda_clock clock = {.step = epoch->step,
+                              .epoch = epoch->epoch,
+                              .batch = epoch->first,
+                              .bad_step = epoch->idle,
+                              .bad_row = -1};
     cuda_failed(context, cudaMemcpy(context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice),
                 "starting an epoch");
     return failure_of(context, error);

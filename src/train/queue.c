@@ -1,0 +1,421 @@
+/*
+ * src/train/queue.c - recording the steps of a run, and replaying them.
+ *
+ * A recorded step reads what changes from the device's clock, so one recording serves all steps of
+ * a batch size.  Before it is recorded a step is rehearsed once with updates off: what libraries
+ * and kernels load or allocate when they are first used is then there, and failures show.
+ */
+#include "train/queue.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { AHEAD = 32, OLE_REPEATS = 20 };
+
+/* One place where OLÉ acts, on the device. */
+typedef struct queued_act {
+    ole_queue *queue;
+    const ole_act *act;
+    ole_plan *plan; /* the one being recorded */
+    ole_loss_plan *loss;
+    ole_rows rows;
+    ole_loss_outcome *outcome;  /* device memory, like the next two */
+    float *features, *gradient; /* copies, where the tensor itself will not do */
+    bool failed;
+} queued_act;
+
+/* A split brought over for evaluation. */
+typedef struct evaluation {
+    ole_feed *feed;
+    ole_recording *recording[2]; /* without and with features kept */
+    float *all;                  /* device memory [batches * batch, D] */
+    int64_t count, batches;
+} evaluation;
+
+enum { SPLITS = 3 };
+
+struct ole_queue {
+    ole_stepper *stepper;
+    const ole_network *network;
+    const ole_recorder *recorder;
+    ole_device_context *context;
+    const ole_dataset *set;
+    ole_loader *loader;
+    ole_resident *resident;
+    ole_feed *feed;
+    ole_recording *recording[2]; /* of whole batches and of the last */
+    int32_t *labels;             /* device memory [batch] */
+    queued_act act[OLE_MAX_ACTS];
+    evaluation evaluation[SPLITS];
+    int64_t *order;
+    double *rates;
+    int64_t batch, batches;
+    int64_t next; /* batch of the epoch */
+    double ole_seconds;
+    ole_error failure; /* of OLÉ while a step was recorded */
+};
+
+/* ---- samples ------------------------------------------------------------------------------- */
+
+static ole_feed_spec feed_spec(const ole_queue *q, ole_split split, int64_t batches) {
+    const ole_augment *augment = ole_loader_augment(q->loader);
+    const ole_splits *splits = &q->set->splits;
+    return (ole_feed_spec){.resident = q->resident,
+                           .samples = splits->count[split],
+                           .index = splits->index[split],
+                           .labels = splits->labels[split],
+                           .seed = augment->seed,
+                           .channels = ole_statistic_count(&q->set->info),
+                           .table = &augment->table[0][0],
+                           .mean = augment->mean,
+                           .deviation = augment->deviation,
+                           .batch = q->batch,
+                           .batches = batches};
+}
+
+static ole_status bring_samples(ole_queue *q, ole_error *error) {
+    const ole_source *source = &q->set->source;
+    const ole_resident_spec resident = {.bytes = source->floating ? NULL : source->bytes,
+                                        .floats = source->floating ? source->floats : NULL,
+                                        .count = source->count,
+                                        .channels = source->channels,
+                                        .height = source->height,
+                                        .width = source->width};
+    ole_status status = q->recorder->resident_create(q->context, &resident, &q->resident, error);
+    if (status != OLE_OK) return status;
+    ole_feed_spec feed = feed_spec(q, OLE_SPLIT_TRAIN, q->batches);
+    feed.crop = ole_loader_augment(q->loader)->crop;
+    feed.flip = ole_loader_augment(q->loader)->flip;
+    return q->recorder->feed_create(q->context, &feed, &q->feed, error);
+}
+
+/* ---- OLÉ ----------------------------------------------------------------------------------- */
+
+/* An ole_plan_seeder: the loss of the node's output, its gradient added to the node's. */
+static void seed(void *argument, const void *output, void *gradient, bool accumulate) {
+    queued_act *a = argument;
+    const ole_queue *q = a->queue;
+    const ole_recorder *r = q->recorder;
+    ole_layout layout = ole_plan_layout(a->plan, a->act->node);
+    ole_loss_batch batch = {.rows = ole_plan_batch(a->plan),
+                            .features = output,
+                            .labels = q->labels,
+                            .label_type = OLE_I32};
+    ole_loss_gradient to = {.data = gradient, .upstream = a->act->weight, .accumulate = accumulate};
+    if (!a->rows.direct) {
+        r->rows_read(q->context, layout, output, a->features);
+        batch.features = a->features;
+        to.data = a->gradient;
+        to.accumulate = false;
+    }
+    if (ole_loss_queue(a->loss, &batch, &to, a->outcome, r->stream(q->context),
+                       &a->queue->failure) != OLE_OK) {
+        a->failed = true;
+        return;
+    }
+    if (!a->rows.direct) r->rows_add(q->context, layout, a->gradient, accumulate, gradient);
+    r->add_ole(q->context, a->outcome, a->act->weight);
+}
+
+static ole_status plan_act(ole_queue *q, int i, ole_error *error) {
+    const ole_network *n = q->network;
+    const ole_act *act = &q->stepper->act[i];
+    queued_act *a = &q->act[i];
+    ole_plan *plan = q->stepper->plan[0];
+    *a = (queued_act){.queue = q, .act = act, .plan = plan};
+    a->rows = q->recorder->rows(q->context, ole_plan_layout(plan, act->node), q->batch,
+                                n->graph->node[act->node].out);
+    size_t copy = a->rows.direct ? 0 : (size_t)(q->batch * a->rows.dim) * sizeof(float);
+    a->outcome = n->backend->allocate(q->context, sizeof *a->outcome);
+    if (copy) {
+        a->features = n->backend->allocate(q->context, copy);
+        a->gradient = n->backend->allocate(q->context, copy);
+    }
+    if (!a->outcome || (copy && (!a->features || !a->gradient)))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory on the device for OLE at layer %s",
+                        n->graph->node[act->node].name);
+    ole_loss_options options;
+    ole_loss_options_init(&options);
+    options.device = OLE_DEVICE_CUDA;
+    options.card = q->recorder->card(q->context);
+    return ole_loss_plan_create(&a->loss, q->batch, a->rows.dim, a->rows.dtype, &options, error);
+}
+
+/* ---- recording ----------------------------------------------------------------------------- */
+
+/* Queues one step of whole batches (k = 0) or of the last batch (1). */
+static void queue_step(ole_queue *q, int k) {
+    const ole_recorder *r = q->recorder;
+    ole_stepper *s = q->stepper;
+    ole_plan *plan = s->plan[k];
+    r->tick(q->context, q->feed);
+    r->assemble(q->context, q->feed, s->rows[k], ole_plan_layout(plan, 0), ole_plan_input(plan),
+                q->labels);
+    ole_plan_queue_forward(plan, true);
+    if (s->softmax) ole_plan_queue_softmax(plan, q->labels, 1.0);
+    for (int i = 0; i < s->acts; i++) {
+        q->act[i].plan = plan;
+        ole_plan_seed_with(plan, s->act[i].node, seed, &q->act[i]);
+    }
+    ole_plan_backward(plan);
+    r->check(q->context);
+    ole_params_update(q->network->params, &s->update);
+    r->tock(q->context);
+}
+
+static ole_status acts_status(const ole_queue *q, ole_error *error) {
+    for (int i = 0; i < q->stepper->acts; i++)
+        if (q->act[i].failed) {
+            if (error) *error = q->failure;
+            return q->failure.status;
+        }
+    return OLE_OK;
+}
+
+/* What evaluation uses and training moves along: kept over a rehearsal. */
+static ole_status rehearse(ole_queue *q, int k, ole_error *error) {
+    const ole_network *n = q->network;
+    float **kept = calloc((size_t)n->graph->params, sizeof *kept);
+    bool whole = kept != NULL;
+    for (int i = 0; whole && i < n->graph->params; i++) {
+        if (n->graph->param[i].trained) continue;
+        kept[i] = malloc((size_t)n->graph->param[i].count * sizeof **kept);
+        whole = kept[i] != NULL;
+        if (whole) ole_params_get(n->params, i, kept[i]);
+    }
+    ole_status status = whole ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (whole) {
+        queue_step(q, k);
+        status = acts_status(q, error);
+        ole_status ran = ole_network_wait(n, status == OLE_OK ? error : NULL);
+        if (status == OLE_OK) status = ran;
+    }
+    for (int i = 0; kept && i < n->graph->params; i++) {
+        if (whole && kept[i]) ole_params_set(n->params, i, kept[i]);
+        free(kept[i]);
+    }
+    free(kept);
+    return status;
+}
+
+static ole_status record(ole_queue *q, int k, ole_error *error) {
+    ole_status status = q->recorder->begin(q->context, error);
+    if (status != OLE_OK) return status;
+    queue_step(q, k);
+    status = q->recorder->end(q->context, &q->recording[k], error);
+    return status == OLE_OK ? acts_status(q, error) : status;
+}
+
+/* OLÉ alone, on what the rehearsal left, recorded and timed. */
+static ole_status time_ole(ole_queue *q, ole_error *error) {
+    if (q->stepper->acts == 0) return OLE_OK;
+    ole_recording *recording = NULL;
+    ole_plan *plan = q->stepper->plan[0];
+    ole_status status = q->recorder->begin(q->context, error);
+    if (status != OLE_OK) return status;
+    for (int i = 0; i < q->stepper->acts; i++)
+        ole_plan_queue_seed(plan, q->act[i].act->node);
+    status = q->recorder->end(q->context, &recording, error);
+    if (status != OLE_OK) return status;
+    q->recorder->replay(q->context, recording);
+    status = ole_network_wait(q->network, error);
+    double start = ole_clock();
+    for (int i = 0; i < OLE_REPEATS; i++)
+        q->recorder->replay(q->context, recording);
+    if (status == OLE_OK) status = ole_network_wait(q->network, error);
+    q->ole_seconds = (ole_clock() - start) / OLE_REPEATS;
+    q->recorder->recording_free(q->context, recording);
+    return status;
+}
+
+/* An epoch that only lets steps run: updates are off. */
+static ole_status start_idle(ole_queue *q, ole_error *error) {
+    ole_loader_list(q->loader, 0, q->order);
+    const ole_epoch epoch = {.order = q->order, .rates = q->rates, .idle = true};
+    return q->recorder->start(q->context, q->feed, &epoch, error);
+}
+
+static ole_status record_steps(ole_queue *q, ole_error *error) {
+    ole_status status = OLE_OK;
+    for (int k = 1; k >= 0 && status == OLE_OK; k--) {
+        if (q->stepper->rows[k] == 0) continue;
+        status = start_idle(q, error);
+        if (status == OLE_OK) status = rehearse(q, k, error);
+        if (status == OLE_OK) status = record(q, k, error);
+    }
+    return status == OLE_OK ? time_ole(q, error) : status;
+}
+
+ole_status ole_queue_create(ole_queue **result, ole_stepper *stepper, const ole_dataset *set,
+                            ole_loader *loader, ole_error *error) {
+    *result = NULL;
+    ole_queue *q = calloc(1, sizeof *q);
+    if (!q) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    *q = (ole_queue){.stepper = stepper,
+                     .network = stepper->network,
+                     .recorder = stepper->network->backend->recorder,
+                     .context = stepper->network->context,
+                     .set = set,
+                     .loader = loader,
+                     .batch = ole_loader_batch_size(loader),
+                     .batches = ole_loader_batches(loader)};
+    q->order = malloc((size_t)(q->batches * q->batch) * sizeof *q->order);
+    q->rates = calloc((size_t)q->batches, sizeof *q->rates);
+    q->labels = q->network->backend->allocate(q->context, (size_t)q->batch * sizeof *q->labels);
+    ole_status status = q->order && q->rates && q->labels
+                            ? bring_samples(q, error)
+                            : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int i = 0; i < stepper->acts && status == OLE_OK; i++)
+        status = plan_act(q, i, error);
+    if (status == OLE_OK) status = record_steps(q, error);
+    if (status == OLE_OK)
+        *result = q;
+    else
+        ole_queue_free(q);
+    return status;
+}
+
+static void free_evaluation(ole_queue *q, evaluation *e) {
+    for (int i = 0; i < 2; i++)
+        q->recorder->recording_free(q->context, e->recording[i]);
+    q->recorder->feed_free(q->context, e->feed);
+    if (e->all) q->network->backend->free(q->context, e->all);
+}
+
+void ole_queue_free(ole_queue *q) {
+    if (!q) return;
+    const ole_backend *backend = q->network->backend;
+    for (int i = 0; i < q->stepper->acts; i++) {
+        for (int k = 0; k < 2; k++)
+            if (q->stepper->plan[k])
+                ole_plan_seed_with(q->stepper->plan[k], q->stepper->act[i].node, NULL, NULL);
+        void *memory[] = {q->act[i].outcome, q->act[i].features, q->act[i].gradient};
+        for (int m = 0; m < 3; m++)
+            if (memory[m]) backend->free(q->context, memory[m]);
+        ole_loss_plan_destroy(q->act[i].loss);
+    }
+    for (int i = 0; i < SPLITS; i++)
+        free_evaluation(q, &q->evaluation[i]);
+    for (int k = 0; k < 2; k++)
+        q->recorder->recording_free(q->context, q->recording[k]);
+    q->recorder->feed_free(q->context, q->feed);
+    q->recorder->resident_free(q->context, q->resident);
+    if (q->labels) backend->free(q->context, q->labels);
+    free(q->order);
+    free(q->rates);
+    free(q);
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+ole_status ole_queue_start(ole_queue *q, const ole_schedule *schedule, int64_t epoch, int64_t first,
+                           int64_t updates, ole_error *error) {
+    ole_loader_list(q->loader, epoch, q->order);
+    for (int64_t b = 0; b < q->batches; b++)
+        q->rates[b] = ole_schedule_rate(schedule, epoch, b);
+    const ole_epoch start = {.epoch = epoch,
+                             .first = first,
+                             .step = (uint64_t)updates,
+                             .order = q->order,
+                             .rates = q->rates};
+    q->next = first;
+    return q->recorder->start(q->context, q->feed, &start, error);
+}
+
+ole_status ole_queue_step(ole_queue *q, ole_error *error) {
+    bool last = q->next == q->batches - 1 && q->stepper->rows[1] > 0;
+    q->recorder->replay(q->context, q->recording[last]);
+    q->next++;
+    return q->recorder->follow(q->context, AHEAD, error);
+}
+
+ole_status ole_queue_read(ole_queue *q, ole_queue_sums *sums, ole_error *error) {
+    return q->recorder->read(q->context, sums, error);
+}
+
+double ole_queue_ole_seconds(const ole_queue *q) {
+    return q->ole_seconds;
+}
+
+int64_t ole_queue_nodes(const ole_queue *q) {
+    return q->recorder->recording_nodes(q->recording[0]);
+}
+
+/* ---- evaluation ---------------------------------------------------------------------------- */
+
+static ole_status open_evaluation(ole_queue *q, evaluation *e, ole_split split, ole_error *error) {
+    if (e->feed) return OLE_OK;
+    e->count = q->set->splits.count[split];
+    e->batches = (e->count + q->batch - 1) / q->batch;
+    const ole_feed_spec feed = feed_spec(q, split, e->batches);
+    return q->recorder->feed_create(q->context, &feed, &e->feed, error);
+}
+
+static ole_status record_evaluation(ole_queue *q, evaluation *e, bool features, ole_error *error) {
+    if (e->recording[features]) return OLE_OK;
+    const ole_graph *graph = q->network->graph;
+    const ole_recorder *r = q->recorder;
+    ole_plan *plan = q->stepper->plan[0];
+    ole_shape shape = graph->node[graph->features].out;
+    if (features) {
+        size_t size = (size_t)(e->batches * q->batch * ole_shape_size(shape)) * sizeof(float);
+        e->all = q->network->backend->allocate(q->context, size);
+        if (!e->all)
+            return ole_fail(error, OLE_ERROR_MEMORY,
+                            "out of memory on the device for the features of %lld samples",
+                            (long long)e->count);
+    }
+    ole_status status = r->begin(q->context, error);
+    if (status != OLE_OK) return status;
+    r->tick(q->context, e->feed);
+    r->assemble(q->context, e->feed, q->batch, ole_plan_layout(plan, 0), ole_plan_input(plan),
+                q->labels);
+    ole_plan_queue_forward(plan, false);
+    ole_plan_queue_softmax(plan, q->labels, 0.0);
+    if (features)
+        r->keep(q->context, q->batch, ole_plan_layout(plan, graph->features), shape,
+                ole_plan_output(plan, graph->features), e->all);
+    r->tock(q->context);
+    return r->end(q->context, &e->recording[features], error);
+}
+
+static ole_status run_evaluation(ole_queue *q, evaluation *e, bool features, ole_queue_sums *sums,
+                                 ole_error *error) {
+    size_t length = (size_t)(e->batches * q->batch);
+    int64_t *order = malloc(length * sizeof *order);
+    double *rates = calloc((size_t)e->batches, sizeof *rates);
+    ole_status status =
+        order && rates ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; status == OLE_OK && i < (int64_t)length; i++)
+        order[i] = i < e->count ? i : -1;
+    const ole_epoch epoch = {.order = order, .rates = rates};
+    if (status == OLE_OK) status = q->recorder->start(q->context, e->feed, &epoch, error);
+    for (int64_t b = 0; b < e->batches && status == OLE_OK; b++) {
+        q->recorder->replay(q->context, e->recording[features]);
+        status = q->recorder->follow(q->context, AHEAD, error);
+    }
+    if (status == OLE_OK) status = q->recorder->read(q->context, sums, error);
+    free(order);
+    free(rates);
+    return status;
+}
+
+ole_status ole_queue_evaluate(ole_queue *q, ole_split split, int64_t *wrong, float *features,
+                              ole_error *error) {
+    evaluation *e = &q->evaluation[split];
+    ole_queue_sums sums;
+    ole_status status = open_evaluation(q, e, split, error);
+    if (status == OLE_OK) status = record_evaluation(q, e, features != NULL, error);
+    if (status == OLE_OK) status = run_evaluation(q, e, features != NULL, &sums, error);
+    if (status != OLE_OK) return status;
+    *wrong = e->count - sums.correct;
+    size_t dim = (size_t)ole_network_feature_size(q->network);
+    if (features)
+        q->network->backend->copy_out(q->context, e->all, (size_t)e->count * dim * sizeof *features,
+                                      features);
+    return ole_network_wait(q->network, error);
+}

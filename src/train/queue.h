@@ -1,0 +1,45 @@
+/*
+ * src/train/queue.h - training and evaluation on a device that queues its steps by itself
+ * (device/recorder.h): samples, order and rates are brought over, each step is one replay of a
+ * recording, and results are read when somebody wants to see them.
+ */
+#ifndef OLE_SRC_TRAIN_QUEUE_H
+#define OLE_SRC_TRAIN_QUEUE_H
+
+#include "device/recorder.h"
+#include "train/schedule.h"
+#include "train/step.h"
+
+typedef struct ole_queue ole_queue;
+
+/*
+ * Takes over the steps of `stepper` and the order and augmentation of `loader`, all of which must
+ * outlive it.  OLE_ERROR_MEMORY when the data set has no room on the device: then steps can still
+ * be run one by one.  The device must have a recorder.
+ */
+ole_status ole_queue_create(ole_queue **queue, ole_stepper *stepper, const ole_dataset *set,
+                            ole_loader *loader, ole_error *error);
+void ole_queue_free(ole_queue *queue);
+
+/* Begins with batch `first` of an epoch, `updates` steps having been done before. */
+ole_status ole_queue_start(ole_queue *queue, const ole_schedule *schedule, int64_t epoch,
+                           int64_t first, int64_t updates, ole_error *error);
+
+/* Queues the next step; waits only where the device has fallen far behind. */
+ole_status ole_queue_step(ole_queue *queue, ole_error *error);
+
+/* Waits, and tells what was done since the start. */
+ole_status ole_queue_read(ole_queue *queue, ole_queue_sums *sums, ole_error *error);
+
+/* Seconds that OLÉ takes in a step, measured when the queue was made. */
+double ole_queue_ole_seconds(const ole_queue *queue);
+
+/* Kernels and copies of a step, as recorded. */
+int64_t ole_queue_nodes(const ole_queue *queue);
+
+/* Runs a split without augmentation: how many the classifier has wrong, and unless NULL the
+ * features [samples, D]. */
+ole_status ole_queue_evaluate(ole_queue *queue, ole_split split, int64_t *wrong, float *features,
+                              ole_error *error);
+
+#endif
