@@ -53,7 +53,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .summary = bench_summary,
         .example = "  $ ole bench --net vgg16 --peer torch\n"
                    "  $ ole bench --net cnn5 --batch-size 32 --threads 2 --json\n",
-        .about = "Trains on one random batch and prints the median time of a step, where it goes,\n"
+        .about = "Trains on random images and prints the median time of a step, where it goes,\n"
                  "and the memory.  Rates are beside that of a large matrix product here.\n",
         .options = options,
     };
@@ -111,6 +111,7 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     ole_json_integer(&w, "batch_size", a->bench.batch_size);
     ole_json_number(&w, "step_ms", r->step_ms);
     ole_json_number(&w, "images_per_s", r->images_per_s);
+    ole_json_number(&w, "loader_images_per_s", r->loader_images_per_s);
     ole_json_integer(&w, "peak_bytes", (int64_t)r->peak_bytes);
     ole_json_integer(&w, "plan_bytes", (int64_t)r->plan_bytes);
     ole_json_integer(&w, "unshared_bytes", (int64_t)r->unshared_bytes);
@@ -158,6 +159,9 @@ static void print_text(const arguments *a, const ole_bench_result *r, const peer
            (int)r->steps);
     for (int s = 0; s < OLE_BENCH_STAGES; s++)
         printf("  %-12s%10.2f ms\n", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+    if (r->loader_images_per_s > 0.0)
+        printf("loader        %10.0f images/s a thread (crop, mirror, normalise)\n",
+               r->loader_images_per_s);
     print_kinds(r);
     printf(
         "\nmemory        %10.1f MiB planned (%.1f if nothing were shared), %.1f MiB parameters\n",

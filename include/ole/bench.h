@@ -9,7 +9,8 @@
  *     if (ole_bench(&options, &result, &error) == OLE_OK)
  *         printf("%.1f ms a step, %.0f images/s\n", result.step_ms, result.images_per_s);
  *
- * The batch is random and stays in memory: what is measured is forward, losses, backward and
+ * The images are random and in memory.  A loader thread crops, mirrors and normalises them ahead of
+ * the step, as in training; what is measured is the wait for a batch, forward, losses, backward and
  * update.
  */
 #ifndef OLE_BENCH_H
@@ -41,6 +42,8 @@ OLE_API void ole_bench_options_init(ole_bench_options *options);
 
 /* Parts of a step. */
 typedef enum ole_bench_stage {
+    OLE_BENCH_DATA, /* waiting for the loader's batch; 0 for images of more than 4 channels, which
+                       it does not take: there the batch stays the same */
     OLE_BENCH_FORWARD,
     OLE_BENCH_SOFTMAX, /* the loss, its gradient, reading the features */
     OLE_BENCH_OLE,
@@ -63,6 +66,7 @@ enum { OLE_BENCH_KINDS = 16 };
 typedef struct ole_bench_result {
     double step_ms; /* median */
     double images_per_s;
+    double loader_images_per_s;        /* that one loader thread assembles by itself */
     int64_t steps;                     /* measured */
     double stage_ms[OLE_BENCH_STAGES]; /* means */
     int kinds;

@@ -89,16 +89,12 @@ static ole_status check_options(const ole_dataset_options *o, ole_error *error) 
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-static ole_status read_source(ole_dataset *set, const char *name,
+static ole_status read_source(ole_source *source, const ole_reader *reader, const char *path,
                               const ole_dataset_options *options, ole_error *error) {
-    const char *path;
-    const ole_reader *reader = ole_find_reader(name, &path, error);
-    if (!reader) return OLE_ERROR_ARGUMENT;
-    set->info.name = reader->name;
-    if (!reader->probe) return reader->read(path, options, &set->source, error);
+    if (!reader->probe) return reader->read(path, options, source, error);
     char folder[OLE_PATH_ROOM];
     ole_status status = ole_find_folder(folder, reader, path, error);
-    return status == OLE_OK ? reader->read(folder, options, &set->source, error) : status;
+    return status == OLE_OK ? reader->read(folder, options, source, error) : status;
 }
 
 static ole_status describe(ole_dataset *set, ole_error *error) {
@@ -120,6 +116,29 @@ static ole_status describe(ole_dataset *set, ole_error *error) {
     return OLE_OK;
 }
 
+ole_status ole_dataset_take(ole_dataset **set, const char *name, ole_source *source,
+                            const ole_dataset_options *options, ole_error *error) {
+    ole_dataset_options defaults;
+    ole_dataset_options_init(&defaults);
+    *set = NULL;
+    ole_dataset *made = calloc(1, sizeof *made);
+    if (!made) {
+        ole_source_free(source);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    }
+    made->info.name = name;
+    made->source = *source;
+    *source = (ole_source){0};
+    ole_status status =
+        ole_splits_make(&made->splits, &made->source, name, options ? options : &defaults, error);
+    if (status == OLE_OK) status = describe(made, error);
+    if (status == OLE_OK)
+        *set = made;
+    else
+        ole_dataset_close(made);
+    return status;
+}
+
 ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_dataset_options *options,
                             ole_error *error) {
     if (!set) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_open: set is NULL");
@@ -130,17 +149,13 @@ ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_datas
     if (!options) options = &defaults;
     ole_status status = check_options(options, error);
     if (status != OLE_OK) return status;
-    ole_dataset *opened = calloc(1, sizeof *opened);
-    if (!opened) return ole_fail(error, OLE_ERROR_MEMORY, "ole_dataset_open: out of memory");
-    status = read_source(opened, name, options, error);
-    if (status == OLE_OK)
-        status =
-            ole_splits_make(&opened->splits, &opened->source, opened->info.name, options, error);
-    if (status == OLE_OK) status = describe(opened, error);
-    if (status == OLE_OK)
-        *set = opened;
-    else
-        ole_dataset_close(opened);
+    const char *path;
+    const ole_reader *reader = ole_find_reader(name, &path, error);
+    if (!reader) return OLE_ERROR_ARGUMENT;
+    ole_source source = {0};
+    status = read_source(&source, reader, path, options, error);
+    if (status == OLE_OK) return ole_dataset_take(set, reader->name, &source, options, error);
+    ole_source_free(&source);
     return status;
 }
 

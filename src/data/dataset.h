@@ -15,6 +15,13 @@ struct ole_dataset {
 /* The reader of NAME, or NULL after an error; *rest is what follows "NAME:", NULL without it. */
 const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error);
 
+/*
+ * The data set of a reader's source, which it takes over, also when it fails.  `name` must last.
+ * NULL options: the defaults.
+ */
+ole_status ole_dataset_take(ole_dataset **set, const char *name, ole_source *source,
+                            const ole_dataset_options *options, ole_error *error);
+
 /* Whether a number names a split. */
 static inline bool ole_is_split(ole_split split) {
     return split == OLE_SPLIT_TRAIN || split == OLE_SPLIT_TEST || split == OLE_SPLIT_VALIDATION;

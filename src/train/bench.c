@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "data/generated.h"
 #include "ole/loss.h"
 #include "train/network.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024 };
+enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024, BATCHES = 4, CROP = 4 };
 
 void ole_bench_options_init(ole_bench_options *options) {
     *options = (ole_bench_options){.struct_size = sizeof *options,
@@ -29,7 +30,7 @@ void ole_bench_options_init(ole_bench_options *options) {
 }
 
 const char *ole_bench_stage_name(ole_bench_stage stage) {
-    static const char *const names[] = {"forward", "softmax", "ole", "backward", "update"};
+    static const char *const names[] = {"data", "forward", "softmax", "ole", "backward", "update"};
     return names[stage];
 }
 
@@ -39,6 +40,8 @@ typedef struct bench {
     ole_network network;
     ole_plan *plan;
     ole_loss_plan *loss;
+    ole_dataset *set;   /* of BATCHES batches; NULL where the loader does not take such images */
+    ole_loader *loader; /* one thread ahead of the steps */
     float *images, *features, *gradient;
     int32_t *labels;
     int64_t dim;
@@ -46,6 +49,8 @@ typedef struct bench {
 } bench;
 
 static void close_bench(bench *b) {
+    ole_loader_destroy(b->loader);
+    ole_dataset_close(b->set);
     ole_loss_plan_destroy(b->loss);
     ole_plan_free(b->plan);
     ole_network_close(&b->network);
@@ -53,6 +58,62 @@ static void close_bench(bench *b) {
     free(b->features);
     free(b->gradient);
     free(b->labels);
+}
+
+/* A loader as training makes it, of the generated images. */
+static ole_status make_loader(const bench *b, int threads, ole_loader **loader, ole_error *error) {
+    const ole_bench_options *o = b->options;
+    bool vectors = o->height == 1 && o->width == 1;
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = o->batch_size;
+    options.shuffle = true;
+    options.crop = vectors ? 0 : CROP;
+    options.flip = !vectors;
+    options.threads = threads;
+    for (int c = 0; c < OLE_MAX_CHANNELS; c++)
+        options.mean[c] = options.deviation[c] = 0.5f;
+    return ole_loader_create(loader, b->set, OLE_SPLIT_TRAIN, &options, error);
+}
+
+static ole_status make_data(bench *b, ole_error *error) {
+    const ole_bench_options *o = b->options;
+    if (o->channels > OLE_MAX_CHANNELS && (o->height > 1 || o->width > 1)) return OLE_OK;
+    const ole_generated_options set = {.channels = o->channels,
+                                       .height = o->height,
+                                       .width = o->width,
+                                       .classes = o->classes,
+                                       .count = BATCHES * o->batch_size};
+    ole_status status = ole_dataset_generate(&b->set, &set, error);
+    return status == OLE_OK ? make_loader(b, 1, &b->loader, error) : status;
+}
+
+/* The batch of a step: the loader's next one, or always the same. */
+static ole_status get_batch(bench *b, int64_t number, ole_batch *batch, ole_error *error) {
+    if (b->loader)
+        return ole_loader_get(b->loader, number / BATCHES, number % BATCHES, batch, error);
+    *batch = (ole_batch){b->options->batch_size, b->images, b->labels, NULL};
+    return OLE_OK;
+}
+
+/* Images a second that one thread assembles when nothing else runs. */
+static ole_status measure_loader(const bench *b, double *rate, ole_error *error) {
+    ole_loader *loader = NULL;
+    ole_batch batch;
+    if (!b->set) return OLE_OK;
+    ole_status status = make_loader(b, 0, &loader, error);
+    if (status == OLE_OK) status = ole_loader_get(loader, 0, 0, &batch, error);
+    double start = ole_clock(), spent = 0.0;
+    int64_t images = 0;
+    for (int64_t i = 1; status == OLE_OK && (i <= BATCHES || spent < 0.1 * b->options->seconds);
+         i++) {
+        status = ole_loader_get(loader, i / BATCHES, i % BATCHES, &batch, error);
+        images += batch.count;
+        spent = ole_clock() - start;
+    }
+    *rate = (double)images / spent;
+    ole_loader_destroy(loader);
+    return status;
 }
 
 static ole_status make_batch(bench *b, ole_error *error) {
@@ -91,6 +152,7 @@ static ole_status open_bench(bench *b, ole_error *error) {
         status = ole_plan_create(&b->plan, b->network.graph, b->network.params, b->network.backend,
                                  b->network.context, &plan, error);
     if (status == OLE_OK) status = make_batch(b, error);
+    if (status == OLE_OK) status = make_data(b, error);
     if (status != OLE_OK || o->softmax_only) return status;
     ole_loss_options loss;
     ole_loss_options_init(&loss);
@@ -109,19 +171,23 @@ static void lap(bench *b, ole_bench_stage stage, double *mark) {
 static ole_status step(bench *b, int64_t number, ole_error *error) {
     double mark = ole_clock(), loss;
     int64_t right;
-    ole_plan_forward(b->plan, b->images, true, (uint64_t)number);
+    ole_batch data;
+    ole_status status = get_batch(b, number, &data, error);
+    if (status != OLE_OK) return status;
+    lap(b, OLE_BENCH_DATA, &mark);
+    ole_plan_forward(b->plan, data.images, true, (uint64_t)number);
     lap(b, OLE_BENCH_FORWARD, &mark);
-    ole_plan_softmax(b->plan, b->labels, 1.0, NULL, &loss, &right);
+    ole_plan_softmax(b->plan, data.labels, 1.0, NULL, &loss, &right);
     lap(b, OLE_BENCH_SOFTMAX, &mark);
     if (b->loss) {
         ole_plan_read(b->plan, b->network.graph->features, b->features);
         ole_loss_batch batch = {.rows = b->options->batch_size,
                                 .features = b->features,
-                                .labels = b->labels,
+                                .labels = data.labels,
                                 .label_type = OLE_I32};
         ole_loss_gradient gradient = {.data = b->gradient, .upstream = 1.0};
         ole_loss_result result = {0};
-        ole_status status = ole_loss_eval(b->loss, &batch, &gradient, &result, error);
+        status = ole_loss_eval(b->loss, &batch, &gradient, &result, error);
         if (status != OLE_OK) return status;
         ole_plan_seed(b->plan, b->network.graph->features, b->gradient);
         lap(b, OLE_BENCH_OLE, &mark);
@@ -260,6 +326,7 @@ ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
         strncpy(result->device, b.network.backend->name, sizeof result->device - 1);
         status = measure_peak(&b, &result->peak_gflops, error);
     }
+    if (status == OLE_OK) status = measure_loader(&b, &result->loader_images_per_s, error);
     close_bench(&b);
     return status;
 }

@@ -11,20 +11,27 @@ from run import check, check_that, read_json
 
 NET = ["bench", "--net", "C8-MP-FC8", "--input", "1x8x8", "--batch-size", "4", "--threads", "1",
        "--seconds", "0"]
-KEYS = {"net", "device", "threads", "batch_size", "step_ms", "images_per_s", "peak_bytes",
-        "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages", "kinds"}
+KEYS = {"net", "device", "threads", "batch_size", "step_ms", "images_per_s",
+        "loader_images_per_s", "peak_bytes", "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages", "kinds"}
 
 
 def check_figures(ole):
     figures = read_json(ole, *NET, "--json") or {}
     check_that("ole bench --json has its keys", set(figures) == KEYS)
     stages = figures.get("stages", {})
-    check_that("its stages", list(stages) == ["forward", "softmax", "ole", "backward", "update"])
+    check_that("its stages", list(stages) == ["data", "forward", "softmax", "ole", "backward",
+                                               "update"])
     check_that("its times are positive", figures.get("step_ms", 0) > 0 and
+               figures.get("loader_images_per_s", 0) > 0 and
                all(ms > 0 for ms in stages.values()))
     check_that("memory is shared", figures.get("plan_bytes", 1) < figures.get("unshared_bytes", 0))
     alone = read_json(ole, *NET, "--softmax-only", "--json") or {}
     check_that("--softmax-only leaves OLE out", alone.get("stages", {}).get("ole") == 0)
+    for shape in ("7", "5x8x8"):
+        net = [shape if a == "1x8x8" else "FC8" if a == "C8-MP-FC8" else a for a in NET]
+        data = read_json(ole, *net, "--json") or {}
+        waits = data.get("stages", {}).get("data", 0) > 0 and data.get("loader_images_per_s", 0) > 0
+        check_that(f"the loader's stage for --input {shape}", waits == (shape == "7"))
     text = ole.run(*NET, "--device", "ref").stdout
     check_that("ole bench as text", text.startswith("C8-MP-FC8, 4 x 1x8x8, device ref, 1 thread\n")
                and "images/s" in text and "conv" in text)

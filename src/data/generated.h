@@ -1,0 +1,18 @@
+/*
+ * src/data/generated.h - a data set made of random numbers, for measuring: no file is read.
+ */
+#ifndef OLE_SRC_DATA_GENERATED_H
+#define OLE_SRC_DATA_GENERATED_H
+
+#include "ole/data.h"
+
+typedef struct ole_generated_options {
+    int channels, height, width, classes;
+    int64_t count; /* of the training split; there is no other */
+} ole_generated_options;
+
+/* Random bytes, labels in turn: close it with ole_dataset_close(). */
+ole_status ole_dataset_generate(ole_dataset **set, const ole_generated_options *options,
+                                ole_error *error);
+
+#endif
