@@ -157,6 +157,7 @@ target_sources(ole_objects PRIVATE
     src/train/model.c
     src/train/network.c
     src/train/options.c
+    src/train/queue.c
     src/train/recipe.c
     src/train/run.c
     src/train/schedule.c
