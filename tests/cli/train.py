@@ -67,7 +67,7 @@ def check_usage(ole):
 def check_failures(ole):
     check(ole, "train digits --net C4 --out /proc/x", code=1,
           err="ole train: /proc/x: cannot make the folder: No such file or directory\n")
-    check(ole, "train digits --net C4 --out r --device tpu", code=1,
+    check(ole, "train digits --net C4 --out r --device tpu", code=2,
           err="ole train: device tpu: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is there\n")
     check(ole, "train --resume --out nowhere --net C4 digits", code=1,
           err="ole train: nowhere: there is no such run to go on with\n")

@@ -47,6 +47,9 @@ const op_case op_cases[] = {
     {NORM, IMAGES(6, 7, 1, 1), .affine = true, .relu = true},
     {NORM, IMAGES(6, 32, 1, 1)},
     {NORM, IMAGES(2, 1, 3, 7), .affine = true},
+    {NORM, IMAGES(4, 3, 5, 5), .affine = true, .sum = true},
+    {NORM, IMAGES(4, 16, 4, 4), .affine = true, .relu = true, .sum = true},
+    {NORM, IMAGES(5, 9, 1, 1), .relu = true, .sum = true},
 
     {.op = OLE_OP_RELU, IMAGES(3, 5, 4, 4)},
     {.op = OLE_OP_RELU, IMAGES(2, 16, 6, 6)},
@@ -91,6 +94,29 @@ const op_case op_cases[] = {
 };
 const int op_case_count = sizeof op_cases / sizeof *op_cases;
 
+const op_case op_large_cases[] = {
+    {CONV, IMAGES(8, 64, 16, 16), .out = 64, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(8, 64, 16, 16), .out = 16, WINDOW(1, 1, 0)},
+    {CONV, IMAGES(8, 64, 16, 16), .out = 32, WINDOW(3, 2, 1), .bias = true},
+    {NORM, IMAGES(64, 16, 32, 32), .affine = true, .relu = true},
+    {NORM, IMAGES(16, 64, 32, 32), .affine = true, .relu = true, .sum = true},
+    {NORM, IMAGES(32, 256, 8, 8), .affine = true, .relu = true, .sum = true},
+    {NORM, IMAGES(16, 168, 16, 16), .affine = true, .relu = true},
+    {NORM, IMAGES(8, 32, 96, 96), .relu = true},
+    {NORM, IMAGES(256, 512, 1, 1), .affine = true, .relu = true},
+    {NORM, IMAGES(64, 4100, 1, 1), .affine = true},
+    {MAXPOOL, IMAGES(16, 64, 32, 32), WINDOW(2, 2, 0)},
+    {AVGPOOL, IMAGES(64, 256, 8, 8)},
+    {AVGPOOL, IMAGES(16, 168, 32, 32), WINDOW(2, 2, 0)},
+    {.op = OLE_OP_RELU, IMAGES(16, 64, 16, 16)},
+    {.op = OLE_OP_ADD, IMAGES(16, 64, 32, 32), .relu = true},
+    {.op = OLE_OP_CONCAT, IMAGES(16, 168, 16, 16), .out = 12},
+    {.op = OLE_OP_FLATTEN, IMAGES(64, 256, 4, 4)},
+    {.op = OLE_OP_LINEAR, IMAGES(64, 4096, 1, 1), .out = 256, .bias = true},
+    {.op = OLE_OP_DROPOUT, IMAGES(64, 4096, 1, 1), .rate = 0.5f},
+};
+const int op_large_case_count = sizeof op_large_cases / sizeof *op_large_cases;
+
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
 static int64_t pooled(int64_t size, const op_case *c) {
@@ -119,7 +145,7 @@ static ole_shape output_shape(const op_case *c) {
 
 ole_shape op_case_input(const op_case *c, int i) {
     ole_shape first = {c->c, c->h, c->w};
-    if (i == 0 || c->op == OLE_OP_ADD) return first;
+    if (i == 0 || c->op == OLE_OP_ADD || c->sum) return first;
     return c->op == OLE_OP_CONCAT ? (ole_shape){c->out, c->h, c->w} : (ole_shape){0};
 }
 
@@ -175,9 +201,10 @@ op_text op_case_text(const op_case *c) {
         [OLE_OP_ADD] = "add",         [OLE_OP_CONCAT] = "concat",
     };
     op_text t;
-    snprintf(t.text, sizeof t.text, "%s %dx%dx%dx%d, out %d, kernel %d/%d+%d%s%s%s", names[c->op],
+    snprintf(t.text, sizeof t.text, "%s %dx%dx%dx%d, out %d, kernel %d/%d+%d%s%s%s%s", names[c->op],
              (int)c->n, (int)c->c, (int)c->h, (int)c->w, (int)c->out, c->kernel, c->stride, c->pad,
-             c->bias ? ", bias" : "", c->affine ? ", affine" : "", c->relu ? ", relu" : "");
+             c->bias ? ", bias" : "", c->affine ? ", affine" : "", c->relu ? ", relu" : "",
+             c->sum ? ", sum" : "");
     return t;
 }
 
@@ -249,6 +276,18 @@ void op_data_free(op_data *data) {
     for (int i = 0; i < OP_TENSORS; i++)
         free(data->tensor[i].at);
     *data = (op_data){0};
+}
+
+static double to_bfloat16(double x) {
+    int exponent;
+    double mantissa = frexp(x, &exponent);
+    return ldexp(nearbyint(ldexp(mantissa, 8)), exponent - 8);
+}
+
+void op_data_narrow(op_data *data) {
+    for (int i = 0; i < OP_TENSORS; i++)
+        for (int64_t e = 0; e < data->tensor[i].count; e++)
+            data->tensor[i].at[e] = to_bfloat16(data->tensor[i].at[e]);
 }
 
 static double tensor_error(op_tensor found, op_tensor expected) {

@@ -19,11 +19,16 @@ typedef struct op_case {
     int64_t out;        /* conv, linear: channels of the output; concat: of the second input */
     int kernel, stride, pad;
     bool bias, affine, relu;
+    bool sum; /* norm: of a second input, added */
     float rate;
 } op_case;
 
 extern const op_case op_cases[];
 extern const int op_case_count;
+
+/* Sizes as in training: too many numbers for finite differences. */
+extern const op_case op_large_cases[];
+extern const int op_large_case_count;
 
 /* The node that a graph would hold, with `params` of its parameters. */
 ole_node op_case_node(const op_case *c, ole_param params[OLE_MAX_PARAMS]);
@@ -63,6 +68,9 @@ typedef struct op_data {
 op_data op_data_make(const op_case *c, uint64_t seed);
 op_data op_data_copy(const op_data *from);
 void op_data_free(op_data *data);
+
+/* Rounds what is given to bfloat16. */
+void op_data_narrow(op_data *data);
 
 /*
  * The largest error of an element in units of its tensor's largest element (at least 0.05: tensors

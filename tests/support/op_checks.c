@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-ole_device_context *op_open(const ole_backend *backend, ole_conv_choice conv, uint64_t seed) {
-    ole_device_options options = {.threads = 2, .conv = conv, .seed = seed};
+static ole_device_context *open_with(const ole_backend *backend, ole_device_options options) {
     ole_device_context *context;
     ole_error error;
+    options.threads = 2;
     assert_ok(backend->open(&context, &options, &error), &error);
     return context;
+}
+
+ole_device_context *op_open(const ole_backend *backend, ole_conv_choice conv, uint64_t seed) {
+    return open_with(backend, (ole_device_options){.conv = conv, .seed = seed});
 }
 
 void op_run_alone(const ole_backend *backend, const op_case *c, op_way way, op_data *data) {
@@ -38,15 +42,26 @@ static const op_way ways[] = {
     {.eval = true, .blocked = true, .in_place = true},
 };
 
-static void check_case(const ole_backend *backend, ole_device_context *context, const op_case *c,
-                       op_way way, double bound) {
+/* A backend at work, and how exact it must be. */
+typedef struct checked {
+    const ole_backend *backend;
+    ole_device_context *context;
+    bool narrow; /* numbers are given in bfloat16 */
+    double bound;
+} checked;
+
+static void check_case(const checked *with, const op_case *c, op_way way) {
+    const ole_backend *backend = with->backend;
     ole_error error;
-    op_data found = op_data_make(c, 5), expected = op_data_copy(&found);
+    op_data found = op_data_make(c, 5);
+    if (with->narrow) op_data_narrow(&found);
+    op_data expected = op_data_copy(&found);
     way.step = 3;
     op_run_alone(&ole_backend_ref64, c, way, &expected);
-    assert_ok(op_run(backend, context, c, way, &found, &error), &error);
+    assert_ok(op_run(backend, with->context, c, way, &found, &error), &error);
+    if (backend->wait) assert_ok(backend->wait(with->context, &error), &error);
     op_worst worst = op_compare(&found, &expected);
-    if (worst.error > bound)
+    if (worst.error > with->bound)
         fail_msg("%s on %s: %s is off by %.2g%s%s%s%s%s%s", op_case_text(c).text, backend->name,
                  worst.tensor, worst.error, way.eval ? ", eval" : "",
                  way.accumulate ? ", accumulate" : "", way.blocked ? ", blocked" : "",
@@ -56,12 +71,27 @@ static void check_case(const ole_backend *backend, ole_device_context *context, 
     op_data_free(&expected);
 }
 
-void check_ops(const ole_backend *backend, ole_conv_choice conv, double bound) {
-    ole_device_context *context = op_open(backend, conv, 1);
-    for (int i = 0; i < op_case_count; i++)
+static void check_table(const checked *with, const op_case *cases, int count) {
+    for (int i = 0; i < count; i++)
         for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
-            check_case(backend, context, &op_cases[i], ways[k], bound);
-    backend->close(context);
+            if (!cases[i].sum || with->backend->fuses_add) check_case(with, &cases[i], ways[k]);
+}
+
+void check_ops(const ole_backend *backend, ole_conv_choice conv, double bound) {
+    checked with = {.backend = backend, .context = op_open(backend, conv, 1), .bound = bound};
+    check_table(&with, op_cases, op_case_count);
+    backend->close(with.context);
+}
+
+void check_ops_in(const ole_backend *backend, ole_precision precision, bool large, double bound) {
+    const ole_device_options options = {.precision = precision, .seed = 1};
+    checked with = {.backend = backend,
+                    .context = open_with(backend, options),
+                    .narrow = precision == OLE_PRECISION_BF16,
+                    .bound = bound};
+    check_table(&with, op_cases, op_case_count);
+    if (large) check_table(&with, op_large_cases, op_large_case_count);
+    backend->close(with.context);
 }
 
 /* ---- softmax and optimisers: vectors in the backend's memory -------------------------------- */
@@ -70,19 +100,66 @@ void check_ops(const ole_backend *backend, ole_conv_choice conv, double bound) {
 static void *send(const ole_backend *backend, ole_device_context *context, const double *from,
                   int64_t count) {
     size_t bytes = (size_t)count * backend->element_size;
-    void *to = backend->allocate(context, bytes);
+    void *to = backend->allocate(context, bytes), *host = malloc(bytes);
     assert_non_null(to);
+    assert_non_null(host);
     for (int64_t i = 0; i < count; i++)
         if (backend->element_size == sizeof(double))
-            ((double *)to)[i] = from[i];
+            ((double *)host)[i] = from[i];
         else
-            ((float *)to)[i] = (float)from[i];
+            ((float *)host)[i] = (float)from[i];
+    if (backend->copy_in)
+        backend->copy_in(context, host, bytes, to);
+    else
+        memcpy(to, host, bytes);
+    free(host);
     return to;
 }
 
-static double element(const ole_backend *backend, const void *memory, int64_t i) {
-    return backend->element_size == sizeof(double) ? ((const double *)memory)[i]
-                                                   : (double)((const float *)memory)[i];
+static double element(const ole_backend *backend, ole_device_context *context, const void *memory,
+                      int64_t i) {
+    union {
+        double wide;
+        float narrow;
+    } value;
+    const char *at = (const char *)memory + (size_t)i * backend->element_size;
+    if (backend->copy_out)
+        backend->copy_out(context, at, backend->element_size, &value);
+    else
+        memcpy(&value, at, backend->element_size);
+    return backend->element_size == sizeof(double) ? value.wide : (double)value.narrow;
+}
+
+/* The same as vectors of n rows: a backend with memory of its own pads them. */
+static void *send_rows(const ole_backend *backend, ole_device_context *context, int64_t n,
+                       int64_t width, const double *from) {
+    if (!backend->own_memory) return send(backend, context, from, n * width);
+    const ole_node input = {.op = OLE_OP_INPUT, .input = {-1, -1}, .out = {width, 1, 1}};
+    const ole_layout none[OLE_MAX_INPUTS] = {NULL};
+    ole_op_plan plan;
+    ole_error error;
+    float plain[256];
+    for (int64_t i = 0; i < n * width; i++)
+        plain[i] = (float)from[i];
+    assert_ok(backend->plan_op(context, &input, n, true, true, none, &plan, &error), &error);
+    void *to = backend->allocate(context, plan.y_bytes);
+    assert_non_null(to);
+    backend->from_plain(context, plan.y_layout, n, input.out, plain, false, to);
+    backend->release_op(context, &plan);
+    return to;
+}
+
+static void read_rows(const ole_backend *backend, ole_device_context *context, int64_t n,
+                      int64_t width, const void *from, double *to) {
+    float plain[256];
+    if (backend->own_memory) {
+        backend->to_plain(context, NULL, n, (ole_shape){width, 1, 1}, from, plain);
+        for (int64_t i = 0; i < n * width; i++)
+            to[i] = (double)plain[i];
+        return;
+    }
+    for (int64_t i = 0; i < n * width; i++)
+        to[i] = element(backend, context, from, i);
 }
 
 typedef struct softmax_result {
@@ -95,16 +172,15 @@ static softmax_result run_softmax(const ole_backend *backend, int64_t n, int64_t
                                   const double *logits, const int32_t *labels) {
     softmax_result result;
     ole_device_context *context = op_open(backend, OLE_CONV_AUTO, 1);
-    void *z = send(backend, context, logits, n * classes);
-    void *dz = send(backend, context, logits, n * classes);
+    void *z = send_rows(backend, context, n, classes, logits);
+    void *dz = send_rows(backend, context, n, classes, logits);
     double loss;
     int64_t correct;
     backend->softmax_loss(context, n, classes, z, labels, 0.0, NULL, NULL, &loss, &correct);
     backend->softmax_loss(context, n, classes, z, labels, 0.25, dz, result.scores, &result.loss,
                           &result.correct);
     assert_true(loss == result.loss && correct == result.correct);
-    for (int64_t i = 0; i < n * classes; i++)
-        result.gradient[i] = element(backend, dz, i);
+    read_rows(backend, context, n, classes, dz, result.gradient);
     backend->free(context, z);
     backend->free(context, dz);
     backend->close(context);
@@ -152,13 +228,13 @@ static void run_updates(const ole_backend *backend, ole_update update, double *p
     void *state[2] = {send(backend, context, zero, PARAMS), send(backend, context, zero, PARAMS)};
     for (update.step = 1; update.step <= STEPS; update.step++) {
         for (int i = 0; i < PARAMS; i++)
-            gradient[i] = gradient_of((int)update.step, i, element(backend, p, i));
+            gradient[i] = gradient_of((int)update.step, i, element(backend, context, p, i));
         void *g = send(backend, context, gradient, PARAMS);
         backend->update(context, &update, PARAMS * backend->element_size, p, g, state);
         backend->free(context, g);
     }
     for (int i = 0; i < PARAMS; i++)
-        param[i] = element(backend, p, i);
+        param[i] = element(backend, context, p, i);
     backend->free(context, p);
     backend->free(context, state[0]);
     backend->free(context, state[1]);

@@ -494,7 +494,7 @@ static void test_mistakes(void **state) {
     watch w;
     ole_train_options o = make(NULL, &w);
     o.device = "tpu";
-    assert_fails(&o, OLE_ERROR_UNSUPPORTED, "device tpu: this build has auto, cpu and ref");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "device tpu: give auto, cpu, cuda, cuda:N or ref");
     o = make(NULL, &w);
     o.ole_at = "4";
     assert_fails(&o, OLE_ERROR_ARGUMENT, "ole_at 4: the net has 3 tokens, there is no token 4");

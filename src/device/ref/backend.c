@@ -181,6 +181,7 @@ static void backward(ole_device_context *context, const ole_node *node, const ol
 const ole_backend REF(backend) = {
     .name = REF_TEXT(OLE_REF),
     .element_size = sizeof(real),
+    .fuses_add = true,
     .open = open_context,
     .close = close_context,
     .allocate = allocate,

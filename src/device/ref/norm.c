@@ -1,8 +1,8 @@
 /*
  * src/device/ref/norm.c - batch norm over (N, H, W) of each channel, as PyTorch's BatchNorm2d, with
- * an optional ReLU behind it.
+ * an optional sum and an optional ReLU behind it.
  *
- *     y = relu(gamma * (x - mean) / sqrt(variance + eps) + beta)
+ *     y = relu(gamma * (x - mean) / sqrt(variance + eps) + beta + second input)
  *
  * Training takes the mean and biased variance of the batch and moves the running ones by a tenth,
  * the running variance towards the unbiased one (towards 0 where a channel has one value);
@@ -55,7 +55,8 @@ static void running_statistics(const ref_run *run, int64_t c, double *mean, doub
 
 void REF(norm_forward)(const ref_run *run) {
     const ole_node *node = run->node;
-    const real *x = run->call->x[0], *gamma = run->call->param[0], *beta = run->call->param[1];
+    const real *x = run->call->x[0], *other = node->input[1] >= 0 ? run->call->x[1] : NULL;
+    const real *gamma = run->call->param[0], *beta = run->call->param[1];
     real *y = run->call->y;
     double *saved = run->call->saved;
     for (int64_t c = 0; c < node->out.c; c++) {
@@ -71,7 +72,7 @@ void REF(norm_forward)(const ref_run *run) {
         double g = node->affine ? (double)gamma[c] : 1, b = node->affine ? (double)beta[c] : 0;
         channel ch = channel_of(run, c);
         FOR_EACH(e, ch) {
-            double value = ((double)x[e] - mean) * scale * g + b;
+            double value = ((double)x[e] - mean) * scale * g + b + (other ? (double)other[e] : 0);
             y[e] = (real)(node->relu && value < 0 ? 0 : value);
         }
     }
@@ -86,7 +87,7 @@ static double gradient(const ref_run *run, int64_t e) {
 void REF(norm_backward)(const ref_run *run) {
     const ole_node *node = run->node;
     const real *x = run->call->x[0], *gamma = run->call->param[0];
-    real *dx = run->call->dx[0];
+    real *dx = run->call->dx[0], *dother = node->input[1] >= 0 ? run->call->dx[1] : NULL;
     real *dgamma = node->affine ? run->call->dparam[0] : NULL;
     real *dbeta = node->affine ? run->call->dparam[1] : NULL;
     const double *saved = run->call->saved;
@@ -100,6 +101,9 @@ void REF(norm_backward)(const ref_run *run) {
         }
         if (dgamma) dgamma[c] = (real)product;
         if (dbeta) dbeta[c] = (real)sum;
+        FOR_EACH(e, ch) {
+            if (dother) ref_put(&dother[e], run->call->accumulate[1], gradient(run, e));
+        }
         if (!dx) continue;
         double g = (node->affine ? (double)gamma[c] : 1) * scale;
         FOR_EACH(e, ch) {
