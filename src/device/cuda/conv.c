@@ -43,6 +43,7 @@ static ole_status find(const cuda_request *r, cuda_pass pass, bool add, const cu
     cuda_problem problem = problem_of(r);
     problem.pass = pass;
     problem.add = add;
+    problem.bias = pass == CUDA_PASS_FORWARD && r->node->bias;
     return cuda_solver_find(r->context, &problem, r->node->name, solver, error);
 }
 
@@ -85,9 +86,9 @@ static void forward(const cuda_call *c) {
                     &(cuda_arrays){.x = (void *)c->call->x[0],
                                    .w = weight_of(c),
                                    .y = c->call->y,
+                                   .bias = c->node->bias ? c->call->param[1] : NULL,
                                    .workspace = c->context->workspace[0],
                                    .stream = c->context->stream});
-    if (c->node->bias) cuda_add_bias(c->context, &state->base.y, c->call->param[1], c->call->y);
 }
 
 static void backward_weight(const cuda_call *c) {

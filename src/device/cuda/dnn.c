@@ -1,10 +1,11 @@
 /*
  * src/device/cuda/dnn.c - one pass of a convolution by cuDNN's graph interface.
  *
- * A problem becomes an operation graph of one convolution.  Heuristics list engine configurations
- * (an engine and the values of its knobs); those whose engine's numerical notes break no rule are
- * made into execution plans.  A configuration is named by its engine's number and its knobs, from
- * which it is rebuilt without asking the heuristics again.
+ * A problem becomes an operation graph of one convolution, and of adding the bias where it has one
+ * (in float alone: for bfloat16 cuDNN wants a bias of that type).  Heuristics list engine
+ * configurations (an engine and the values of its knobs); those whose engine's numerical notes
+ * break no rule are made into execution plans.  A configuration is named by its engine's number and
+ * its knobs, from which it is rebuilt without asking the heuristics again.
  */
 #include "device/cuda/dnn.h"
 
@@ -21,7 +22,9 @@ enum { MAX_CONFIGS = 64 }; /* of one heuristic */
 struct dnn_graph {
     cudnnHandle_t handle;
     cuda_problem problem;
-    descriptor x, w, y, convolution, operation, graph;
+    descriptor x, w, y, convolution, operation;
+    descriptor sums, bias, addition, add_bias; /* NULL where there is no bias */
+    descriptor graph;
 };
 
 /* ---- descriptors -------------------------------------------------------------------------- */
@@ -75,11 +78,13 @@ static bool get_one(descriptor d, cudnnBackendAttributeName_t name,
 
 /* ---- describing a problem ----------------------------------------------------------------- */
 
-enum { ID_X = 1, ID_W, ID_Y };
+enum { ID_X = 1, ID_W, ID_Y, ID_BIAS, ID_SUMS };
 
-/* A packed tensor of dims [n, c, h, w] with channels innermost. */
+/* A packed tensor of dims [n, c, h, w] with channels innermost.  ID_SUMS has no memory: it is what
+ * one operation hands to the next. */
 static descriptor describe_tensor(int64_t id, cuda_type type, int64_t n, int64_t c, int64_t h,
                                   int64_t w) {
+    bool passing = id == ID_SUMS;
     cudnnDataType_t element = type == CUDA_FLOAT ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
     int64_t dims[4] = {n, c, h, w}, strides[4] = {h * w * c, 1, w * c, c};
     descriptor d = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -87,7 +92,8 @@ static descriptor describe_tensor(int64_t id, cuda_type type, int64_t n, int64_t
               set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &element) &&
               set_number(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDA_TENSOR_ALIGNMENT) &&
               set(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims) &&
-              set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides) && finalize(d);
+              set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides) &&
+              set(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passing) && finalize(d);
     if (!ok) destroy(&d);
     return d;
 }
@@ -144,9 +150,25 @@ static bool describe_operation(dnn_graph *g) {
     return set_descriptor(g->operation, names->convolution, g->convolution) &&
            set_descriptor(g->operation, names->x, g->x) &&
            set_descriptor(g->operation, names->w, g->w) &&
-           set_descriptor(g->operation, names->y, g->y) &&
+           set_descriptor(g->operation, names->y, g->sums ? g->sums : g->y) &&
            set(g->operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &alpha) &&
            set(g->operation, names->beta, CUDNN_TYPE_FLOAT, 1, &beta) && finalize(g->operation);
+}
+
+/* y = sums + bias. */
+static bool describe_bias(dnn_graph *g) {
+    cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
+    cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+    g->addition = create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    g->add_bias = create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    return set(g->addition, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode) &&
+           set(g->addition, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &sums) &&
+           finalize(g->addition) &&
+           set_descriptor(g->add_bias, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, g->addition) &&
+           set_descriptor(g->add_bias, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, g->sums) &&
+           set_descriptor(g->add_bias, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, g->bias) &&
+           set_descriptor(g->add_bias, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, g->y) &&
+           finalize(g->add_bias);
 }
 
 static bool describe(dnn_graph *g) {
@@ -155,9 +177,15 @@ static bool describe(dnn_graph *g) {
     g->w = describe_tensor(ID_W, p->type, p->out, p->in, p->kernel, p->kernel);
     g->y = describe_tensor(ID_Y, p->type, p->n, p->out, p->out_h, p->out_w);
     g->convolution = describe_convolution(p);
-    if (!describe_operation(g)) return false;
+    if (p->bias) {
+        g->sums = describe_tensor(ID_SUMS, CUDA_FLOAT, p->n, p->out, p->out_h, p->out_w);
+        g->bias = describe_tensor(ID_BIAS, CUDA_FLOAT, 1, p->out, 1, 1);
+    }
+    if (!describe_operation(g) || (p->bias && !describe_bias(g))) return false;
+    descriptor operations[2] = {g->operation, g->add_bias};
     g->graph = create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    return set_descriptor(g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, g->operation) &&
+    return set(g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               p->bias ? 2 : 1, operations) &&
            set(g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle) &&
            finalize(g->graph);
 }
@@ -174,12 +202,11 @@ dnn_graph *dnn_graph_create(cudnnHandle_t handle, const cuda_problem *problem) {
 
 void dnn_graph_destroy(dnn_graph *graph) {
     if (!graph) return;
-    destroy(&graph->graph);
-    destroy(&graph->operation);
-    destroy(&graph->convolution);
-    destroy(&graph->x);
-    destroy(&graph->w);
-    destroy(&graph->y);
+    descriptor *all[] = {&graph->graph,       &graph->add_bias, &graph->addition, &graph->operation,
+                         &graph->convolution, &graph->sums,     &graph->bias,     &graph->x,
+                         &graph->w,           &graph->y};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        destroy(all[i]);
     free(graph);
 }
 
@@ -310,6 +337,7 @@ static int list_configs(const dnn_graph *g, cudnnBackendHeurMode_t mode,
 static bool make_way(const dnn_graph *g, descriptor config, size_t workspace, cuda_way *way) {
     int64_t bytes = 0;
     way->kind = CUDA_WAY_DNN;
+    way->bias = g->problem.bias;
     way->config = config;
     way->plan = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     bool ok =
@@ -408,15 +436,17 @@ void dnn_way_release(cuda_way *way) {
 /* ---- running ------------------------------------------------------------------------------ */
 
 cudnnStatus_t dnn_way_run(cudnnHandle_t handle, const cuda_way *way, const cuda_arrays *arrays) {
-    int64_t ids[3] = {ID_X, ID_W, ID_Y};
-    void *pointers[3] = {arrays->x, arrays->w, arrays->y}, *workspace = arrays->workspace;
+    int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, count = way->bias ? 4 : 3;
+    void *pointers[4] = {arrays->x, arrays->w, arrays->y, (void *)arrays->bias};
+    void *workspace = arrays->workspace;
     cudnnStatus_t status = cudnnSetStream(handle, arrays->stream);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     descriptor pack = create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    bool ok = set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids) &&
-              set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers) &&
-              set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
-              finalize(pack);
+    bool ok =
+        set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids) &&
+        set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers) &&
+        set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
+        finalize(pack);
     status = ok ? cudnnBackendExecute(handle, way->plan, pack) : CUDNN_STATUS_BAD_PARAM;
     destroy(&pack);
     return status;

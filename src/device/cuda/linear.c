@@ -3,9 +3,6 @@
  * tune.c.
  *
  *     y[n, o] = bias[o] + sum over i of weight[o, i] * x[n, i]
- *
- * In float the product adds the bias itself; in bfloat16, where cuBLASLt would want a bias of that
- * type, it is added behind.
  */
 #include "base/error.h"
 #include "device/cuda/tune.h"
@@ -15,7 +12,6 @@
 typedef struct linear_state {
     cuda_state base;
     int64_t weight_size; /* elements */
-    bool bias_apart;
     const cuda_solver *forward, *data, *data_add, *weight;
 } linear_state;
 
@@ -38,7 +34,7 @@ static ole_status find(const cuda_request *r, cuda_pass pass, bool add, const cu
     cuda_problem problem = problem_of(r);
     problem.pass = pass;
     problem.add = add;
-    problem.bias = pass == CUDA_PASS_FORWARD && r->node->bias && problem.type == CUDA_FLOAT;
+    problem.bias = pass == CUDA_PASS_FORWARD && r->node->bias;
     return cuda_solver_find(r->context, &problem, r->node->name, solver, error);
 }
 
@@ -63,7 +59,6 @@ static ole_status plan_linear(const cuda_request *r, ole_op_plan *plan, ole_erro
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     cuda_problem problem = problem_of(r);
     state->weight_size = cuda_problem_w(&problem);
-    state->bias_apart = node->bias && problem.type != CUDA_FLOAT;
     ole_status status = find_all(r, state, error);
     if (status != OLE_OK) {
         free(state);
@@ -95,7 +90,6 @@ static void forward(const cuda_call *c) {
     arrays.y = c->call->y;
     arrays.bias = c->node->bias ? c->call->param[1] : NULL;
     cuda_solver_run(c->context, state->forward, &arrays);
-    if (state->bias_apart) cuda_add_bias(c->context, &state->base.y, c->call->param[1], c->call->y);
 }
 
 static void backward_weight(const cuda_call *c) {

@@ -1,10 +1,10 @@
 /*
  * src/device/cuda/tune.c - choosing how each problem is computed: from the file, or by measuring.
  *
- * Ways are cuDNN's plans, for products cuBLASLt's algorithms, and for a gradient that is added to
- * another the way without adding and an addition behind it: cuDNN's own adding is not always
- * offered, nor always quicker.  The quickest that can be recorded is taken.  Measuring works on
- * tensors of its own, of the problem's size and filled with random numbers.
+ * Ways are cuDNN's plans, for products cuBLASLt's algorithms, and where a bias is added, or a
+ * gradient to another, the way without adding and an addition behind it: the libraries' own adding
+ * is not always offered, nor always quicker.  The quickest that can be recorded is taken. Measuring
+ * works on tensors of its own, of the problem's size and filled with random numbers.
  */
 #include "device/cuda/tune.h"
 
@@ -20,10 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEY = 120, MAX_PLANS = 16, MAX_ALGORITHMS = 8, MAX_WAYS = 32 };
+enum {
+    MAX_KEY = 120,
+    MAX_PLANS = 24,
+    MAX_ALGORITHMS = 8,
+    MAX_WAYS = 1 + MAX_PLANS + MAX_ALGORITHMS
+};
 
 /* Seconds for one problem after which no further plan is made, and no further way measured. */
-static const double make_seconds = 0.4, measure_seconds = 0.1;
+static const double make_seconds = 0.2, measure_seconds = 0.15;
 
 struct cuda_solver {
     cuda_solver *next;
@@ -31,8 +36,9 @@ struct cuda_solver {
     cuda_problem problem;
     dnn_graph *dnn;           /* NULL where cuDNN is not asked */
     cuda_product *product;    /* NULL where it is not a product */
-    const cuda_solver *plain; /* the same without `add`; NULL where there is no adding */
+    const cuda_solver *plain; /* the same without `add` or `bias`; NULL where there is neither */
     cuda_way way;
+    cuda_layout y; /* where there is a bias */
 };
 
 struct cuda_tune {
@@ -115,7 +121,7 @@ static void name_problem(const cuda_problem *p, char key[MAX_KEY]) {
 
 size_t cuda_solver_scratch(const cuda_solver *solver) {
     const cuda_problem *p = &solver->problem;
-    if (solver->way.kind != CUDA_WAY_APART) return 0;
+    if (solver->way.kind != CUDA_WAY_APART || !p->add) return 0;
     return (size_t)cuda_problem_x(p) * cuda_element(p->type);
 }
 
@@ -132,9 +138,12 @@ static bool run_way(ole_device_context *context, const cuda_solver *solver, cons
         return *blas == CUBLAS_STATUS_SUCCESS;
     }
     cuda_arrays plain = *arrays;
-    plain.x = arrays->scratch;
+    if (p->add) plain.x = arrays->scratch;
     if (!run_way(context, solver->plain, &solver->plain->way, &plain, dnn, blas)) return false;
-    cuda_accumulate(context, p->type, cuda_problem_x(p), plain.x, arrays->x);
+    if (p->add)
+        cuda_accumulate(context, p->type, cuda_problem_x(p), plain.x, arrays->x);
+    else
+        cuda_add_bias(context, &solver->y, arrays->bias, arrays->y);
     return true;
 }
 
@@ -172,7 +181,8 @@ static size_t whole(int64_t elements, cuda_type type) {
 static ole_status allocate(ole_device_context *context, const cuda_problem *p, const char *layer,
                            cuda_arrays *arrays, void **block, ole_error *error) {
     size_t x = whole(cuda_problem_x(p), p->type), w = whole(cuda_problem_w(p), p->type);
-    size_t y = whole(cuda_problem_y(p), p->type), bytes = x + w + y + (p->add ? x : 0);
+    size_t y = whole(cuda_problem_y(p), p->type), bias = whole(p->out, CUDA_FLOAT);
+    size_t bytes = x + w + y + bias + (p->add ? x : 0);
     if (cudaMalloc(block, bytes) != cudaSuccess) {
         cudaGetLastError();
         return ole_fail(error, OLE_ERROR_MEMORY,
@@ -181,16 +191,18 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
                         layer, (double)bytes / 1073741824.0);
     }
     char *memory = *block;
+    float *numbers = (float *)(void *)(memory + x + w + y);
     *arrays = (cuda_arrays){.x = memory,
                             .w = memory + x,
                             .y = memory + x + w,
-                            .bias = (const float *)(const void *)(memory + x), /* any numbers */
-                            .scratch = memory + x + w + y,
+                            .bias = numbers,
+                            .scratch = memory + x + w + y + bias,
                             .workspace = context->workspace[0],
                             .stream = context->stream};
     cuda_fill(context, p->type, cuda_problem_x(p), 1, arrays->x);
     cuda_fill(context, p->type, cuda_problem_w(p), 2, arrays->w);
     cuda_fill(context, p->type, cuda_problem_y(p), 3, arrays->y);
+    cuda_fill(context, CUDA_FLOAT, p->out, 4, numbers);
     return OLE_OK;
 }
 
@@ -279,20 +291,29 @@ static bool recall(const ole_device_context *context, cuda_solver *solver) {
            (solver->product && cuda_product_named(solver->product, workspace, name, &solver->way));
 }
 
+/* Which libraries are asked. */
+static void describe(const ole_device_context *context, cuda_solver *solver) {
+    const cuda_problem *p = &solver->problem;
+    bool product = cuda_problem_is_product(p), vectors = p->in_h * p->in_w == 1;
+    if (p->bias) {
+        solver->y = cuda_layout_of(context, p->n, (ole_shape){p->out, p->out_h, p->out_w});
+        if (p->type != CUDA_FLOAT) return; /* both want a bias of the same type */
+    }
+    if (product) solver->product = cuda_product_create(context, p);
+    if (!product || !vectors) solver->dnn = dnn_graph_create(context->dnn, p);
+}
+
 static ole_status make(ole_device_context *context, const cuda_problem *problem, const char *layer,
                        cuda_solver *solver, ole_error *error) {
-    bool vectors = problem->in_h * problem->in_w == 1;
     solver->problem = *problem;
     name_problem(problem, solver->key);
-    if (problem->add) {
+    if (problem->add || problem->bias) {
         cuda_problem plain = *problem;
-        plain.add = false;
+        plain.add = plain.bias = false;
         ole_status status = cuda_solver_find(context, &plain, layer, &solver->plain, error);
         if (status != OLE_OK) return status;
     }
-    if (cuda_problem_is_product(problem)) solver->product = cuda_product_create(context, problem);
-    if (!cuda_problem_is_product(problem) || !vectors)
-        solver->dnn = dnn_graph_create(context->dnn, problem);
+    describe(context, solver);
     if (recall(context, solver)) return OLE_OK;
     cudaGetLastError(); /* of a plan that could not be made again */
     return tune(context, solver, layer, error);

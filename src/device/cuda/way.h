@@ -21,7 +21,7 @@ typedef enum cuda_pass {
 typedef struct cuda_problem {
     cuda_pass pass;
     bool add;  /* CUDA_PASS_DATA: to what is there */
-    bool bias; /* CUDA_PASS_FORWARD of products in float: y = x w + bias */
+    bool bias; /* CUDA_PASS_FORWARD: a number for each output channel is added */
     cuda_type type;
     ole_precision precision;
     bool direct; /* neither Winograd nor FFT */
@@ -48,9 +48,10 @@ typedef struct cuda_way {
     enum {
         CUDA_WAY_DNN,     /* a cuDNN plan */
         CUDA_WAY_PRODUCT, /* a matrix product by cuBLASLt */
-        CUDA_WAY_APART,   /* as without `add`, into scratch, and then added */
+        CUDA_WAY_APART,   /* as without `add` (into scratch) or `bias`, and then added */
     } kind;
     size_t workspace; /* bytes */
+    bool bias;        /* a cuDNN plan that adds it */
     cudnnBackendDescriptor_t config, plan;
     cublasLtMatmulAlgo_t algorithm;
     char name[CUDA_WAY_NAME];
