@@ -34,8 +34,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .min = 1, .max = 65536},
         {"batch-size", ARG_INTEGER, &a->batch_size, "N",
          .help = "images a step (default 64; cnn5: 32)", .min = 1, .max = 65536},
-        {"device", ARG_STRING, &a->bench.device, "auto|cpu|ref", .help = "where (default auto)"},
-        {"precision", ARG_STRING, &a->bench.precision, "fp32|bf16", .help = "(default fp32)"},
+        {"device", ARG_STRING, &a->bench.device, "auto|cpu|cuda[:i]|ref",
+         .help = "where (default auto)"},
+        {"precision", ARG_STRING, &a->bench.precision, "fp32|tf32|bf16", .help = "(default fp32)"},
         {"conv", ARG_STRING, &a->bench.conv, "auto|direct",
          .help = "direct: never by Winograd (default auto)"},
         {"threads", ARG_INTEGER, &a->bench.threads, "N", .help = "(default: all processors)",
@@ -112,6 +113,7 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     ole_json_number(&w, "step_ms", r->step_ms);
     ole_json_number(&w, "images_per_s", r->images_per_s);
     ole_json_number(&w, "loader_images_per_s", r->loader_images_per_s);
+    if (r->launches) ole_json_integer(&w, "launches", r->launches);
     ole_json_integer(&w, "peak_bytes", (int64_t)r->peak_bytes);
     ole_json_integer(&w, "plan_bytes", (int64_t)r->plan_bytes);
     ole_json_integer(&w, "unshared_bytes", (int64_t)r->unshared_bytes);
@@ -141,10 +143,10 @@ static void print_kinds(const ole_bench_result *r) {
     for (int k = 0; k < r->kinds; k++) {
         const ole_bench_kind *kind = &r->kind[k];
         if (kind->forward_gflops > 0.0)
-            printf("%-12s  %10.2f  %7.1f   %11.2f  %7.1f\n", kind->name, kind->forward_ms,
+            printf("%-12s  %10.3f  %7.1f   %11.3f  %7.1f\n", kind->name, kind->forward_ms,
                    kind->forward_gflops, kind->backward_ms, kind->backward_gflops);
         else
-            printf("%-12s  %10.2f            %11.2f\n", kind->name, kind->forward_ms,
+            printf("%-12s  %10.3f            %11.3f\n", kind->name, kind->forward_ms,
                    kind->backward_ms);
     }
     printf("a 1024^3 matrix product runs at %.1f GFLOP/s here\n", r->peak_gflops);
@@ -155,10 +157,11 @@ static void print_text(const arguments *a, const ole_bench_result *r, const peer
     printf("%s, %d x %dx%dx%d, device %s, %d thread%s\n\n", a->bench.net, (int)a->bench.batch_size,
            a->bench.channels, a->bench.height, a->bench.width, r->device, r->threads,
            r->threads == 1 ? "" : "s");
-    printf("step          %10.2f ms, %.1f images/s (median of %d)\n", r->step_ms, r->images_per_s,
+    printf("step          %10.3f ms, %.1f images/s (median of %d)\n", r->step_ms, r->images_per_s,
            (int)r->steps);
     for (int s = 0; s < OLE_BENCH_STAGES; s++)
-        printf("  %-12s%10.2f ms\n", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+        printf("  %-12s%10.3f ms\n", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+    if (r->launches) printf("launches      %10d a step\n", (int)r->launches);
     if (r->loader_images_per_s > 0.0)
         printf("loader        %10.0f images/s a thread (crop, mirror, normalise)\n",
                r->loader_images_per_s);

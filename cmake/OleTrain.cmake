@@ -47,6 +47,7 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
         src/device/cpu/concat.c
         src/device/cpu/conv.c
         src/device/cpu/gemm.c
+        src/device/cpu/isa.c
         src/device/cpu/layout.c
         src/device/cpu/linear.c
         src/device/cpu/norm.c
@@ -56,9 +57,26 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
         src/device/cpu/pool.c
         src/device/cpu/softmax.c
         src/device/cpu/update.c)
+    # The kernels once more, for tensors of bfloat16, where the compiler knows the instructions.
+    set(bf16_flags -mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma -mavx512bf16 -mamx-tile -mamx-bf16)
+    list(JOIN bf16_flags " " flags)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+        check_c_compiler_flag("${flags}" OLE_HAVE_AVX512BF16)
+    endif()
+    if(OLE_HAVE_AVX512BF16)
+        target_compile_definitions(ole_objects PUBLIC OLE_HAVE_CPU_BF16=1)
+        add_library(ole_kernels_avx512bf16 OBJECT src/device/cpu/kernels.c)
+        target_compile_definitions(ole_kernels_avx512bf16 PRIVATE OLE_ISA=avx512bf16)
+        target_compile_options(ole_kernels_avx512bf16 PRIVATE
+            -O3 -ffp-contract=fast ${bf16_flags})
+        target_include_directories(ole_kernels_avx512bf16 PRIVATE
+            $<TARGET_PROPERTY:ole_objects,INTERFACE_INCLUDE_DIRECTORIES>)
+        target_link_libraries(ole_kernels_avx512bf16 PRIVATE ole_flags)
+        list(APPEND ole_kernel_objects $<TARGET_OBJECTS:ole_kernels_avx512bf16>)
+    endif()
     ole_part("device cpu" "oneDNN ${onednn_version}")
 else()
-    ole_part("device cpu" "off (oneDNN 2.5 or later not found; Debian: libdnnl-dev)")
+    ole_part("device cpu" "off (oneDNN 2.5 or later not found: Debian has libdnnl-dev)")
 endif()
 
 # ---- net ----------------------------------------------------------------------------------------
@@ -145,6 +163,7 @@ target_sources(ole_objects PRIVATE
     src/analyze/evaluate.c
     src/base/safetensors.c
     src/train/bench.c
+    src/train/bench_queue.c
     src/train/caffe.c
     src/train/card.c
     src/train/checkpoint.c

@@ -11,7 +11,8 @@
  *
  * The images are random and in memory.  A loader thread crops, mirrors and normalises them ahead of
  * the step, as in training; what is measured is the wait for a batch, forward, losses, backward and
- * update.
+ * update.  On a GPU a step is one recorded graph; a part of it is measured by what the step takes
+ * less without it, so that parts which overlap with others cost little or nothing.
  */
 #ifndef OLE_BENCH_H
 #define OLE_BENCH_H
@@ -30,8 +31,8 @@ typedef struct ole_bench_options {
     int channels, height, width; /* default 3 x 32 x 32 */
     int classes;                 /* default 10 */
     int64_t batch_size;          /* default 64 */
-    const char *device;          /* "auto" (default), "cpu", "ref" */
-    const char *precision;       /* "fp32" (default), "bf16" */
+    const char *device;          /* "auto" (default), "cpu", "cuda[:i]", "ref" */
+    const char *precision;       /* "fp32" (default), "tf32", "bf16" */
     const char *conv;            /* "auto" (default), "direct" */
     int threads;                 /* 0 (default): all processors */
     double seconds;              /* to measure for, at least 5 steps; default 3 */
@@ -71,7 +72,8 @@ typedef struct ole_bench_result {
     double stage_ms[OLE_BENCH_STAGES]; /* means */
     int kinds;
     ole_bench_kind kind[OLE_BENCH_KINDS];
-    size_t peak_bytes;     /* of the process, as the system counts it */
+    int64_t launches;      /* on a GPU: kernels and copies of a step; else 0 */
+    size_t peak_bytes;     /* of the process, as the system counts it; on a GPU: on the card */
     size_t plan_bytes;     /* activations, gradients, scratch: planned */
     size_t unshared_bytes; /* the same if every tensor had memory of its own */
     size_t param_bytes;    /* weights, gradients, optimiser state */

@@ -406,6 +406,10 @@ void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale)
     plan->step[c].written = dlogits != NULL;
 }
 
+void ole_plan_assume_softmax(ole_plan *plan) {
+    plan->step[plan->graph->classifier].written = true;
+}
+
 void ole_plan_queue_seed(ole_plan *plan, int node) {
     add_seed(plan, node);
 }

@@ -64,6 +64,9 @@ void ole_plan_queue_forward(ole_plan *plan, bool train);
 /* Softmax with labels in the backend's memory; the loss goes to the clock. */
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale);
 
+/* As if that had been done: for measuring a step without it. */
+void ole_plan_assume_softmax(ole_plan *plan);
+
 /* The seeder of one node alone, on what is there. */
 void ole_plan_queue_seed(ole_plan *plan, int node);
 

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "data/generated.h"
 #include "ole/loss.h"
+#include "train/bench_queue.h"
 #include "train/network.h"
 
 #include <stdlib.h>
@@ -147,12 +148,16 @@ static ole_status open_bench(bench *b, ole_error *error) {
                                    .train = true};
     ole_status status = ole_network_open(&b->network, &network, error);
     if (status == OLE_OK) status = ole_params_init(b->network.params, "xavier", 0, error);
-    ole_plan_options plan = {.batch = o->batch_size, .train = true};
-    if (status == OLE_OK)
-        status = ole_plan_create(&b->plan, b->network.graph, b->network.params, b->network.backend,
-                                 b->network.context, &plan, error);
     if (status == OLE_OK) status = make_batch(b, error);
-    if (status == OLE_OK) status = make_data(b, error);
+    return status == OLE_OK ? make_data(b, error) : status;
+}
+
+/* What steps that are run one by one need besides. */
+static ole_status plan_steps(bench *b, ole_error *error) {
+    const ole_bench_options *o = b->options;
+    ole_plan_options plan = {.batch = o->batch_size, .train = true};
+    ole_status status = ole_plan_create(&b->plan, b->network.graph, b->network.params,
+                                        b->network.backend, b->network.context, &plan, error);
     if (status != OLE_OK || o->softmax_only) return status;
     ole_loss_options loss;
     ole_loss_options_init(&loss);
@@ -211,43 +216,48 @@ static int rising(const void *a, const void *b) {
 }
 
 /* FLOP of a batch through all ops of one kind. */
-static double kind_flop(const bench *b, ole_op op) {
+static double kind_flop(const ole_graph *graph, int64_t batch, ole_op op) {
     double flop = 0.0;
-    for (int i = 0; i < b->network.graph->nodes; i++) {
-        const ole_node *node = &b->network.graph->node[i];
+    for (int i = 0; i < graph->nodes; i++) {
+        const ole_node *node = &graph->node[i];
         if (node->op != op || (op != OLE_OP_CONV && op != OLE_OP_LINEAR)) continue;
         double window = op == OLE_OP_CONV ? (double)(node->kernel * node->kernel * node->in.c)
                                           : (double)ole_shape_size(node->in);
         flop += 2.0 * window * (double)ole_shape_size(node->out);
     }
-    return flop * (double)b->options->batch_size;
+    return flop * (double)batch;
+}
+
+const ole_bench_op ole_bench_ops[] = {
+    {OLE_OP_CONV, "conv"},        {OLE_OP_NORM, "norm"},        {OLE_OP_RELU, "relu"},
+    {OLE_OP_MAXPOOL, "max pool"}, {OLE_OP_AVGPOOL, "avg pool"}, {OLE_OP_FLATTEN, "flatten"},
+    {OLE_OP_LINEAR, "linear"},    {OLE_OP_DROPOUT, "dropout"},  {OLE_OP_ADD, "add"},
+    {OLE_OP_CONCAT, "concat"},
+};
+const size_t ole_bench_op_count = sizeof ole_bench_ops / sizeof *ole_bench_ops;
+
+void ole_bench_add_kind(ole_bench_result *result, const ole_graph *graph, int64_t batch,
+                        const ole_bench_op *op, double forward, double backward) {
+    double flop = kind_flop(graph, batch, op->op);
+    result->kind[result->kinds++] = (ole_bench_kind){
+        op->name, forward * 1e3, backward * 1e3, forward > 0.0 ? flop / forward * 1e-9 : 0.0,
+        backward > 0.0 ? 2.0 * flop / backward * 1e-9 : 0.0};
 }
 
 static void fill_kinds(bench *b, ole_bench_result *result) {
-    static const struct {
-        ole_op op;
-        const char *name;
-    } kinds[] = {{OLE_OP_CONV, "conv"},        {OLE_OP_NORM, "norm"},
-                 {OLE_OP_RELU, "relu"},        {OLE_OP_MAXPOOL, "max pool"},
-                 {OLE_OP_AVGPOOL, "avg pool"}, {OLE_OP_FLATTEN, "flatten"},
-                 {OLE_OP_LINEAR, "linear"},    {OLE_OP_DROPOUT, "dropout"},
-                 {OLE_OP_ADD, "add"},          {OLE_OP_CONCAT, "concat"}};
     ole_plan_times times = ole_plan_get_times(b->plan);
     double steps = (double)result->steps;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        double forward = times.forward[kinds[k].op] / steps;
-        double backward = times.backward[kinds[k].op] / steps;
-        if (forward + backward == 0.0) continue;
-        double flop = kind_flop(b, kinds[k].op);
-        result->kind[result->kinds++] =
-            (ole_bench_kind){kinds[k].name, forward * 1e3, backward * 1e3,
-                             forward > 0.0 ? flop / forward * 1e-9 : 0.0,
-                             backward > 0.0 ? 2.0 * flop / backward * 1e-9 : 0.0};
+    for (size_t k = 0; k < ole_bench_op_count; k++) {
+        const ole_bench_op *op = &ole_bench_ops[k];
+        double forward = times.forward[op->op] / steps, backward = times.backward[op->op] / steps;
+        if (forward + backward > 0.0)
+            ole_bench_add_kind(result, b->network.graph, b->options->batch_size, op, forward,
+                               backward);
     }
 }
 
 static ole_status run_steps(bench *b, ole_bench_result *result, ole_error *error) {
-    ole_status status = OLE_OK;
+    ole_status status = plan_steps(b, error);
     for (int64_t i = 0; i < WARM_UP && status == OLE_OK; i++)
         status = step(b, i, error);
     double *times = malloc(MOST_STEPS * sizeof *times);
@@ -273,34 +283,92 @@ static ole_status run_steps(bench *b, ole_bench_result *result, ole_error *error
     return status;
 }
 
-/* FLOP per second of a linear layer of 1024 x 1024 on 1024 rows: the device's matrix product. */
-static ole_status measure_peak(bench *b, double *gflops, ole_error *error) {
-    const ole_backend *backend = b->network.backend;
-    ole_device_context *context = b->network.context;
-    const ole_shape side = {PEAK_SIDE, 1, 1};
-    ole_node node = {.op = OLE_OP_LINEAR, .input = {0, -1}, .in = side, .out = side, .params = 1};
-    size_t bytes = (size_t)PEAK_SIDE * PEAK_SIDE * backend->element_size;
-    ole_op_plan plan = {0};
-    const ole_layout layouts[OLE_MAX_INPUTS] = {NULL};
-    ole_status status =
-        backend->plan_op(context, &node, PEAK_SIDE, false, false, layouts, &plan, error);
-    if (status != OLE_OK) return status;
-    void *memory[] = {backend->allocate(context, bytes), backend->allocate(context, bytes),
-                      backend->allocate(context, bytes),
-                      backend->allocate(context, plan.scratch_bytes + 64)};
-    ole_op_call call = {
-        .x = {memory[0]}, .y = memory[1], .param = {memory[2]}, .scratch = memory[3]};
+/* A linear layer of 1024 x 1024 on 1024 rows of random numbers: the device's matrix product. */
+typedef struct product {
+    ole_node node;
+    ole_param weight;
+    ole_op_plan plan;
+    void *memory[4]; /* x, y, weight, scratch */
+} product;
+
+static bool fill_product(const ole_network *n, product *p) {
+    size_t count = (size_t)PEAK_SIDE * PEAK_SIDE;
+    float *plain = malloc(count * sizeof *plain);
+    for (size_t i = 0; plain && i < count; i++) {
+        uint32_t word[4];
+        ole_philox(1, OLE_RANDOM_TEST, 0, i, word);
+        plain[i] = 2.0f * ole_uniform(word[0]) - 1.0f;
+    }
+    if (plain) {
+        n->backend->from_plain(n->context, NULL, PEAK_SIDE, p->node.in, plain, false, p->memory[0]);
+        n->backend->param_from_plain(n->context, &p->node, &p->weight, plain, p->memory[2]);
+    }
+    free(plain);
+    return plain != NULL;
+}
+
+/* FLOP per second of it, the best of several bunches. */
+static ole_status time_product(const ole_network *n, const product *p, double *gflops,
+                               ole_error *error) {
+    enum { TRIES = 5 };
+    int bunch = n->backend->wait ? 20 : 1; /* where work is queued, waiting must not count */
+    const ole_op_call call = {
+        .x = {p->memory[0]}, .y = p->memory[1], .param = {p->memory[2]}, .scratch = p->memory[3]};
     double best = 1e9;
-    for (int i = 0; i < 5 && memory[0] && memory[1] && memory[2] && memory[3]; i++) {
+    ole_status status = OLE_OK;
+    for (int i = 0; i < TRIES && status == OLE_OK; i++) {
         double t = ole_clock();
-        backend->forward(context, &node, &plan, &call);
-        t = ole_clock() - t;
+        for (int k = 0; k < bunch; k++)
+            n->backend->forward(n->context, &p->node, &p->plan, &call);
+        status = ole_network_wait(n, error);
+        t = (ole_clock() - t) / bunch;
         if (t < best) best = t;
     }
-    for (int i = 0; i < 4; i++)
-        backend->free(context, memory[i]);
-    backend->release_op(context, &plan);
     *gflops = 2.0 * PEAK_SIDE * PEAK_SIDE * PEAK_SIDE / best * 1e-9;
+    return status;
+}
+
+static ole_status measure_peak(const ole_network *n, double *gflops, ole_error *error) {
+    const ole_shape side = {PEAK_SIDE, 1, 1};
+    const ole_layout layouts[OLE_MAX_INPUTS] = {NULL};
+    product p = {.node = {.op = OLE_OP_LINEAR,
+                          .input = {0, -1},
+                          .in = side,
+                          .out = side,
+                          .params = 1,
+                          .name = "peak"},
+                 .weight = {.kind = OLE_PARAM_WEIGHT,
+                            .ndim = 2,
+                            .shape = {PEAK_SIDE, PEAK_SIDE},
+                            .count = (int64_t)PEAK_SIDE * PEAK_SIDE}};
+    ole_status status =
+        n->backend->plan_op(n->context, &p.node, PEAK_SIDE, false, false, layouts, &p.plan, error);
+    if (status != OLE_OK) return status;
+    const size_t bytes[] = {p.plan.y_bytes, p.plan.y_bytes,
+                            n->backend->param_bytes(n->context, &p.node, &p.weight),
+                            p.plan.scratch_bytes + 64};
+    bool whole = true;
+    for (int i = 0; i < 4; i++) {
+        p.memory[i] = n->backend->allocate(n->context, bytes[i]);
+        whole = whole && p.memory[i];
+    }
+    status = whole && fill_product(n, &p)
+                 ? time_product(n, &p, gflops, error)
+                 : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a matrix product");
+    for (int i = 0; i < 4; i++)
+        if (p.memory[i]) n->backend->free(n->context, p.memory[i]);
+    n->backend->release_op(n->context, &p.plan);
+    return status;
+}
+
+static ole_status run_one_by_one(bench *b, ole_bench_result *result, ole_error *error) {
+    struct rusage usage;
+    ole_status status = run_steps(b, result, error);
+    if (status != OLE_OK) return status;
+    getrusage(RUSAGE_SELF, &usage);
+    result->peak_bytes = (size_t)usage.ru_maxrss * 1024;
+    result->plan_bytes = ole_plan_bytes(b->plan);
+    result->unshared_bytes = ole_plan_bytes_unshared(b->plan);
     return OLE_OK;
 }
 
@@ -314,17 +382,15 @@ ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
     *result = (ole_bench_result){0};
     bench b = {.options = options};
     ole_status status = open_bench(&b, error);
-    if (status == OLE_OK) status = run_steps(&b, result, error);
+    if (status == OLE_OK && b.network.backend->recorder && b.set)
+        status = ole_bench_queue(options, &b.network, b.set, b.loader, result, error);
+    else if (status == OLE_OK)
+        status = run_one_by_one(&b, result, error);
     if (status == OLE_OK) {
-        struct rusage usage;
-        getrusage(RUSAGE_SELF, &usage);
-        result->peak_bytes = (size_t)usage.ru_maxrss * 1024;
-        result->plan_bytes = ole_plan_bytes(b.plan);
-        result->unshared_bytes = ole_plan_bytes_unshared(b.plan);
         result->param_bytes = ole_params_bytes(b.network.params);
         result->threads = b.network.threads;
         strncpy(result->device, b.network.backend->name, sizeof result->device - 1);
-        status = measure_peak(&b, &result->peak_gflops, error);
+        status = measure_peak(&b.network, &result->peak_gflops, error);
     }
     if (status == OLE_OK) status = measure_loader(&b, &result->loader_images_per_s, error);
     close_bench(&b);

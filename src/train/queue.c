@@ -11,10 +11,11 @@
 #include "base/error.h"
 #include "data/loader.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { AHEAD = 32, OLE_REPEATS = 20 };
+enum { AHEAD = 32 };
 
 /* One place where OLÉ acts, on the device. */
 typedef struct queued_act {
@@ -147,24 +148,37 @@ static ole_status plan_act(ole_queue *q, int i, ole_error *error) {
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-/* Queues one step of whole batches (k = 0) or of the last batch (1). */
-static void queue_step(ole_queue *q, int k) {
+static void seed_acts(ole_queue *q, ole_plan *plan, bool on) {
+    for (int i = 0; i < q->stepper->acts; i++) {
+        q->act[i].plan = plan;
+        ole_plan_seed_with(plan, q->act[i].act->node, on ? seed : NULL, &q->act[i]);
+    }
+}
+
+/* Queues one step, or a part of one, of whole batches (k = 0) or of the last batch (1). */
+static void queue_part(ole_queue *q, int k, ole_queue_part part) {
     const ole_recorder *r = q->recorder;
     ole_stepper *s = q->stepper;
     ole_plan *plan = s->plan[k];
     r->tick(q->context, q->feed);
-    r->assemble(q->context, q->feed, s->rows[k], ole_plan_layout(plan, 0), ole_plan_input(plan),
-                q->labels);
+    if (part != OLE_QUEUE_WITHOUT_DATA)
+        r->assemble(q->context, q->feed, s->rows[k], ole_plan_layout(plan, 0), ole_plan_input(plan),
+                    q->labels);
     ole_plan_queue_forward(plan, true);
-    if (s->softmax) ole_plan_queue_softmax(plan, q->labels, 1.0);
-    for (int i = 0; i < s->acts; i++) {
-        q->act[i].plan = plan;
-        ole_plan_seed_with(plan, s->act[i].node, seed, &q->act[i]);
-    }
+    if (part == OLE_QUEUE_FORWARD) return;
+    if (s->softmax && part != OLE_QUEUE_WITHOUT_SOFTMAX)
+        ole_plan_queue_softmax(plan, q->labels, 1.0);
+    else if (s->softmax)
+        ole_plan_assume_softmax(plan);
+    seed_acts(q, plan, part != OLE_QUEUE_WITHOUT_OLE);
     ole_plan_backward(plan);
     r->check(q->context);
-    ole_params_update(q->network->params, &s->update);
+    if (part != OLE_QUEUE_WITHOUT_UPDATE) ole_params_update(q->network->params, &s->update);
     r->tock(q->context);
+}
+
+static void queue_step(ole_queue *q, int k) {
+    queue_part(q, k, OLE_QUEUE_STEP);
 }
 
 static ole_status acts_status(const ole_queue *q, ole_error *error) {
@@ -210,24 +224,39 @@ static ole_status record(ole_queue *q, int k, ole_error *error) {
     return status == OLE_OK ? acts_status(q, error) : status;
 }
 
+/* Replays a recording for about `budget` seconds: the median of what bunches of replays took. */
+static ole_status time_replays(ole_queue *q, ole_recording *recording, double budget,
+                               double *seconds, ole_error *error) {
+    enum { BUNCHES = 15, MOST = 200 };
+    double took[BUNCHES];
+    int bunch = 1;
+    ole_status status = OLE_OK;
+    for (int i = -2; i < BUNCHES && status == OLE_OK; i++) {
+        double start = ole_clock();
+        for (int k = 0; k < bunch; k++)
+            q->recorder->replay(q->context, recording);
+        status = ole_network_wait(q->network, error);
+        double each = (ole_clock() - start) / bunch;
+        if (i == -1) bunch = (int)fmin(MOST, 1.0 + budget / BUNCHES / each);
+        int at = i;
+        for (; at > 0 && took[at - 1] > each; at--)
+            took[at] = took[at - 1];
+        if (at >= 0) took[at] = each;
+    }
+    *seconds = took[BUNCHES / 2];
+    return status;
+}
+
 /* OLÉ alone, on what the rehearsal left, recorded and timed. */
 static ole_status time_ole(ole_queue *q, ole_error *error) {
     if (q->stepper->acts == 0) return OLE_OK;
     ole_recording *recording = NULL;
-    ole_plan *plan = q->stepper->plan[0];
     ole_status status = q->recorder->begin(q->context, error);
     if (status != OLE_OK) return status;
     for (int i = 0; i < q->stepper->acts; i++)
-        ole_plan_queue_seed(plan, q->act[i].act->node);
+        ole_plan_queue_seed(q->stepper->plan[0], q->act[i].act->node);
     status = q->recorder->end(q->context, &recording, error);
-    if (status != OLE_OK) return status;
-    q->recorder->replay(q->context, recording);
-    status = ole_network_wait(q->network, error);
-    double start = ole_clock();
-    for (int i = 0; i < OLE_REPEATS; i++)
-        q->recorder->replay(q->context, recording);
-    if (status == OLE_OK) status = ole_network_wait(q->network, error);
-    q->ole_seconds = (ole_clock() - start) / OLE_REPEATS;
+    if (status == OLE_OK) status = time_replays(q, recording, 0.02, &q->ole_seconds, error);
     q->recorder->recording_free(q->context, recording);
     return status;
 }
@@ -343,6 +372,24 @@ double ole_queue_ole_seconds(const ole_queue *q) {
 
 int64_t ole_queue_nodes(const ole_queue *q) {
     return q->recorder->recording_nodes(q->recording[0]);
+}
+
+ole_status ole_queue_measure(ole_queue *q, ole_queue_part part, ole_op op, double budget,
+                             double *seconds, ole_error *error) {
+    ole_plan *plan = q->stepper->plan[0];
+    ole_recording *recording = NULL;
+    ole_status status = start_idle(q, error);
+    if (status == OLE_OK) status = q->recorder->begin(q->context, error);
+    if (status != OLE_OK) return status;
+    if (part >= OLE_QUEUE_WITHOUT_OP)
+        ole_plan_skip(plan, (int)op, part == OLE_QUEUE_WITHOUT_OP_BACKWARD);
+    queue_part(q, 0, part);
+    ole_plan_skip(plan, -1, false);
+    seed_acts(q, plan, true);
+    status = q->recorder->end(q->context, &recording, error);
+    if (status == OLE_OK) status = time_replays(q, recording, budget, seconds, error);
+    q->recorder->recording_free(q->context, recording);
+    return status;
 }
 
 /* ---- evaluation ---------------------------------------------------------------------------- */

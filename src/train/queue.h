@@ -37,6 +37,25 @@ double ole_queue_ole_seconds(const ole_queue *queue);
 /* Kernels and copies of a step, as recorded. */
 int64_t ole_queue_nodes(const ole_queue *queue);
 
+/* What ole_queue_measure() runs. */
+typedef enum ole_queue_part {
+    OLE_QUEUE_STEP,            /* whole steps */
+    OLE_QUEUE_FORWARD,         /* only assembling and forward */
+    OLE_QUEUE_WITHOUT_DATA,    /* all but assembling the batch, ... */
+    OLE_QUEUE_WITHOUT_SOFTMAX, /* ... the softmax loss */
+    OLE_QUEUE_WITHOUT_OLE,
+    OLE_QUEUE_WITHOUT_UPDATE,
+    OLE_QUEUE_WITHOUT_OP,          /* ... one kind of op in forward */
+    OLE_QUEUE_WITHOUT_OP_BACKWARD, /* ... or in backward */
+} ole_queue_part;
+
+/*
+ * Seconds that one replay takes of a step recorded so: what a step takes less without something is
+ * what that costs inside it.  Weights are not updated.  op: of the last two.
+ */
+ole_status ole_queue_measure(ole_queue *queue, ole_queue_part part, ole_op op, double budget,
+                             double *seconds, ole_error *error);
+
 /* Runs a split without augmentation: how many the classifier has wrong, and unless NULL the
  * features [samples, D]. */
 ole_status ole_queue_evaluate(ole_queue *queue, ole_split split, int64_t *wrong, float *features,

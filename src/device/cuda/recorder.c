@@ -312,6 +312,7 @@ static ole_status start(ole_device_context *context, ole_feed *feed, const ole_e
     const cuda_clock clock = {.step = epoch->step,
                               .epoch = epoch->epoch,
                               .batch = epoch->first,
+                              .batches = feed->batches,
                               .bad_step = epoch->idle,
                               .bad_row = -1};
     cuda_failed(context, cudaMemcpy(context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice),

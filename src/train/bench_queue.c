@@ -1,0 +1,113 @@
+/*
+ * src/train/bench_queue.c - the benchmark on a device that queues its steps.
+ *
+ * Inside a recorded step nothing can be timed from outside, and work overlaps.  So parts are timed
+ * by what a step takes less without them; they need not add up to the whole.
+ */
+#include "train/bench_queue.h"
+
+#include "train/queue.h"
+
+#include <math.h>
+
+typedef struct bench {
+    const ole_bench_options *options;
+    ole_network *network;
+    ole_stepper *stepper;
+    ole_queue *queue;
+    double step; /* seconds */
+} bench;
+
+static ole_status open_queue(bench *b, const ole_dataset *set, ole_loader *loader,
+                             ole_error *error) {
+    ole_train_options train;
+    ole_train_options_init(&train);
+    train.loss = b->options->softmax_only ? OLE_LOSS_SOFTMAX : OLE_LOSS_BOTH;
+    ole_status status =
+        ole_stepper_create(&b->stepper, b->network, &train, b->options->batch_size, 0, error);
+    if (status == OLE_OK) status = ole_queue_create(&b->queue, b->stepper, set, loader, error);
+    return status;
+}
+
+/* What a step takes less without a part. */
+static ole_status cost_of(const bench *b, ole_queue_part part, ole_op op, double *seconds,
+                          ole_error *error) {
+    double without = 0.0;
+    ole_status status =
+        ole_queue_measure(b->queue, part, op, b->options->seconds / 20, &without, error);
+    *seconds = fmax(0.0, b->step - without);
+    return status;
+}
+
+static ole_status fill_stages(const bench *b, ole_bench_result *result, ole_error *error) {
+    static const struct {
+        ole_bench_stage stage;
+        ole_queue_part part;
+    } parts[] = {{OLE_BENCH_DATA, OLE_QUEUE_WITHOUT_DATA},
+                 {OLE_BENCH_SOFTMAX, OLE_QUEUE_WITHOUT_SOFTMAX},
+                 {OLE_BENCH_OLE, OLE_QUEUE_WITHOUT_OLE},
+                 {OLE_BENCH_UPDATE, OLE_QUEUE_WITHOUT_UPDATE}};
+    double rest = b->step, forward, seconds;
+    ole_status status = OLE_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == OLE_OK; i++) {
+        status = cost_of(b, parts[i].part, OLE_OP_INPUT, &seconds, error);
+        result->stage_ms[parts[i].stage] = seconds * 1e3;
+        rest -= seconds;
+    }
+    if (status == OLE_OK)
+        status = ole_queue_measure(b->queue, OLE_QUEUE_FORWARD, OLE_OP_INPUT,
+                                   b->options->seconds / 20, &forward, error);
+    if (status != OLE_OK) return status;
+    forward = fmax(0.0, forward - result->stage_ms[OLE_BENCH_DATA] * 1e-3);
+    result->stage_ms[OLE_BENCH_FORWARD] = forward * 1e3;
+    result->stage_ms[OLE_BENCH_BACKWARD] = fmax(0.0, rest - forward) * 1e3;
+    return OLE_OK;
+}
+
+static bool has_op(const ole_graph *graph, ole_op op) {
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].op == op) return true;
+    return false;
+}
+
+static ole_status fill_kinds(const bench *b, ole_bench_result *result, ole_error *error) {
+    ole_status status = OLE_OK;
+    for (size_t k = 0; k < ole_bench_op_count && status == OLE_OK; k++) {
+        const ole_bench_op *op = &ole_bench_ops[k];
+        double forward, backward;
+        if (!has_op(b->network->graph, op->op)) continue;
+        status = cost_of(b, OLE_QUEUE_WITHOUT_OP, op->op, &forward, error);
+        if (status == OLE_OK)
+            status = cost_of(b, OLE_QUEUE_WITHOUT_OP_BACKWARD, op->op, &backward, error);
+        if (status == OLE_OK)
+            ole_bench_add_kind(result, b->network->graph, b->options->batch_size, op, forward,
+                               backward);
+    }
+    return status;
+}
+
+static ole_status measure(bench *b, ole_bench_result *result, ole_error *error) {
+    ole_status status = ole_queue_measure(b->queue, OLE_QUEUE_STEP, OLE_OP_INPUT,
+                                          b->options->seconds / 2, &b->step, error);
+    if (status != OLE_OK) return status;
+    result->step_ms = b->step * 1e3;
+    result->images_per_s = (double)b->options->batch_size / b->step;
+    result->steps = (int64_t)(b->options->seconds / 2 / b->step);
+    result->launches = ole_queue_nodes(b->queue);
+    result->plan_bytes = ole_plan_bytes(ole_stepper_plan(b->stepper));
+    result->unshared_bytes = ole_plan_bytes_unshared(ole_stepper_plan(b->stepper));
+    result->peak_bytes = result->plan_bytes + ole_params_bytes(b->network->params);
+    status = fill_stages(b, result, error);
+    return status == OLE_OK ? fill_kinds(b, result, error) : status;
+}
+
+ole_status ole_bench_queue(const ole_bench_options *options, ole_network *network,
+                           const ole_dataset *set, ole_loader *loader, ole_bench_result *result,
+                           ole_error *error) {
+    bench b = {.options = options, .network = network};
+    ole_status status = open_queue(&b, set, loader, error);
+    if (status == OLE_OK) status = measure(&b, result, error);
+    ole_queue_free(b.queue);
+    ole_stepper_free(b.stepper);
+    return status;
+}

@@ -1,0 +1,30 @@
+/*
+ * src/train/bench_queue.h - the benchmark on a device that queues its steps; and what it shares
+ * with bench.c.
+ */
+#ifndef OLE_SRC_TRAIN_BENCH_QUEUE_H
+#define OLE_SRC_TRAIN_BENCH_QUEUE_H
+
+#include "ole/bench.h"
+#include "ole/data.h"
+#include "train/network.h"
+
+/* Kinds of ops that are told apart. */
+typedef struct ole_bench_op {
+    ole_op op;
+    const char *name;
+} ole_bench_op;
+
+extern const ole_bench_op ole_bench_ops[];
+extern const size_t ole_bench_op_count;
+
+/* Appends a kind with its seconds a step, and the FLOP per second that follow. */
+void ole_bench_add_kind(ole_bench_result *result, const ole_graph *graph, int64_t batch,
+                        const ole_bench_op *op, double forward, double backward);
+
+/* Step, stages, kinds and memory. */
+ole_status ole_bench_queue(const ole_bench_options *options, ole_network *network,
+                           const ole_dataset *set, ole_loader *loader, ole_bench_result *result,
+                           ole_error *error);
+
+#endif
