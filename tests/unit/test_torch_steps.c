@@ -6,6 +6,7 @@
  * written out): ref64 must meet them to rounding, the float backends within what the project
  * promises.
  */
+#include "card.h"
 #include "net/plan.h"
 #include "op_checks.h"
 #include "test.h"
@@ -203,6 +204,11 @@ static void onednn(void **state) {
 }
 #endif
 
+static void cuda(void **state) {
+    (void)state;
+    check_runs(card_table("ole_cuda_backend"), 1e-4, 1e-3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(double_to_rounding),
@@ -210,6 +216,7 @@ int main(void) {
 #ifdef OLE_HAVE_ONEDNN
         cmocka_unit_test(onednn),
 #endif
+        cmocka_unit_test(cuda),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,20 @@
+/* tests/support/card.h - tests that need a GPU: skipped, with the reason, where there is none. */
+#ifndef OLE_TESTS_CARD_H
+#define OLE_TESTS_CARD_H
+
+#include "base/cuda_module.h"
+#include "test.h"
+
+/* A table of the CUDA module; where there is no card, the test is skipped. */
+static inline const void *card_table(const char *name) {
+    const void *table = NULL;
+    ole_error error;
+    if (ole_cuda_module_check(&error) != OLE_OK) {
+        print_message("no GPU to test: %s\n", error.message);
+        skip();
+    }
+    assert_ok(ole_cuda_module_table(name, &table, &error), &error);
+    return table;
+}
+
+#endif
