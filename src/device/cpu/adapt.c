@@ -28,8 +28,8 @@ void cpu_adapt_plan(const cpu_plan_request *r, cpu_adapted *adapted, ole_op_plan
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         if (!adapted->is[i]) continue;
         cpu_view x = cpu_view_images(r->context, r->x_layout[i], r->n, r->x_shape[i]);
-        adapted->x[i] = take(plan, (size_t)x.size * sizeof(float));
-        if (r->train) adapted->dx[i] = take(plan, (size_t)x.size * sizeof(float));
+        adapted->x[i] = take(plan, (size_t)x.size * x.item);
+        if (r->train) adapted->dx[i] = take(plan, (size_t)x.size * x.item);
         plan->in_place = plan->dx_in_place = false;
     }
     ((cpu_state *)plan->state)->adapted = *adapted;
@@ -41,7 +41,7 @@ void cpu_adapt_call(const cpu_call *given, ole_op_call *adapted) {
     *adapted = *given->call;
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         if (!s->adapted.is[i]) continue;
-        float *x = (float *)(scratch + s->adapted.x[i]);
+        void *x = scratch + s->adapted.x[i];
         if (given->call->x[i])
             cpu_convert(given->context, s->adapted.given[i], s->x_layout[i], s->n, s->x_shape[i],
                         given->call->x[i], false, x);

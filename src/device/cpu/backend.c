@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/isa.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@ extern const cpu_kernels ole_cpu_kernels_generic;
 #if OLE_X86_DISPATCH
 extern const cpu_kernels ole_cpu_kernels_avx2;
 extern const cpu_kernels ole_cpu_kernels_avx512;
+#endif
+#if defined(OLE_HAVE_CPU_BF16)
+extern const cpu_kernels ole_cpu_kernels_avx512bf16;
 #endif
 
 /* ---- the context ------------------------------------------------------------------------- */
@@ -36,19 +40,44 @@ static void close_context(ole_device_context *context) {
     free(context);
 }
 
+static ole_status check_precision(const ole_device_options *options, ole_error *error) {
+    if (options->precision == OLE_PRECISION_FP32) return OLE_OK;
+    if (options->precision != OLE_PRECISION_BF16)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "the cpu backend has no tf32; choose --precision fp32 or bf16");
+#if defined(OLE_HAVE_CPU_BF16)
+    if (cpu_has_bf16()) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "--precision bf16 needs a CPU with AVX512_BF16 (avx512_bf16 among the flags of "
+                    "/proc/cpuinfo), which this one lacks; choose --precision fp32");
+#else
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "this build has no bf16 on the cpu: its compiler does not know AVX512_BF16; "
+                    "choose --precision fp32");
+#endif
+}
+
+static const cpu_kernels *half_kernels(const ole_device_options *options) {
+#if defined(OLE_HAVE_CPU_BF16)
+    if (options->precision == OLE_PRECISION_BF16) return &ole_cpu_kernels_avx512bf16;
+#endif
+    (void)options;
+    return NULL;
+}
+
 static ole_status open_context(ole_device_context **result, const ole_device_options *options,
                                ole_error *error) {
-    if (options->precision != OLE_PRECISION_FP32)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "the cpu backend computes in fp32 only; choose --precision fp32");
+    ole_status status = check_precision(options, error);
+    if (status != OLE_OK) return status;
     if (options->threads < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%d threads: give at least 1", options->threads);
     ole_device_context *context = calloc(1, sizeof *context);
     if (!context) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     context->options = *options;
+    context->half = half_kernels(options);
+    status = cpu_dnn_create(&context->dnn, context->half != NULL, error);
     context->kernels = choose_kernels(cpu_dnn_block());
     context->block = context->kernels->block;
-    ole_status status = cpu_dnn_create(&context->dnn, error);
     if (status == OLE_OK && !cpu_parallel_on_openmp())
         status = ole_pool_create(&context->pool, options->threads, error);
     if (status != OLE_OK) {
@@ -163,13 +192,14 @@ void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t by
                          .train = r->train,
                          .y_layout = y_layout,
                          .y_shape = r->node->out,
-                         .y_size = y.size};
+                         .y_size = y.size,
+                         .y_item = y.item};
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         state->x_layout[i] = r->x_layout[i];
         state->x_shape[i] = r->x_shape[i];
     }
     *plan = (ole_op_plan){
-        .state = state, .y_layout = y_layout, .y_bytes = (size_t)state->y_size * sizeof(float)};
+        .state = state, .y_layout = y_layout, .y_bytes = (size_t)state->y_size * y.item};
     return state;
 }
 

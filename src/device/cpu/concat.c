@@ -43,20 +43,21 @@ typedef struct concat_run {
     const cpu_call *c;
     const concat_state *state;
     int input;
-    int64_t count; /* floats copied in one piece */
-    const float *from;
-    float *to;
+    int64_t count; /* elements copied in one piece */
+    const void *from;
+    void *to;
 } concat_run;
 
 static void copy_slice(void *argument, int64_t task) {
     const concat_run *r = argument;
     int64_t first, length;
     cpu_slice(r->count, task, &first, &length);
-    memcpy(r->to + first, r->from + first, (size_t)length * sizeof *r->to);
+    const cpu_view *view = &r->state->y;
+    memcpy(cpu_at(view, r->to, first), cpu_at(view, r->from, first), (size_t)length * view->item);
 }
 
-static void copy_piece(const cpu_call *c, int64_t count, const float *from, float *to) {
-    concat_run r = {.c = c, .count = count, .from = from, .to = to};
+static void copy_piece(const cpu_call *c, int64_t count, const void *from, void *to) {
+    concat_run r = {.c = c, .state = c->state, .count = count, .from = from, .to = to};
     if (from != to) cpu_parallel(c->context, cpu_slices(count), copy_slice, &r);
 }
 
@@ -66,9 +67,10 @@ static void find_moments(void *argument, int64_t group) {
     const concat_state *s = r->state;
     const cpu_view *x = &s->x[r->input];
     cpu_moments m = {0};
-    const float *from = (const float *)r->c->call->x[r->input] + group * x->group_stride;
+    const void *from = cpu_at(x, r->c->call->x[r->input], group * x->group_stride);
+    const cpu_kernels *kernels = cpu_kernels_of(r->c->context, s->base.x_layout[r->input]);
     for (int64_t image = 0; image < x->images; image++)
-        r->c->context->kernels->moments(cpu_view_run(x, group), from + image * x->image_stride, &m);
+        kernels->moments(cpu_view_run(x, group), cpu_at(x, from, image * x->image_stride), &m);
     for (int64_t i = 0; i < x->width && group * x->width + i < x->channels; i++) {
         int64_t channel = s->first[r->input] + group * x->width + i, lane = channel % s->y.width;
         double *to = cpu_stacked_moments(&s->y, r->c->call->y, channel / s->y.width);

@@ -22,7 +22,8 @@
 
 typedef struct conv_state {
     cpu_state base;
-    int64_t x_size;             /* floats */
+    int64_t x_size;             /* elements */
+    size_t x_item;              /* bytes of one */
     cpu_conv *pass[CPU_PASSES]; /* NULL where it is not wanted, or cannot be had */
 } conv_state;
 
@@ -70,8 +71,9 @@ void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node
 /* ---- planning ---------------------------------------------------------------------------- */
 
 static bool winograd_pays(const ole_device_context *context, const ole_node *node, cpu_pass pass) {
-    if (context->options.conv == OLE_CONV_DIRECT || node->kernel != 3 || node->stride != 1 ||
-        node->in.c < 32 || node->out.c < 32 || weight_format(context, node) != CPU_BLOCKED)
+    if (context->half || context->options.conv == OLE_CONV_DIRECT || node->kernel != 3 ||
+        node->stride != 1 || node->in.c < 32 || node->out.c < 32 ||
+        weight_format(context, node) != CPU_BLOCKED)
         return false;
     if (pass == CPU_BACKWARD_WEIGHTS) return true;
     ole_shape plane = pass == CPU_BACKWARD_DATA ? node->in : node->out;
@@ -86,6 +88,7 @@ static ole_status plan_pass(const cpu_plan_request *r, cpu_pass pass, ole_layout
                           .train = r->train,
                           .bias = node->bias,
                           .winograd = winograd_pays(r->context, node, pass),
+                          .half = r->context->half != NULL,
                           .n = r->n,
                           .in = node->in.c,
                           .in_h = node->in.h,
@@ -112,19 +115,19 @@ static void release_passes(void *state) {
         cpu_conv_destroy(s->pass[pass]);
 }
 
-static size_t whole_lines(int64_t floats) {
-    return ((size_t)floats * sizeof(float) + 63) / 64 * 64;
+static size_t whole_lines(int64_t count, size_t item) {
+    return ((size_t)count * item + 63) / 64 * 64;
 }
 
 /* Room for a gradient of x that is to be added to another, where that is not done on the way. */
 static size_t sum_bytes(const conv_state *s) {
     bool needed = s->pass[CPU_BACKWARD_DATA] && !s->pass[CPU_BACKWARD_ADD];
-    return needed ? whole_lines(s->x_size) : 0;
+    return needed ? whole_lines(s->x_size, s->x_item) : 0;
 }
 
 /* Room for the gradient of the weight or bias when only the other is wanted. */
 static size_t spare_bytes(const ole_device_context *context, const ole_node *node) {
-    return node->bias ? whole_lines(cpu_weight_size(context, node)) : 0;
+    return node->bias ? whole_lines(cpu_weight_size(context, node), sizeof(float)) : 0;
 }
 
 static size_t scratch_bytes(const conv_state *s, const ole_device_context *context,
@@ -145,12 +148,14 @@ ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     cpu_view x = cpu_view_images(r->context, r->x_layout[0], r->n, r->node->in);
     state->x_size = x.size;
+    state->x_item = x.item;
     state->base.release = release_passes;
     bool pointwise = r->node->kernel == 1 && r->node->stride == 1 && r->node->pad == 0;
     bool wanted[CPU_PASSES] = {[CPU_FORWARD] = true,
                                [CPU_BACKWARD_DATA] = r->train && r->needs_dx,
                                [CPU_BACKWARD_WEIGHTS] = r->train,
-                               [CPU_BACKWARD_ADD] = r->train && r->needs_dx && pointwise};
+                               [CPU_BACKWARD_ADD] =
+                                   r->train && r->needs_dx && pointwise && !r->context->half};
     ole_status status = OLE_OK;
     for (int pass = 0; pass < CPU_PASSES && status == OLE_OK; pass++)
         if (wanted[pass]) status = plan_pass(r, pass, y_layout, &state->pass[pass], error);
@@ -178,16 +183,18 @@ void cpu_conv_forward(const cpu_call *c) {
 
 typedef struct sum_loop {
     const cpu_call *call;
-    const float *part;
-    int64_t count;
+    const conv_state *state;
+    const char *part;
 } sum_loop;
 
 static void add_slice(void *argument, int64_t task) {
     const sum_loop *l = argument;
+    const conv_state *s = l->state;
     int64_t first, length;
-    cpu_slice(l->count, task, &first, &length);
-    float *dx = (float *)l->call->call->dx[0] + first;
-    l->call->context->kernels->pass(length, l->part + first, NULL, true, dx);
+    cpu_slice(s->x_size, task, &first, &length);
+    first *= (int64_t)s->x_item;
+    cpu_kernels_of(l->call->context, s->base.x_layout[0])
+        ->pass(length, l->part + first, NULL, true, (char *)l->call->call->dx[0] + first);
 }
 
 static void backward_data(const cpu_call *c) {
@@ -200,8 +207,8 @@ static void backward_data(const cpu_call *c) {
                               .scratch = (char *)c->call->scratch + bytes};
     cpu_conv_run(state->pass[at_once ? CPU_BACKWARD_ADD : CPU_BACKWARD_DATA], &arrays);
     if (!add || at_once) return;
-    sum_loop loop = {c, c->call->scratch, state->x_size};
-    cpu_parallel(c->context, cpu_slices(loop.count), add_slice, &loop);
+    sum_loop loop = {c, state, c->call->scratch};
+    cpu_parallel(c->context, cpu_slices(state->x_size), add_slice, &loop);
 }
 
 static void backward_weights(const cpu_call *c) {

@@ -6,8 +6,11 @@
  * of floats in a vector of the instruction set (16 or 8): the layout in which oneDNN's convolutions
  * are fastest.  Channels beyond C in the last block are zero, always.  A convolution leaves its
  * output blocked, and every op but FLATTEN and LINEAR keeps the layout it is given, so that nothing
- * is reordered on the way.  Where a blocked tensor and a plain one have the same bytes (H = W = 1,
+ * is reordered on the way.  Where a blocked tensor and a plain one have the same order (H = W = 1,
  * C a multiple of b) it is called plain.
+ *
+ * Elements.  With --precision bf16 blocked and stacked tensors are of bfloat16; plain ones (images,
+ * and vectors from flattening on: features, logits) are of float, always.
  *
  * A concatenation's output is stacked: [C/b, N, H, W, b], and behind each block its channels' means
  * and sums of squared distances to them, [2, b] doubles.  In a dense block, where every output is
@@ -27,8 +30,9 @@
 struct ole_device_context {
     ole_device_options options;
     const cpu_kernels *kernels;
-    int block;      /* channels a block of the blocked layout */
-    ole_pool *pool; /* where oneDNN does not run on OpenMP; else NULL */
+    const cpu_kernels *half; /* for bfloat16; NULL: all tensors are of float */
+    int block;               /* channels a block of the blocked layout */
+    ole_pool *pool;          /* where oneDNN does not run on OpenMP; else NULL */
     cpu_dnn *dnn;
 };
 
@@ -49,8 +53,23 @@ typedef struct cpu_view {
     int64_t channels;
     int width;
     bool padded;  /* the last group has room for `width` channels too */
-    int64_t size; /* floats of the tensor, padding included */
+    int64_t size; /* elements of the tensor, padding included */
+    size_t item;  /* bytes of an element: 4 (float) or 2 (bfloat16) */
 } cpu_view;
+
+/* Element `offset` of a tensor. */
+static inline void *cpu_at(const cpu_view *view, const void *tensor, int64_t offset) {
+    return (char *)tensor + offset * (int64_t)view->item;
+}
+
+/* Bytes of an element, and the inner loops for them, in a layout. */
+static inline size_t cpu_item(const ole_device_context *context, ole_layout layout) {
+    return layout && context->half ? sizeof(uint16_t) : sizeof(float);
+}
+static inline const cpu_kernels *cpu_kernels_of(const ole_device_context *context,
+                                                ole_layout layout) {
+    return layout && context->half ? context->half : context->kernels;
+}
 
 cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64_t n,
                      ole_shape shape);
@@ -78,12 +97,12 @@ typedef struct cpu_copy {
     int64_t from_first, to_first, channels;
     bool accumulate, pad;
 } cpu_copy;
-void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const float *from,
-                       float *to);
+void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const void *from,
+                       void *to);
 
 /* A whole tensor from one layout to another. */
 void cpu_convert(ole_device_context *context, ole_layout from_layout, ole_layout to_layout,
-                 int64_t n, ole_shape shape, const float *from, bool accumulate, float *to);
+                 int64_t n, ole_shape shape, const void *from, bool accumulate, void *to);
 
 /* ---- threads (parallel.c) ---- */
 
@@ -155,7 +174,8 @@ typedef struct cpu_state {
     bool train;
     ole_layout x_layout[OLE_MAX_INPUTS], y_layout;
     ole_shape x_shape[OLE_MAX_INPUTS], y_shape;
-    int64_t y_size;               /* floats */
+    int64_t y_size;               /* elements */
+    size_t y_item;                /* bytes of one */
     void (*release)(void *state); /* frees what an op has besides, or NULL */
     cpu_adapted adapted;
 } cpu_state;

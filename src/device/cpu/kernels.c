@@ -1,6 +1,7 @@
 /*
  * src/device/cpu/kernels.c - the inner loops of kernels.h, written with vector types and compiled
- * once per instruction set (OLE_ISA is generic, avx2 or avx512).
+ * once per instruction set (OLE_ISA is generic, avx2 or avx512), and once more for tensors of
+ * bfloat16 (avx512bf16).
  *
  * All of them are bound by memory, so each element is loaded once and everything is done to it.
  */
@@ -8,6 +9,9 @@
 
 #include <math.h>
 #include <string.h>
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
 
 /* Vectors are passed between inline functions only. */
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -54,6 +58,51 @@ INLINE void store_part(float *p, vec v, int width) {
         p[i] = v[i];
 }
 
+/* ---- elements of tensors ----------------------------------------------------------------- */
+
+#if defined(__AVX512BF16__)
+
+/* The upper half of a float. */
+typedef uint16_t element;
+typedef uint16_t half __attribute__((vector_size(VL * sizeof(uint16_t)), aligned(2), may_alias));
+
+INLINE half half_of(vec v) {
+    return (half)_mm512_cvtneps_pbh((__m512)v);
+}
+
+INLINE vec get(const element *p, int width) {
+    half h = {0};
+    if (width == VL)
+        h = *(const half *)p;
+    else
+        for (int i = 0; i < width; i++)
+            h[i] = p[i];
+    return (vec)(__builtin_convertvector(h, ivec) << 16);
+}
+
+INLINE void put(element *p, vec v, int width) {
+    half h = half_of(v);
+    if (width == VL)
+        *(half *)p = h;
+    else
+        for (int i = 0; i < width; i++)
+            p[i] = h[i];
+}
+
+#else
+
+typedef float element;
+
+INLINE vec get(const element *p, int width) {
+    return load_part(p, width);
+}
+
+INLINE void put(element *p, vec v, int width) {
+    store_part(p, v, width);
+}
+
+#endif
+
 INLINE vec splat(float x) {
     return x - (vec){0};
 }
@@ -86,20 +135,20 @@ INLINE void merge_moments(cpu_moments *m, double count, const float *shift, cons
 }
 
 /* Sums are of distances to the chunk's first row, which keeps them exact when means are large. */
-INLINE void moments_body(cpu_run run, const float *x, cpu_moments *moments, int width) {
+INLINE void moments_body(cpu_run run, const element *x, cpu_moments *moments, int width) {
     for (int64_t first = 0; first < run.rows; first += CHUNK) {
         int64_t rows = run.rows - first < CHUNK ? run.rows - first : CHUNK, r = 0;
-        const float *p = x + first * run.stride;
-        vec shift = load_part(p, width), s0 = {0}, s1 = {0}, q0 = {0}, q1 = {0};
+        const element *p = x + first * run.stride;
+        vec shift = get(p, width), s0 = {0}, s1 = {0}, q0 = {0}, q1 = {0};
         for (; r + 2 <= rows; r += 2, p += 2 * run.stride) {
-            vec a = load_part(p, width) - shift, b = load_part(p + run.stride, width) - shift;
+            vec a = get(p, width) - shift, b = get(p + run.stride, width) - shift;
             s0 += a;
             s1 += b;
             q0 += a * a;
             q1 += b * b;
         }
         if (r < rows) {
-            vec a = load_part(p, width) - shift;
+            vec a = get(p, width) - shift;
             s0 += a;
             q0 += a * a;
         }
@@ -111,23 +160,23 @@ INLINE void moments_body(cpu_run run, const float *x, cpu_moments *moments, int 
     }
 }
 
-static void moments(cpu_run run, const float *x, cpu_moments *m) {
+static void moments(cpu_run run, const void *x, cpu_moments *m) {
     if (run.width == VL)
         moments_body(run, x, m, VL);
     else
         moments_body(run, x, m, run.width);
 }
 
-INLINE void norm_body(cpu_run run, const cpu_affine *a, const float *x, float *y, int width,
+INLINE void norm_body(cpu_run run, const cpu_affine *a, const element *x, element *y, int width,
                       bool relu) {
     vec mean = load(a->mean), scale = load(a->scale), shift = load(a->shift);
     for (int64_t r = 0; r < run.rows; r++, x += run.stride, y += run.stride) {
-        vec v = (load_part(x, width) - mean) * scale + shift;
-        store_part(y, relu ? rectify(v) : v, width);
+        vec v = (get(x, width) - mean) * scale + shift;
+        put(y, relu ? rectify(v) : v, width);
     }
 }
 
-static void norm(cpu_run run, const cpu_affine *a, const float *x, float *y) {
+static void norm(cpu_run run, const cpu_affine *a, const void *x, void *y) {
     if (run.width != VL)
         norm_body(run, a, x, y, run.width, a->relu);
     else if (a->relu)
@@ -142,15 +191,15 @@ INLINE vec gradient(const cpu_affine *a, vec centred, vec dy, bool relu) {
     return where(centred * load(a->scale) + load(a->shift) > (vec){0}, dy);
 }
 
-INLINE void norm_sums_body(cpu_run run, const cpu_affine *a, const float *x, const float *dy,
+INLINE void norm_sums_body(cpu_run run, const cpu_affine *a, const element *x, const element *dy,
                            cpu_sums *sums, int width, bool relu) {
     vec mean = load(a->mean);
     for (int64_t first = 0; first < run.rows; first += CHUNK) {
         int64_t end = first + CHUNK < run.rows ? first + CHUNK : run.rows;
         vec s[2] = {{0}}, q[2] = {{0}};
         for (int64_t r = first; r < end; r++) {
-            vec centred = load_part(x + r * run.stride, width) - mean;
-            vec g = gradient(a, centred, load_part(dy + r * run.stride, width), relu);
+            vec centred = get(x + r * run.stride, width) - mean;
+            vec g = gradient(a, centred, get(dy + r * run.stride, width), relu);
             s[r & 1] += g;
             q[r & 1] += g * centred;
         }
@@ -163,7 +212,7 @@ INLINE void norm_sums_body(cpu_run run, const cpu_affine *a, const float *x, con
     }
 }
 
-static void norm_sums(cpu_run run, const cpu_affine *a, const float *x, const float *dy,
+static void norm_sums(cpu_run run, const cpu_affine *a, const void *x, const void *dy,
                       cpu_sums *sums) {
     if (run.width != VL)
         norm_sums_body(run, a, x, dy, sums, run.width, a->relu);
@@ -174,21 +223,21 @@ static void norm_sums(cpu_run run, const cpu_affine *a, const float *x, const fl
 }
 
 INLINE void norm_gradient_body(cpu_run run, const cpu_affine *a, vec slope, vec level,
-                               const float *x, const float *dy, bool accumulate, float *dx,
+                               const element *x, const element *dy, bool accumulate, element *dx,
                                int width, bool relu) {
     vec mean = load(a->mean), scale = load(a->scale);
     for (int64_t r = 0; r < run.rows; r++) {
         int64_t at = r * run.stride;
-        vec centred = load_part(x + at, width) - mean;
-        vec g = gradient(a, centred, load_part(dy + at, width), relu);
+        vec centred = get(x + at, width) - mean;
+        vec g = gradient(a, centred, get(dy + at, width), relu);
         vec v = g * scale + (centred * slope + level);
-        if (accumulate) v += load_part(dx + at, width);
-        store_part(dx + at, v, width);
+        if (accumulate) v += get(dx + at, width);
+        put(dx + at, v, width);
     }
 }
 
 static void norm_gradient(cpu_run run, const cpu_affine *a, const float *slope, const float *level,
-                          const float *x, const float *dy, bool accumulate, float *dx) {
+                          const void *x, const void *dy, bool accumulate, void *dx) {
     vec k1 = load(slope), k0 = load(level);
     if (run.width != VL)
         norm_gradient_body(run, a, k1, k0, x, dy, accumulate, dx, run.width, a->relu);
@@ -207,58 +256,61 @@ static void norm_gradient(cpu_run run, const cpu_affine *a, const float *slope, 
         for (int64_t column_ = (w)->left, pixel = (row_ * (w)->row + column_) * (w)->stride;       \
              column_ < (w)->right; column_++, pixel += (w)->stride)
 
-INLINE void max_window_body(const cpu_window *w, const float *x, float *y, uint8_t *at, int width) {
-    vec best = load_part(x + (w->top * w->row + w->left) * w->stride, width);
+INLINE void max_window_body(const cpu_window *w, const element *x, element *y, uint8_t *at,
+                            int width) {
+    vec best = get(x + (w->top * w->row + w->left) * w->stride, width);
     ivec place = {0}, here = {0};
     FOR_WINDOW(w, pixel) {
-        vec v = load_part(x + pixel, width);
+        vec v = get(x + pixel, width);
         ivec better = (v > best) | ((v != v) & (best == best));
         best = (vec)(((ivec)v & better) | ((ivec)best & ~better));
         place = (here & better) | (place & ~better);
         here += 1;
     }
-    store_part(y, best, width);
+    put(y, best, width);
     if (!at) return;
     bytes narrow = __builtin_convertvector(place, bytes);
     memcpy(at, &narrow, (size_t)width);
 }
 
-static void max_window(const cpu_window *w, const float *x, float *y, uint8_t *at) {
+static void max_window(const cpu_window *w, const void *x, void *y, uint8_t *at) {
     if (w->width == VL)
         max_window_body(w, x, y, at, VL);
     else
         max_window_body(w, x, y, at, w->width);
 }
 
-INLINE void max_spread_body(const cpu_window *w, const float *dy, const uint8_t *at, float *dx,
+INLINE void max_spread_body(const cpu_window *w, const element *dy, const uint8_t *at, element *dx,
                             int width) {
     bytes narrow = {0};
     memcpy(&narrow, at, (size_t)width);
     ivec place = __builtin_convertvector(narrow, ivec), here = {0};
-    vec g = load_part(dy, width);
+    vec g = get(dy, width);
     FOR_WINDOW(w, pixel) {
-        store_part(dx + pixel, load_part(dx + pixel, width) + where(place == here, g), width);
+        put(dx + pixel, get(dx + pixel, width) + where(place == here, g), width);
         here += 1;
     }
 }
 
-static void max_spread(const cpu_window *w, const float *dy, const uint8_t *at, float *dx) {
+static void max_spread(const cpu_window *w, const void *dy, const uint8_t *at, void *dx) {
     if (w->width == VL)
         max_spread_body(w, dy, at, dx, VL);
     else
         max_spread_body(w, dy, at, dx, w->width);
 }
 
-static void sum_window(const cpu_window *w, const float *x, float factor, float *y) {
+static void sum_window(const cpu_window *w, const void *from, float factor, void *to) {
+    const element *x = from;
     vec sum = {0};
-    FOR_WINDOW(w, pixel) sum += load_part(x + pixel, w->width);
-    store_part(y, sum * splat(factor), w->width);
+    FOR_WINDOW(w, pixel) sum += get(x + pixel, w->width);
+    put(to, sum * splat(factor), w->width);
 }
 
-static void sum_spread(const cpu_window *w, const float *dy, float factor, float *dx) {
-    vec g = load_part(dy, w->width) * splat(factor);
+static void sum_spread(const cpu_window *w, const void *from, float factor, void *to) {
+    vec g = get(from, w->width) * splat(factor);
+    element *dx = to;
     FOR_WINDOW(w, pixel)
-    store_part(dx + pixel, load_part(dx + pixel, w->width) + g, w->width);
+    put(dx + pixel, get(dx + pixel, w->width) + g, w->width);
 }
 
 /* ---- elements one by one ----------------------------------------------------------------- */
@@ -268,47 +320,61 @@ static void sum_spread(const cpu_window *w, const float *dy, float factor, float
     for (int64_t i = 0, width = VL; i < (count) && (width = (count)-i < VL ? (count)-i : VL, 1);   \
          i += VL)
 
-static void add(int64_t count, const float *a, const float *b, bool relu, float *y) {
+static void add(int64_t count, const void *first, const void *second, bool relu, void *sum) {
+    const element *a = first, *b = second;
+    element *y = sum;
     FOR_VECTORS(i, width, count) {
-        vec v = load_part(a + i, (int)width) + load_part(b + i, (int)width);
-        store_part(y + i, relu ? rectify(v) : v, (int)width);
+        vec v = get(a + i, (int)width) + get(b + i, (int)width);
+        put(y + i, relu ? rectify(v) : v, (int)width);
     }
 }
 
-static void relu(int64_t count, const float *x, float *y) {
+static void relu(int64_t count, const void *from, void *to) {
+    const element *x = from;
+    element *y = to;
     FOR_VECTORS(i, width, count)
-    store_part(y + i, rectify(load_part(x + i, (int)width)), (int)width);
+    put(y + i, rectify(get(x + i, (int)width)), (int)width);
 }
 
-static void pass(int64_t count, const float *dy, const float *y, bool accumulate, float *dx) {
+/* dy, or where y is given, what of it the ReLU lets through. */
+INLINE vec passed(const element *dy, const element *y, int64_t i, int width) {
+    vec g = get(dy + i, width);
+    return y ? where(get(y + i, width) > (vec){0}, g) : g;
+}
+
+static void pass(int64_t count, const void *dy, const void *y, bool accumulate, void *to) {
+    element *dx = to;
     FOR_VECTORS(i, width, count) {
-        vec g = load_part(dy + i, (int)width);
-        if (y) g = where(load_part(y + i, (int)width) > (vec){0}, g);
-        if (accumulate) g += load_part(dx + i, (int)width);
-        store_part(dx + i, g, (int)width);
+        vec g = passed(dy, y, i, (int)width);
+        if (accumulate) g += get(dx + i, (int)width);
+        put(dx + i, g, (int)width);
     }
 }
 
-static void pass_both(int64_t count, const float *dy, const float *y, const bool accumulate[2],
-                      float *const dx[2]) {
-    float *a = dx[0], *b = dx[1];
+static void pass_both(int64_t count, const void *dy, const void *y, const bool accumulate[2],
+                      void *const dx[2]) {
+    element *a = dx[0], *b = dx[1];
     bool add_a = accumulate[0], add_b = accumulate[1];
     FOR_VECTORS(i, width, count) {
-        vec g = load_part(dy + i, (int)width);
-        if (y) g = where(load_part(y + i, (int)width) > (vec){0}, g);
-        vec to_a = g, to_b = g;
-        if (add_a) to_a += load_part(a + i, (int)width);
-        if (add_b) to_b += load_part(b + i, (int)width);
-        store_part(a + i, to_a, (int)width);
-        store_part(b + i, to_b, (int)width);
+        vec g = passed(dy, y, i, (int)width), to_a = g, to_b = g;
+        if (add_a) to_a += get(a + i, (int)width);
+        if (add_b) to_b += get(b + i, (int)width);
+        put(a + i, to_a, (int)width);
+        put(b + i, to_b, (int)width);
     }
 }
 
-static void keep(int64_t count, const float *x, const uint8_t *kept, float factor, bool accumulate,
-                 float *dx) {
-    for (int64_t i = 0; i < count; i++) {
-        float v = kept[i] ? x[i] * factor : 0;
-        dx[i] = accumulate ? dx[i] + v : v;
+static void keep(int64_t count, const void *from, const uint8_t *kept, float factor,
+                 bool accumulate, void *to) {
+    const element *x = from;
+    element *dx = to;
+    FOR_VECTORS(i, width, count) {
+        bytes narrow = {0};
+        memcpy(&narrow, kept + i, (size_t)width);
+        vec v = where(__builtin_convertvector(narrow, ivec) != 0,
+                      get(x + i, (int)width) * splat(factor));
+        if (accumulate) v += get(dx + i, (int)width);
+        put(dx + i, v, (int)width);
     }
 }
 

@@ -4,9 +4,10 @@
  * kernels.c is compiled once per instruction set; the context picks the table that matches what
  * oneDNN uses, because both work on blocks of the same number of channels.
  *
- * A run is `rows` rows of up to `block` channels side by side, `stride` floats from row to row: an
- * image's pixels in one block of channels (stride = block), or a batch of plain vectors (stride =
- * their length).  Arrays of statistics have `block` elements.
+ * Elements of tensors are floats, or bfloat16 in the table for that; sums, statistics, parameters
+ * are floats in both.  A run is `rows` rows of up to `block` channels side by side, `stride`
+ * elements from row to row: an image's pixels in one block of channels (stride = block), or a batch
+ * of plain vectors (stride = their length).  Arrays of statistics have `block` elements.
  */
 #ifndef OLE_SRC_DEVICE_CPU_KERNELS_H
 #define OLE_SRC_DEVICE_CPU_KERNELS_H
@@ -41,7 +42,7 @@ typedef struct cpu_sums {
 typedef struct cpu_window {
     int64_t top, bottom, left, right; /* pixels that exist: rows and columns, ends excluded */
     int64_t row;                      /* pixels a row of the plane */
-    int64_t stride;                   /* floats a pixel */
+    int64_t stride;                   /* elements a pixel */
     int width;
 } cpu_window;
 
@@ -66,37 +67,37 @@ typedef struct cpu_kernels {
     /* ---- batch norm ---- */
 
     /* Adds a run to the moments. */
-    void (*moments)(cpu_run run, const float *x, cpu_moments *moments);
-    void (*norm)(cpu_run run, const cpu_affine *affine, const float *x, float *y);
-    void (*norm_sums)(cpu_run run, const cpu_affine *affine, const float *x, const float *dy,
+    void (*moments)(cpu_run run, const void *x, cpu_moments *moments);
+    void (*norm)(cpu_run run, const cpu_affine *affine, const void *x, void *y);
+    void (*norm_sums)(cpu_run run, const cpu_affine *affine, const void *x, const void *dy,
                       cpu_sums *sums);
     /* dx (+)= scale * g + (x - mean) * slope + level */
     void (*norm_gradient)(cpu_run run, const cpu_affine *affine, const float *slope,
-                          const float *level, const float *x, const float *dy, bool accumulate,
-                          float *dx);
+                          const float *level, const void *x, const void *dy, bool accumulate,
+                          void *dx);
 
     /* ---- pooling ---- */
 
     /* y = maximum of the window; at[i] = which pixel of it (from 0, row by row) gave channel i. */
-    void (*max_window)(const cpu_window *window, const float *x, float *y, uint8_t *at);
+    void (*max_window)(const cpu_window *window, const void *x, void *y, uint8_t *at);
     /* dx += dy at those pixels. */
-    void (*max_spread)(const cpu_window *window, const float *dy, const uint8_t *at, float *dx);
+    void (*max_spread)(const cpu_window *window, const void *dy, const uint8_t *at, void *dx);
     /* y = factor * sum of the window; dx += factor * dy everywhere in it. */
-    void (*sum_window)(const cpu_window *window, const float *x, float factor, float *y);
-    void (*sum_spread)(const cpu_window *window, const float *dy, float factor, float *dx);
+    void (*sum_window)(const cpu_window *window, const void *x, float factor, void *y);
+    void (*sum_spread)(const cpu_window *window, const void *dy, float factor, void *dx);
 
     /* ---- elements one by one; arrays may be the same memory ---- */
 
-    void (*add)(int64_t count, const float *a, const float *b, bool relu, float *y);
-    void (*relu)(int64_t count, const float *x, float *y);
+    void (*add)(int64_t count, const void *a, const void *b, bool relu, void *y);
+    void (*relu)(int64_t count, const void *x, void *y);
     /* dx (+)= dy, where y > 0 unless y is NULL */
-    void (*pass)(int64_t count, const float *dy, const float *y, bool accumulate, float *dx);
+    void (*pass)(int64_t count, const void *dy, const void *y, bool accumulate, void *dx);
     /* The same to two of them; dy may be one of the two if it is not added to. */
-    void (*pass_both)(int64_t count, const float *dy, const float *y, const bool accumulate[2],
-                      float *const dx[2]);
+    void (*pass_both)(int64_t count, const void *dy, const void *y, const bool accumulate[2],
+                      void *const dx[2]);
     /* dx (+)= factor * x where keep is not 0 */
-    void (*keep)(int64_t count, const float *x, const uint8_t *keep, float factor, bool accumulate,
-                 float *dx);
+    void (*keep)(int64_t count, const void *x, const uint8_t *keep, float factor, bool accumulate,
+                 void *dx);
 
     void (*sgd)(int64_t count, const ole_update *update, float *param, const float *gradient,
                 float *momentum);

@@ -13,9 +13,9 @@ ole_layout cpu_best_layout(const ole_device_context *context, ole_shape shape) {
     return same ? NULL : &cpu_blocked;
 }
 
-/* Floats of the moments behind a group of a stacked tensor. */
-static int64_t moment_floats(int width) {
-    return (int64_t)(2 * sizeof(double) / sizeof(float)) * width;
+/* Elements that the moments behind a group of a stacked tensor take the room of. */
+static int64_t moment_elements(int width, size_t item) {
+    return (int64_t)(2 * sizeof(double) / item) * width;
 }
 
 cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, int64_t n,
@@ -29,13 +29,14 @@ cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, i
                   .row_stride = vectors ? shape.c : width,
                   .channels = shape.c,
                   .width = width,
-                  .padded = layout != NULL};
+                  .padded = layout != NULL,
+                  .item = cpu_item(context, layout)};
     v.group_stride = vectors ? width : pixels * width;
     v.image_stride = vectors ? shape.c : v.groups * v.group_stride;
     v.size = n * v.image_stride;
     if (stacked) {
         v.image_stride = pixels * width;
-        v.group_stride = n * v.image_stride + moment_floats(width);
+        v.group_stride = n * v.image_stride + moment_elements(width, v.item);
         v.size = v.groups * v.group_stride;
     }
     return v;
@@ -54,8 +55,8 @@ cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64
 }
 
 double *cpu_stacked_moments(const cpu_view *view, const void *tensor, int64_t group) {
-    int64_t end = (group + 1) * view->group_stride - moment_floats(view->width);
-    return (double *)((float *)tensor + end);
+    int64_t end = (group + 1) * view->group_stride - moment_elements(view->width, view->item);
+    return cpu_at(view, tensor, end);
 }
 
 cpu_run cpu_view_run(const cpu_view *view, int64_t group) {
@@ -68,64 +69,103 @@ cpu_run cpu_view_run(const cpu_view *view, int64_t group) {
 
 typedef struct move {
     const cpu_copy *copy;
-    const float *from;
-    float *to;
+    const void *from;
+    void *to;
 } move;
+
+static float widen(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* To the nearest, of two the even one; NaN stays one. */
+static uint16_t narrow(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (value != value) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float get(const void *from, size_t item, int64_t i) {
+    return item == sizeof(float) ? ((const float *)from)[i] : widen(((const uint16_t *)from)[i]);
+}
+
+static void put(void *to, size_t item, int64_t i, float value) {
+    if (item == sizeof(float))
+        ((float *)to)[i] = value;
+    else
+        ((uint16_t *)to)[i] = narrow(value);
+}
 
 static int64_t at_most(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* `count` elements side by side. */
+static void move_row(const cpu_copy *c, const void *from, void *to, int64_t count) {
+    size_t a = c->from.item, b = c->to.item;
+    if (!c->accumulate && a == b)
+        memcpy(to, from, (size_t)count * a);
+    else if (a == sizeof(float) && b == sizeof(float))
+        for (int64_t i = 0; i < count; i++)
+            ((float *)to)[i] += ((const float *)from)[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            put(to, b, i, get(from, a, i) + (c->accumulate ? get(to, b, i) : 0));
+}
+
 /* `count` channels that lie side by side in both, of every row of an image. */
-static void move_lanes(const cpu_copy *c, const float *from, float *to, int64_t count) {
+static void move_lanes(const cpu_copy *c, const char *from, char *to, int64_t count) {
     int64_t step_from = c->from.row_stride, step_to = c->to.row_stride;
-    if (!c->accumulate && step_from == count && step_to == count) {
-        memcpy(to, from, (size_t)(count * c->from.rows) * sizeof *to);
+    if (step_from == count && step_to == count) {
+        move_row(c, from, to, count * c->from.rows);
         return;
     }
-    for (int64_t row = 0; row < c->from.rows; row++, from += step_from, to += step_to) {
-        if (!c->accumulate && count == 1)
-            *to = *from;
-        else if (!c->accumulate)
-            memcpy(to, from, (size_t)count * sizeof *to);
+    bool single = !c->accumulate && count == 1 && c->from.item == 4 && c->to.item == 4;
+    step_from *= (int64_t)c->from.item;
+    step_to *= (int64_t)c->to.item;
+    for (int64_t row = 0; row < c->from.rows; row++, from += step_from, to += step_to)
+        if (single)
+            *(float *)to = *(const float *)from;
         else
-            for (int64_t i = 0; i < count; i++)
-                to[i] += from[i];
-    }
+            move_row(c, from, to, count);
 }
 
 /* Zero behind the last channel in its group. */
-static void clear_padding(const cpu_copy *c, float *image) {
+static void clear_padding(const cpu_copy *c, char *image) {
     int64_t end = c->to_first + c->channels, lane = end % c->to.width;
     if (!c->pad || lane == 0 || !c->to.padded) return;
-    float *to = image + end / c->to.width * c->to.group_stride + lane;
-    for (int64_t row = 0; row < c->to.rows; row++, to += c->to.row_stride)
-        memset(to, 0, (size_t)(c->to.width - lane) * sizeof *to);
+    char *to = cpu_at(&c->to, image, end / c->to.width * c->to.group_stride + lane);
+    for (int64_t row = 0; row < c->to.rows; row++, to += c->to.row_stride * (int64_t)c->to.item)
+        memset(to, 0, (size_t)(c->to.width - lane) * c->to.item);
 }
 
 static void move_image(void *argument, int64_t image) {
     const move *m = argument;
     const cpu_copy *c = m->copy;
-    const float *from = m->from + image * c->from.image_stride;
-    float *to = m->to + image * c->to.image_stride;
+    const void *from = cpu_at(&c->from, m->from, image * c->from.image_stride);
+    void *to = cpu_at(&c->to, m->to, image * c->to.image_stride);
     for (int64_t i = 0, count; i < c->channels; i += count) {
         int64_t a = c->from_first + i, b = c->to_first + i;
         count = at_most(c->channels - i,
                         at_most(c->from.width - a % c->from.width, c->to.width - b % c->to.width));
-        move_lanes(c, from + a / c->from.width * c->from.group_stride + a % c->from.width,
-                   to + b / c->to.width * c->to.group_stride + b % c->to.width, count);
+        a = a / c->from.width * c->from.group_stride + a % c->from.width;
+        b = b / c->to.width * c->to.group_stride + b % c->to.width;
+        move_lanes(c, cpu_at(&c->from, from, a), cpu_at(&c->to, to, b), count);
     }
     clear_padding(c, to);
 }
 
-void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const float *from,
-                       float *to) {
+void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const void *from,
+                       void *to) {
     move m = {copy, from, to};
     cpu_parallel(context, copy->from.images, move_image, &m);
 }
 
 void cpu_convert(ole_device_context *context, ole_layout from_layout, ole_layout to_layout,
-                 int64_t n, ole_shape shape, const float *from, bool accumulate, float *to) {
+                 int64_t n, ole_shape shape, const void *from, bool accumulate, void *to) {
     cpu_copy copy = {.from = cpu_view_images(context, from_layout, n, shape),
                      .to = cpu_view_images(context, to_layout, n, shape),
                      .channels = shape.c,

@@ -130,10 +130,11 @@ static void find_moments(void *argument, int64_t task) {
     place p = place_of(n, task);
     cpu_moments *m = &n->part[task].moments;
     *m = (cpu_moments){0};
-    const float *x = n->c->call->x[0];
+    const cpu_view *x = &n->state->x;
     for (int64_t image = p.first_image; image < p.end_image; image++)
         n->kernels->moments(
-            p.run, x + image * n->state->x.image_stride + p.group * n->state->x.group_stride, m);
+            p.run, cpu_at(x, n->c->call->x[0], image * x->image_stride + p.group * x->group_stride),
+            m);
 }
 
 static cpu_moments brought_moments(const norm_run *n, int64_t group) {
@@ -202,9 +203,10 @@ static void apply(void *argument, int64_t task) {
     const norm_run *n = argument;
     place p = place_of(n, task);
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
-    const float *x = n->c->call->x[0];
-    float *y = n->c->call->y;
-    FOR_IMAGES(n, p, at, to) n->kernels->norm(p.run, &a, x + at, y + to);
+    const ole_op_call *call = n->c->call;
+    FOR_IMAGES(n, p, at, to)
+    n->kernels->norm(p.run, &a, cpu_at(&n->state->x, call->x[0], at),
+                     cpu_at(&n->state->y, call->y, to));
 }
 
 static void forward_group(void *argument, int64_t group) {
@@ -215,7 +217,9 @@ static void forward_group(void *argument, int64_t group) {
 }
 
 static norm_run run_of(const cpu_call *c) {
-    return (norm_run){c, c->state, c->context->kernels, c->call->scratch};
+    const norm_state *state = c->state;
+    return (norm_run){c, state, cpu_kernels_of(c->context, state->base.x_layout[0]),
+                      c->call->scratch};
 }
 
 void cpu_norm_forward(const cpu_call *c) {
@@ -240,8 +244,10 @@ static void find_sums(void *argument, int64_t task) {
     cpu_sums *s = &n->part[task].sums;
     *s = (cpu_sums){0};
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
-    const float *x = n->c->call->x[0], *dy = n->c->call->dy;
-    FOR_IMAGES(n, p, at, to) n->kernels->norm_sums(p.run, &a, x + at, dy + to, s);
+    const ole_op_call *call = n->c->call;
+    FOR_IMAGES(n, p, at, to)
+    n->kernels->norm_sums(p.run, &a, cpu_at(&n->state->x, call->x[0], at),
+                          cpu_at(&n->state->y, call->dy, to), s);
 }
 
 static cpu_sums sums_of(const norm_run *n, int64_t group) {
@@ -275,8 +281,8 @@ static void find_dx(void *argument, int64_t task) {
     const float *inverse = saved_inverse(n, p.group);
     cpu_sums sums = sums_of(n, p.group);
     if (p.first_image == 0) put_gradients(n, p.group, &sums);
-    float *dx = n->c->call->dx[0];
-    if (!dx) return;
+    const ole_op_call *call = n->c->call;
+    if (!call->dx[0]) return;
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), inverse);
     float slope[CPU_MAX_BLOCK] = {0}, level[CPU_MAX_BLOCK] = {0};
     double count = (double)(v->images * v->rows);
@@ -285,10 +291,10 @@ static void find_dx(void *argument, int64_t task) {
         slope[i] = (float)(-scale * inv * inv * sums.gx[i] / count);
         level[i] = (float)(-scale * sums.g[i] / count);
     }
-    const float *x = n->c->call->x[0], *dy = n->c->call->dy;
     FOR_IMAGES(n, p, at, to)
-    n->kernels->norm_gradient(p.run, &a, slope, level, x + at, dy + to, n->c->call->accumulate[0],
-                              dx + at);
+    n->kernels->norm_gradient(p.run, &a, slope, level, cpu_at(v, call->x[0], at),
+                              cpu_at(&n->state->y, call->dy, to), call->accumulate[0],
+                              cpu_at(v, call->dx[0], at));
 }
 
 static void backward_group(void *argument, int64_t group) {

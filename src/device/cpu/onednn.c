@@ -7,6 +7,7 @@
 #include "device/cpu/onednn.h"
 
 #include "base/error.h"
+#include "device/cpu/isa.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_version.h>
@@ -45,8 +46,8 @@ static description look(const descriptions *d, int i) {
 }
 
 static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
-                     dnnl_format_tag_t tag) {
-    return dnnl_memory_desc_create_with_tag(&d->of[i], ndims, dims, dnnl_f32, tag) == dnnl_success;
+                     dnnl_data_type_t type, dnnl_format_tag_t tag) {
+    return dnnl_memory_desc_create_with_tag(&d->of[i], ndims, dims, type, tag) == dnnl_success;
 }
 
 /* The same array with its first two axes exchanged. */
@@ -106,8 +107,8 @@ static description look(const descriptions *d, int i) {
 }
 
 static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
-                     dnnl_format_tag_t tag) {
-    d->has[i] = dnnl_memory_desc_init_by_tag(&d->of[i], ndims, dims, dnnl_f32, tag) == dnnl_success;
+                     dnnl_data_type_t type, dnnl_format_tag_t tag) {
+    d->has[i] = dnnl_memory_desc_init_by_tag(&d->of[i], ndims, dims, type, tag) == dnnl_success;
     return d->has[i];
 }
 
@@ -164,7 +165,22 @@ static size_t size_of(description d) {
 
 /* ---- engine ------------------------------------------------------------------------------ */
 
-ole_status cpu_dnn_create(cpu_dnn **result, ole_error *error) {
+/*
+ * Its kernels for AMX take the sizes of tiles from CPUID and stop with an illegal instruction where
+ * a virtual machine offers AMX without describing it: there it is told to leave AMX alone.
+ */
+static bool avoid_bad_tiles(void) {
+    if (cpu_tiles_described()) return true;
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    return isa <= (unsigned)dnnl_cpu_isa_avx512_core_bf16;
+}
+
+ole_status cpu_dnn_create(cpu_dnn **result, bool half, ole_error *error) {
+    if (!avoid_bad_tiles() && half)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "this machine offers AMX but does not describe it, and oneDNN is in use "
+                        "already; set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 for bf16");
     cpu_dnn *dnn = calloc(1, sizeof *dnn);
     if (!dnn) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (dnnl_engine_create(&dnn->engine, dnnl_cpu, 0) != dnnl_success ||
@@ -232,10 +248,21 @@ static bool has_bias(const cpu_conv_spec *s) {
 }
 
 /*
- * The arrays as the caller has them (`any` false), or as the primitive likes them best.
- * CPU_BACKWARD_ADD is a forward convolution of dy by the transposed weights.
+ * The type of an array as the caller has it, or of the primitive's own.  Weights are kept, and
+ * their gradients wanted, in float.
  */
-static bool describe_arrays(descriptions *d, const cpu_conv_spec *s, bool any_weight,
+static dnnl_data_type_t type_of(const cpu_conv_spec *s, int array, bool own) {
+    if (!s->half || array == BIAS) return dnnl_f32;
+    if (array == WEIGHT) return own && s->pass != CPU_BACKWARD_WEIGHTS ? dnnl_bf16 : dnnl_f32;
+    return own || (array == X ? s->x : s->y) == CPU_BLOCKED ? dnnl_bf16 : dnnl_f32;
+}
+
+/*
+ * The arrays as the caller has them, or as the primitive likes them best (`own`, and with
+ * `any_activation` that in x and y too).  CPU_BACKWARD_ADD is a forward convolution of dy by the
+ * transposed weights.
+ */
+static bool describe_arrays(descriptions *d, const cpu_conv_spec *s, bool own,
                             bool any_activation) {
     dnnl_dims_t x = {s->n, s->in, s->in_h, s->in_w}, y = {s->n, s->out, s->out_h, s->out_w};
     dnnl_dims_t weight = {s->out, s->in, s->kernel, s->kernel}, bias = {s->out};
@@ -243,12 +270,13 @@ static bool describe_arrays(descriptions *d, const cpu_conv_spec *s, bool any_we
     dnnl_format_tag_t any = dnnl_format_tag_any;
     bool turn = s->pass == CPU_BACKWARD_ADD;
     *d = (descriptions){0};
-    return describe(d, X, 4, x, any_activation ? any : activation_tag(s->x)) &&
-           describe(d, Y, 4, y, any_activation ? any : activation_tag(s->y)) &&
-           (any_weight ? describe(d, WEIGHT, 4, turn ? turned : weight, any)
-                       : describe(d, WEIGHT, 4, weight, weight_tag(s->weight))) &&
-           (any_weight || !turn || transpose(d, WEIGHT)) &&
-           (!has_bias(s) || describe(d, BIAS, 1, bias, dnnl_x));
+    dnnl_data_type_t wtype = type_of(s, WEIGHT, own);
+    return describe(d, X, 4, x, type_of(s, X, own), any_activation ? any : activation_tag(s->x)) &&
+           describe(d, Y, 4, y, type_of(s, Y, own), any_activation ? any : activation_tag(s->y)) &&
+           (own ? describe(d, WEIGHT, 4, turn ? turned : weight, wtype, any)
+                : describe(d, WEIGHT, 4, weight, wtype, weight_tag(s->weight))) &&
+           (own || !turn || transpose(d, WEIGHT)) &&
+           (!has_bias(s) || describe(d, BIAS, 1, bias, dnnl_f32, dnnl_x));
 }
 
 static const char *name_of(dnnl_primitive_desc_t made) {

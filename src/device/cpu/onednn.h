@@ -12,7 +12,8 @@
 /* Engine and stream. */
 typedef struct cpu_dnn cpu_dnn;
 
-ole_status cpu_dnn_create(cpu_dnn **dnn, ole_error *error);
+/* `half`: convolutions of bfloat16 will be asked for. */
+ole_status cpu_dnn_create(cpu_dnn **dnn, bool half, ole_error *error);
 void cpu_dnn_destroy(cpu_dnn *dnn);
 
 /* "2.6.3" */
@@ -38,6 +39,7 @@ typedef enum cpu_pass {
 typedef struct cpu_conv_spec {
     cpu_pass pass;
     bool train, bias, winograd;
+    bool half; /* x and y are of bfloat16 where they are blocked, and so are the factors */
     int64_t n, in, in_h, in_w, out, out_h, out_w;
     int kernel, stride, pad;
     cpu_format x, y, weight;

@@ -15,40 +15,56 @@
 /* Arguments of an elementwise kernel; each task does a slice. */
 typedef struct elements {
     const cpu_call *c;
-    const float *a, *b;
-    float *to;
+    const void *a, *b;
+    void *to;
     bool relu, accumulate;
     int64_t count;
+    size_t item;
 } elements;
+
+/* A slice of the arrays. */
+typedef struct slice {
+    const cpu_kernels *kernels;
+    const void *a, *b;
+    void *to;
+    int64_t first, length;
+} slice;
+
+static slice slice_of(const elements *e, int64_t task) {
+    slice s;
+    cpu_slice(e->count, task, &s.first, &s.length);
+    int64_t skip = s.first * (int64_t)e->item;
+    s.kernels = cpu_kernels_of(e->c->context, ((const cpu_state *)e->c->state)->y_layout);
+    s.a = (const char *)e->a + skip;
+    s.b = e->b ? (const char *)e->b + skip : NULL;
+    s.to = (char *)e->to + skip;
+    return s;
+}
 
 static void run_slices(const cpu_call *c, const elements *e, cpu_task *task) {
     elements copy = *e;
     copy.c = c;
     copy.count = ((const cpu_state *)c->state)->y_size;
+    copy.item = ((const cpu_state *)c->state)->y_item;
     cpu_parallel(c->context, cpu_slices(copy.count), task, &copy);
 }
 
 static void relu_slice(void *argument, int64_t task) {
-    const elements *e = argument;
-    int64_t first, length;
-    cpu_slice(e->count, task, &first, &length);
-    e->c->context->kernels->relu(length, e->a + first, e->to + first);
+    slice s = slice_of(argument, task);
+    s.kernels->relu(s.length, s.a, s.to);
 }
 
 static void add_slice(void *argument, int64_t task) {
     const elements *e = argument;
-    int64_t first, length;
-    cpu_slice(e->count, task, &first, &length);
-    e->c->context->kernels->add(length, e->a + first, e->b + first, e->relu, e->to + first);
+    slice s = slice_of(e, task);
+    s.kernels->add(s.length, s.a, s.b, e->relu, s.to);
 }
 
 /* to (+)= a where b > 0 (everywhere if b is NULL) */
 static void pass_slice(void *argument, int64_t task) {
     const elements *e = argument;
-    int64_t first, length;
-    cpu_slice(e->count, task, &first, &length);
-    e->c->context->kernels->pass(length, e->a + first, e->b ? e->b + first : NULL, e->accumulate,
-                                 e->to + first);
+    slice s = slice_of(e, task);
+    s.kernels->pass(s.length, s.a, s.b, e->accumulate, s.to);
 }
 
 /* ---- ReLU and addition ------------------------------------------------------------------- */
@@ -97,11 +113,10 @@ void cpu_add_forward(const cpu_call *c) {
 static void pass_both_slice(void *argument, int64_t task) {
     const elements *e = argument;
     const ole_op_call *call = e->c->call;
-    int64_t first, length;
-    cpu_slice(e->count, task, &first, &length);
-    float *const dx[2] = {(float *)call->dx[0] + first, (float *)call->dx[1] + first};
-    e->c->context->kernels->pass_both(length, e->a + first, e->b ? e->b + first : NULL,
-                                      call->accumulate, dx);
+    slice s = slice_of(e, task);
+    int64_t skip = s.first * (int64_t)e->item;
+    void *const dx[2] = {(char *)call->dx[0] + skip, (char *)call->dx[1] + skip};
+    s.kernels->pass_both(s.length, s.a, s.b, call->accumulate, dx);
 }
 
 /* The gradient of one input, by way of scratch where its layout is another. */
@@ -162,7 +177,7 @@ void cpu_flatten_backward(const cpu_call *c) {
 ole_status cpu_dropout_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    plan->saved_bytes = r->train ? plan->y_bytes / sizeof(float) : 0;
+    plan->saved_bytes = r->train ? (size_t)((const cpu_state *)plan->state)->y_size : 0;
     plan->in_place = plan->dx_in_place = true;
     return OLE_OK;
 }
@@ -188,18 +203,17 @@ static void draw_image(void *argument, int64_t image) {
 
 static void keep_slice(void *argument, int64_t task) {
     const elements *e = argument;
-    int64_t first, length;
-    cpu_slice(e->count, task, &first, &length);
-    const uint8_t *kept = (const uint8_t *)e->c->call->saved + first;
+    slice s = slice_of(e, task);
+    const uint8_t *kept = (const uint8_t *)e->c->call->saved + s.first;
     float factor = (float)(1 / (1 - (double)e->c->node->rate));
-    e->c->context->kernels->keep(length, e->a + first, kept, factor, e->accumulate, e->to + first);
+    s.kernels->keep(s.length, s.a, kept, factor, e->accumulate, s.to);
 }
 
 void cpu_dropout_forward(const cpu_call *c) {
     const cpu_state *s = c->state;
     elements e = {.a = c->call->x[0], .to = c->call->y};
     if (!c->call->train) {
-        if (e.to != e.a) memcpy(e.to, e.a, (size_t)s->y_size * sizeof(float));
+        if (e.to != e.a) memcpy(e.to, e.a, (size_t)s->y_size * s->y_item);
         return;
     }
     cpu_parallel(c->context, s->n, draw_image, (void *)c);

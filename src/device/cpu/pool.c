@@ -28,7 +28,7 @@ static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_er
     const ole_node *node = r->node;
     /* a plain image pooled to one pixel is a plain vector, whose channels lie differently grouped
      */
-    bool vector = node->out.h * node->out.w == 1;
+    bool vector = node->out.h * node->out.w == 1 && cpu_item(r->context, r->x_layout[0]) == 4;
     ole_layout layout = vector ? NULL : r->x_layout[0];
     pool_state *state = cpu_state_create(r, layout, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -100,54 +100,60 @@ static plane plane_of(const pool_run *p, int64_t task) {
 static void max_forward(void *argument, int64_t task) {
     const pool_run *p = argument;
     plane here = plane_of(p, task);
-    const float *x = (const float *)p->c->call->x[0] + here.x;
-    float *y = p->c->call->y;
+    const void *x = cpu_at(&p->state->x, p->c->call->x[0], here.x);
+    void *y = p->c->call->y;
     uint8_t *saved = p->state->base.train ? p->c->call->saved : NULL;
-    FOR_OUTPUTS(p, here, w, at) p->kernels->max_window(&w, x, y + at, saved ? saved + at : NULL);
+    FOR_OUTPUTS(p, here, w, at)
+    p->kernels->max_window(&w, x, cpu_at(&p->state->y, y, at), saved ? saved + at : NULL);
 }
 
 static void average_forward(void *argument, int64_t task) {
     const pool_run *p = argument;
     plane here = plane_of(p, task);
-    const float *x = (const float *)p->c->call->x[0] + here.x;
-    float *y = p->c->call->y;
-    FOR_OUTPUTS(p, here, w, at) p->kernels->sum_window(&w, x, p->factor, y + at);
+    const void *x = cpu_at(&p->state->x, p->c->call->x[0], here.x);
+    void *y = p->c->call->y;
+    FOR_OUTPUTS(p, here, w, at)
+    p->kernels->sum_window(&w, x, p->factor, cpu_at(&p->state->y, y, at));
 }
 
 /* The plane of dx that windows add to: cleared first unless it is to be added to. */
-static float *open_dx(const pool_run *p, plane here) {
+static void *open_dx(const pool_run *p, plane here) {
     const cpu_view *x = &p->state->x;
-    float *dx = (float *)p->c->call->dx[0] + here.x;
+    void *dx = cpu_at(x, p->c->call->dx[0], here.x);
     if (p->c->call->accumulate[0]) return dx;
     if (x->row_stride == x->width)
-        memset(dx, 0, (size_t)(x->rows * x->width) * sizeof *dx);
+        memset(dx, 0, (size_t)(x->rows * x->width) * x->item);
     else /* a plain vector: one pixel */
-        memset(dx, 0, (size_t)here.width * sizeof *dx);
+        memset(dx, 0, (size_t)here.width * x->item);
     return dx;
 }
 
 static void max_backward(void *argument, int64_t task) {
     const pool_run *p = argument;
     plane here = plane_of(p, task);
-    const float *dy = p->c->call->dy;
+    const void *dy = p->c->call->dy;
     const uint8_t *saved = p->c->call->saved;
-    float *dx = open_dx(p, here);
-    FOR_OUTPUTS(p, here, w, at) p->kernels->max_spread(&w, dy + at, saved + at, dx);
+    void *dx = open_dx(p, here);
+    FOR_OUTPUTS(p, here, w, at)
+    p->kernels->max_spread(&w, cpu_at(&p->state->y, dy, at), saved + at, dx);
 }
 
 static void average_backward(void *argument, int64_t task) {
     const pool_run *p = argument;
     plane here = plane_of(p, task);
-    const float *dy = p->c->call->dy;
-    float *dx = open_dx(p, here);
-    FOR_OUTPUTS(p, here, w, at) p->kernels->sum_spread(&w, dy + at, p->factor, dx);
+    const void *dy = p->c->call->dy;
+    void *dx = open_dx(p, here);
+    FOR_OUTPUTS(p, here, w, at)
+    p->kernels->sum_spread(&w, cpu_at(&p->state->y, dy, at), p->factor, dx);
 }
 
 static void run_planes(const cpu_call *c, cpu_task *task) {
     const ole_node *node = c->node;
     double pixels =
         node->kernel ? (double)node->kernel * node->kernel : (double)(node->in.h * node->in.w);
-    pool_run p = {c, c->state, c->context->kernels, (float)(1 / pixels)};
+    const pool_state *state = c->state;
+    pool_run p = {c, state, cpu_kernels_of(c->context, state->base.x_layout[0]),
+                  (float)(1 / pixels)};
     cpu_parallel(c->context, p.state->x.images * p.state->x.groups, task, &p);
 }
 
