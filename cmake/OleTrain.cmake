@@ -180,5 +180,6 @@ target_sources(ole_objects PRIVATE
     src/train/recipe.c
     src/train/run.c
     src/train/schedule.c
+    src/train/seeds.c
     src/train/spec.c
     src/train/step.c)

@@ -1,14 +1,13 @@
 /*
- * src/train/loop.c - ole_train(): epochs and steps, what is measured and saved between them, and
- * several runs with different seeds.
+ * src/train/loop.c - ole_train(): epochs and steps, and what is measured and saved between them.
  */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/show.h"
-#include "train/folder.h"
 #include "train/model.h"
 #include "train/options.h"
 #include "train/run.h"
+#include "train/seeds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -303,8 +302,8 @@ static ole_status fail_run(const ole_run *run, ole_status status, ole_error *err
                     ole_show_string(&shown, run->options.out), (long long)run->state.epoch);
 }
 
-static ole_status train_once(const ole_train_options *options, int64_t number, int64_t runs,
-                             ole_train_summary *summary, ole_error *error) {
+ole_status ole_train_once(const ole_train_options *options, int64_t number, int64_t runs,
+                          ole_train_summary *summary, ole_error *error) {
     loop *l = calloc(1, sizeof *l);
     if (!l) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     *summary = (ole_train_summary){.test_error = NAN, .validation_error = NAN, .knn1_error = NAN};
@@ -328,79 +327,6 @@ static ole_status train_once(const ole_train_options *options, int64_t number, i
     return status;
 }
 
-/* ---- Several runs ------------------------------------------------------------------------- */
-
-/* Running mean and sum of squared differences. */
-typedef struct spread {
-    double mean, squares;
-} spread;
-
-static void add_value(spread *s, int64_t count, double value) {
-    double before = value - s->mean;
-    s->mean += before / (double)count;
-    s->squares += before * (value - s->mean);
-}
-
-static double deviation_of(const spread *s, int64_t count) {
-    return count > 1 ? sqrt(s->squares / (double)(count - 1)) : NAN;
-}
-
-/* The options of run k of several; its folder into `out`. */
-static ole_status options_of_run(const ole_train_options *all, int64_t k, ole_train_options *one,
-                                 char out[OLE_RUN_PATH], ole_error *error) {
-    *one = *all;
-    one->seed = all->seed + (uint64_t)k;
-    one->seeds = 1;
-    if (!all->out) return OLE_OK;
-    char name[40];
-    snprintf(name, sizeof name, "seed-%llu", (unsigned long long)one->seed);
-    one->out = out;
-    ole_status status = ole_run_path(out, all->out, name, error);
-    if (status == OLE_OK && all->resume) status = ole_run_make_folder(out, error);
-    return status;
-}
-
-static ole_status write_recipe_of_all(const ole_train_options *o, ole_error *error) {
-    char path[OLE_RUN_PATH];
-    if (!o->out) return OLE_OK;
-    ole_status status = o->resume ? OLE_OK : ole_run_refuse_used(o->out, error);
-    if (status == OLE_OK) status = ole_run_make_folder(o->out, error);
-    if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
-    return status == OLE_OK ? ole_recipe_write(path, o, error) : status;
-}
-
-static ole_status train_seeds(const ole_train_options *o, ole_train_summary *summary,
-                              ole_error *error) {
-    spread test = {0}, validation = {0}, knn1 = {0};
-    ole_train_summary all = {0};
-    ole_status status = write_recipe_of_all(o, error);
-    for (int64_t k = 0; k < o->seeds && status == OLE_OK && !all.interrupted; k++) {
-        ole_train_options one;
-        ole_train_summary s;
-        char out[OLE_RUN_PATH];
-        status = options_of_run(o, k, &one, out, error);
-        if (status == OLE_OK) status = train_once(&one, k + 1, o->seeds, &s, error);
-        if (status != OLE_OK) return status;
-        all.seconds += s.seconds;
-        all.epochs = s.epochs;
-        all.interrupted = s.interrupted;
-        if (s.runs == 0) break;
-        all.runs++;
-        add_value(&test, all.runs, s.test_error);
-        add_value(&validation, all.runs, s.validation_error);
-        add_value(&knn1, all.runs, s.knn1_error);
-    }
-    if (status != OLE_OK) return status;
-    *summary = all;
-    summary->test_error = all.runs ? test.mean : NAN;
-    summary->validation_error = all.runs ? validation.mean : NAN;
-    summary->knn1_error = all.runs ? knn1.mean : NAN;
-    summary->test_error_std = deviation_of(&test, all.runs);
-    summary->validation_error_std = deviation_of(&validation, all.runs);
-    summary->knn1_error_std = deviation_of(&knn1, all.runs);
-    return OLE_OK;
-}
-
 ole_status ole_train(const ole_train_options *options, ole_train_summary *summary,
                      ole_error *error) {
     ole_train_options checked;
@@ -409,9 +335,9 @@ ole_status ole_train(const ole_train_options *options, ole_train_summary *summar
     ole_status status = ole_train_options_check(options, &checked, error);
     if (status == OLE_OK) {
         if (checked.seeds > 1) {
-            status = train_seeds(&checked, &result, error);
+            status = ole_train_seeds(&checked, &result, error);
         } else {
-            status = train_once(&checked, 1, 1, &result, error);
+            status = ole_train_once(&checked, 1, 1, &result, error);
             result.test_error_std = result.validation_error_std = result.knn1_error_std = NAN;
         }
     }

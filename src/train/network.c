@@ -63,6 +63,12 @@ static ole_status find_backend(const char *device, const ole_backend **backend, 
     return OLE_OK;
 }
 
+bool ole_device_queues(const char *device) {
+    const ole_backend *backend;
+    int card;
+    return find_backend(device, &backend, &card, NULL) == OLE_OK && backend->recorder;
+}
+
 static ole_precision precision_of(const char *name) {
     if (strcmp(name, "tf32") == 0) return OLE_PRECISION_TF32;
     return strcmp(name, "bf16") == 0 ? OLE_PRECISION_BF16 : OLE_PRECISION_FP32;

@@ -9,13 +9,19 @@
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct ole_resident {
     void *data;
+    int card;
     bool floating;
     int c, h, w;
+    size_t bytes;
+    uint64_t hash;
+    int users;
+    struct ole_resident *next;
 };
 
 struct ole_feed {
@@ -69,36 +75,98 @@ static void *send(ole_device_context *context, const void *from, size_t bytes) {
     return to;
 }
 
+/*
+ * Runs side by side read the same data set: it is on a card once.  What it is is told by its size,
+ * shape and a hash of its bytes.
+ */
+static struct {
+    pthread_mutex_t mutex;
+    ole_resident *first;
+} residents = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t hash_of(const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    uint64_t hash = 0x9E3779B97F4A7C15u, word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = (hash ^ word) * 0xFF51AFD7ED558CCDu;
+        hash ^= hash >> 32;
+    }
+    for (; bytes > 0; bytes--, at++)
+        hash = (hash ^ *at) * 0xFF51AFD7ED558CCDu;
+    return hash;
+}
+
 static void resident_free(ole_device_context *context, ole_resident *resident) {
     if (!resident) return;
     cudaStreamSynchronize(context->stream);
+    pthread_mutex_lock(&residents.mutex);
+    bool last = --resident->users == 0;
+    ole_resident **link = &residents.first;
+    while (last && *link && *link != resident)
+        link = &(*link)->next;
+    if (last && *link) *link = resident->next;
+    pthread_mutex_unlock(&residents.mutex);
+    if (!last) return;
     cudaFree(resident->data);
     free(resident);
 }
 
+static bool is_same(const ole_resident *a, const ole_resident *b) {
+    return a->card == b->card && a->floating == b->floating && a->c == b->c && a->h == b->h &&
+           a->w == b->w && a->bytes == b->bytes && a->hash == b->hash;
+}
+
+/* One that is there already, or a copy of `wanted` with the data brought over. */
+static ole_resident *find_or_send(ole_device_context *context, const ole_resident *wanted,
+                                  const void *data) {
+    ole_resident *found = residents.first;
+    while (found && !is_same(found, wanted))
+        found = found->next;
+    if (found) {
+        found->users++;
+        return found;
+    }
+    ole_resident *made = malloc(sizeof *made);
+    if (!made) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "bringing the samples over");
+        return NULL;
+    }
+    *made = *wanted;
+    made->data = send(context, data, made->bytes);
+    if (context->failed != OLE_OK) {
+        cudaFree(made->data);
+        free(made);
+        return NULL;
+    }
+    made->users = 1;
+    made->next = residents.first;
+    residents.first = made;
+    return made;
+}
+
 static ole_status resident_create(ole_device_context *context, const ole_resident_spec *spec,
                                   ole_resident **result, ole_error *error) {
+    const void *data = spec->bytes ? (const void *)spec->bytes : (const void *)spec->floats;
+    size_t size = (size_t)spec->channels * (size_t)spec->height * (size_t)spec->width, room, whole;
+    ole_resident wanted = {.card = context->card,
+                           .floating = !spec->bytes,
+                           .c = spec->channels,
+                           .h = spec->height,
+                           .w = spec->width,
+                           .bytes = (size_t)spec->count * size * (spec->bytes ? 1 : sizeof(float))};
     *result = NULL;
-    size_t size = (size_t)spec->channels * (size_t)spec->height * (size_t)spec->width;
-    size_t bytes = (size_t)spec->count * size * (spec->bytes ? 1 : sizeof(float)), room, whole;
     cudaSetDevice(context->card);
-    if (cudaMemGetInfo(&room, &whole) == cudaSuccess && bytes > room / 2)
+    if (cudaMemGetInfo(&room, &whole) == cudaSuccess && wanted.bytes > room / 2)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "the data set takes %.3g GiB, over half of the %.3g that are free on the "
                         "card",
-                        (double)bytes / 1073741824.0, (double)room / 1073741824.0);
-    ole_resident *resident = calloc(1, sizeof *resident);
-    if (!resident) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    *resident = (ole_resident){
-        .floating = !spec->bytes, .c = spec->channels, .h = spec->height, .w = spec->width};
-    resident->data =
-        send(context, spec->bytes ? (const void *)spec->bytes : (const void *)spec->floats, bytes);
-    if (context->failed != OLE_OK) {
-        resident_free(context, resident);
-        return failure_of(context, error);
-    }
-    *result = resident;
-    return OLE_OK;
+                        (double)wanted.bytes / 1073741824.0, (double)room / 1073741824.0);
+    wanted.hash = hash_of(data, wanted.bytes);
+    pthread_mutex_lock(&residents.mutex);
+    *result = find_or_send(context, &wanted, data);
+    pthread_mutex_unlock(&residents.mutex);
+    return failure_of(context, error);
 }
 
 static void feed_free(ole_device_context *context, ole_feed *feed) {

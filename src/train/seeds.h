@@ -1,0 +1,19 @@
+/*
+ * src/train/seeds.h - several runs that differ in their seeds: one after the other, or side by side
+ * on a device that has room for that.
+ */
+#ifndef OLE_SRC_TRAIN_SEEDS_H
+#define OLE_SRC_TRAIN_SEEDS_H
+
+#include "ole/train.h"
+
+/* Run `number` of `runs`, from 1; the options have been checked (loop.c). */
+ole_status ole_train_once(const ole_train_options *options, int64_t number, int64_t runs,
+                          ole_train_summary *summary, ole_error *error);
+
+/* options->seeds runs, in folders out/seed-N; means and deviations over those that were finished.
+ */
+ole_status ole_train_seeds(const ole_train_options *options, ole_train_summary *summary,
+                           ole_error *error);
+
+#endif
