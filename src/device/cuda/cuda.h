@@ -46,12 +46,19 @@ enum { CUDA_LAG = 6 };
 
 typedef enum cuda_type { CUDA_FLOAT, CUDA_BFLOAT16 } cuda_type;
 
+/* What a thread block of the softmax leaves for the last of them, which adds it up in order. */
+typedef struct cuda_row_sums {
+    double loss;
+    int64_t right;
+} cuda_row_sums;
+
 /* What recorded work reads when it is replayed; in device memory. */
 typedef struct cuda_clock {
     uint64_t step; /* of dropout and of Adam, from 1 */
     double lr;
     int64_t epoch;
     int64_t batch;    /* of the epoch, from 0 */
+    int64_t batches;  /* of it, after which `batch` is 0 again; 0: unknown */
     int64_t bad_step; /* the first step whose loss was NaN or Inf; 0: none. Updates stop there */
     int64_t bad_row;  /* of OLÉ's features in that step; -1: none */
     double loss;      /* sums over the epoch */
@@ -59,12 +66,8 @@ typedef struct cuda_clock {
     double ole_loss;
     int64_t correct;
     double step_loss; /* of the step at work: softmax + weight * OLÉ, summed as it goes */
-    /* What the thread blocks of the softmax leave for the last of them, which adds it up in order */
-    uint32_t arrived; /* blocks; 0 between calls */
-    struct cuda_row_sums {
-        double loss;
-        int64_t right;
-    } rows[CUDA_ROW_BLOCKS];
+    uint32_t arrived; /* thread blocks of the softmax; 0 between calls */
+    cuda_row_sums rows[CUDA_ROW_BLOCKS];
 } cuda_clock;
 
 typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
