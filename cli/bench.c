@@ -92,11 +92,11 @@ static bool ask_peer(const arguments *a, const ole_bench_result *ours, peer_answ
         return false;
     }
     peer_job job = {.net = net,
-                    .device = "cpu",
+                    .device = strcmp(ours->device, "cuda") == 0 ? "cuda" : "cpu",
+                    .precision = o->precision,
                     .batch = o->batch_size,
                     .threads = ours->threads,
-                    .seconds = o->seconds,
-                    .bf16 = strcmp(o->precision, "bf16") == 0};
+                    .seconds = o->seconds};
     answer->there = peer_run(&job, answer->text, sizeof answer->text, &answer->best_ms);
     ole_net_destroy(net);
     return answer->there;

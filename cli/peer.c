@@ -18,6 +18,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The ways that a PyTorch user would try on that device, in the same precision. */
+static void write_modes(ole_json *w, const peer_job *job) {
+    static const char *const cpu[] = {"nchw", "nhwc", NULL};
+    static const char *const gpu[] = {"nhwc-graph", "nchw-graph", NULL};
+    char mode[40];
+    ole_json_open(w, "modes", '[');
+    for (const char *const *way = strcmp(job->device, "cuda") == 0 ? gpu : cpu; *way; way++) {
+        snprintf(mode, sizeof mode, "%s-%s", job->precision, *way);
+        ole_json_string(w, NULL, mode);
+    }
+    ole_json_close(w);
+}
+
 static void write_job(FILE *to, const peer_job *job) {
     ole_json w;
     ole_json_init(&w, to, 0);
@@ -26,10 +39,7 @@ static void write_job(FILE *to, const peer_job *job) {
     ole_json_integer(&w, "threads", job->threads);
     ole_json_number(&w, "seconds", job->seconds);
     ole_json_string(&w, "device", job->device);
-    ole_json_open(&w, "modes", '[');
-    ole_json_string(&w, NULL, job->bf16 ? "bf16-nchw" : "fp32-nchw");
-    ole_json_string(&w, NULL, job->bf16 ? "bf16-nhwc" : "fp32-nhwc");
-    ole_json_close(&w);
+    write_modes(&w, job);
     ole_net_write_graph(job->net, &w, "nodes");
     ole_json_close(&w);
 }

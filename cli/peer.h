@@ -9,11 +9,11 @@
 
 typedef struct peer_job {
     const ole_net *net;
-    const char *device; /* "cpu" */
+    const char *device;    /* "cpu" or "cuda" */
+    const char *precision; /* "fp32", "tf32" or "bf16" */
     int64_t batch;
     int threads;
     double seconds;
-    bool bf16;
 } peer_job;
 
 /*

@@ -6,6 +6,7 @@
  */
 #include "ole/base.h"
 
+#include "base/cuda_module.h"
 #include "build_parts.h"
 #include "linalg/kernels.h"
 
@@ -36,6 +37,7 @@ static struct {
     char blas[96];
     char cores[24];
     char memory[24];
+    char gpu[640];
     bool threaded_blas;
 } machine;
 
@@ -52,8 +54,33 @@ static void describe_blas(void) {
              openblas_get_corename ? openblas_get_corename() : "unknown core");
 }
 
+/* The cards, or why there is none to use. */
+static void describe_gpu(void) {
+    const void *found;
+    ole_error error;
+    if (ole_cuda_module_table("ole_cuda_device", &found, &error) != OLE_OK) {
+        snprintf(machine.gpu, sizeof machine.gpu, "none: %s", error.message);
+        return;
+    }
+    const ole_cuda_device_table *table = found;
+    int cards = table->count(&error);
+    size_t used = 0;
+    if (cards == 0) snprintf(machine.gpu, sizeof machine.gpu, "none: %s", error.message);
+    for (int i = 0; i < cards && used < sizeof machine.gpu; i++) {
+        ole_cuda_card card;
+        if (table->describe(i, &card, &error) != OLE_OK) continue;
+        used +=
+            (size_t)snprintf(machine.gpu + used, sizeof machine.gpu - used,
+                             "%scuda:%d %s, %.0f GiB, compute capability %d.%d", used ? "; " : "",
+                             i, card.name, (double)card.memory / (1 << 30), card.major, card.minor);
+    }
+    if (cards > 0 && used < sizeof machine.gpu)
+        snprintf(machine.gpu + used, sizeof machine.gpu - used, " (%s)", table->libraries);
+}
+
 static void describe_machine(void) {
     describe_blas();
+    describe_gpu();
     cpu_set_t allowed;
     long cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0
                      ? CPU_COUNT(&allowed)
@@ -75,6 +102,7 @@ size_t ole_info(ole_info_row *rows, size_t capacity) {
         {"cores", machine.cores},
         {"memory", machine.memory},
         {"OpenBLAS", machine.blas},
+        {"GPU", machine.gpu},
         {"warning", "a threaded OpenBLAS was loaded: results may depend on its threads; set "
                     "OPENBLAS_NUM_THREADS=1 or install the serial one"},
     };
