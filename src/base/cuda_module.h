@@ -5,6 +5,7 @@
  *
  * It hands out tables, each a struct of functions declared where it is used:
  *     "ole_cuda_device"   ole_cuda_device_table, below
+ *     "ole_cuda_memory"   ole_cuda_memory_table, below
  *     "ole_cuda_loss"     loss/cuda.h
  *     "ole_cuda_backend"  ole_backend of device/backend.h
  */
@@ -12,6 +13,8 @@
 #define OLE_SRC_BASE_CUDA_MODULE_H
 
 #include "ole/base.h"
+
+#include <stdbool.h>
 
 /* The cards. */
 typedef struct ole_cuda_card {
@@ -28,6 +31,33 @@ typedef struct ole_cuda_device_table {
     int (*count)(ole_error *error);
     ole_status (*describe)(int card, ole_cuda_card *out, ole_error *error);
 } ole_cuda_device_table;
+
+/*
+ * Memory, streams and graphs of the current card, for who has no CUDA headers: tests, benchmarks,
+ * examples.  Functions that can fail return false and leave the reason in `error`.
+ */
+typedef struct ole_cuda_graph ole_cuda_graph;
+
+typedef struct ole_cuda_memory_table {
+    void *(*allocate)(size_t bytes, ole_error *error); /* NULL: it failed */
+    void (*release)(void *memory);                     /* NULL is allowed */
+    bool (*copy_in)(void *device, const void *host, size_t bytes, ole_error *error);
+    bool (*copy_out)(void *host, const void *device, size_t bytes, ole_error *error); /* waits */
+    void *(*stream)(ole_error *error); /* a cudaStream_t; NULL: it failed */
+    void (*close_stream)(void *stream);
+    bool (*wait)(void *stream, ole_error *error);
+
+    /* Records what is queued on the stream between the two calls; then it is run again and again.
+     */
+    bool (*capture)(void *stream, ole_error *error);
+    ole_cuda_graph *(*captured)(void *stream, ole_error *error); /* NULL: it failed */
+    bool (*replay)(ole_cuda_graph *graph, void *stream, ole_error *error);
+    void (*close_graph)(ole_cuda_graph *graph);
+
+    /* Milliseconds on the card of what `work` queues on the stream. */
+    bool (*time)(void *stream, void (*work)(void *context), void *context, double *milliseconds,
+                 ole_error *error);
+} ole_cuda_memory_table;
 
 /*
  * A table of the module, which is loaded first if need be.  OLE_ERROR_UNSUPPORTED says what is
