@@ -46,6 +46,7 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
         src/device/cpu/backend.c
         src/device/cpu/concat.c
         src/device/cpu/conv.c
+        src/device/cpu/conv_tiles.c
         src/device/cpu/gemm.c
         src/device/cpu/isa.c
         src/device/cpu/layout.c
@@ -65,7 +66,8 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
     endif()
     if(OLE_HAVE_AVX512BF16)
         target_compile_definitions(ole_objects PUBLIC OLE_HAVE_CPU_BF16=1)
-        add_library(ole_kernels_avx512bf16 OBJECT src/device/cpu/kernels.c)
+        add_library(ole_kernels_avx512bf16 OBJECT
+            src/device/cpu/amx.c src/device/cpu/kernels.c)
         target_compile_definitions(ole_kernels_avx512bf16 PRIVATE OLE_ISA=avx512bf16)
         target_compile_options(ole_kernels_avx512bf16 PRIVATE
             -O3 -ffp-contract=fast ${bf16_flags})

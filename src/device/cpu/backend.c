@@ -65,6 +65,14 @@ static const cpu_kernels *half_kernels(const ole_device_options *options) {
     return NULL;
 }
 
+static const amx_kernels *amx_of(const cpu_kernels *half) {
+#if defined(OLE_HAVE_CPU_BF16)
+    if (half && cpu_has_amx()) return &ole_amx_kernels;
+#endif
+    (void)half;
+    return NULL;
+}
+
 static ole_status open_context(ole_device_context **result, const ole_device_options *options,
                                ole_error *error) {
     ole_status status = check_precision(options, error);
@@ -75,6 +83,7 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
     if (!context) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     context->options = *options;
     context->half = half_kernels(options);
+    context->amx = amx_of(context->half);
     status = cpu_dnn_create(&context->dnn, context->half != NULL, error);
     context->kernels = choose_kernels(cpu_dnn_block());
     context->block = context->kernels->block;

@@ -24,6 +24,7 @@
 
 #include "base/pool.h"
 #include "device/backend.h"
+#include "device/cpu/amx.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/onednn.h"
 
@@ -31,6 +32,7 @@ struct ole_device_context {
     ole_device_options options;
     const cpu_kernels *kernels;
     const cpu_kernels *half; /* for bfloat16; NULL: all tensors are of float */
+    const amx_kernels *amx;  /* for bfloat16 on tiles; NULL: there are none */
     int block;               /* channels a block of the blocked layout */
     ole_pool *pool;          /* where oneDNN does not run on OpenMP; else NULL */
     cpu_dnn *dnn;
