@@ -77,6 +77,16 @@ static void store_param(const runner *r, int p, const void *from, op_tensor to) 
     from_floats(to, plain);
 }
 
+static void store_gradient(const runner *r, int p, const void *from, op_tensor to) {
+    if (!r->backend->gradient_to_plain) {
+        store_param(r, p, from, to);
+        return;
+    }
+    float *plain = to_floats(to);
+    r->backend->gradient_to_plain(r->context, &r->node, &r->param[p], from, plain);
+    from_floats(to, plain);
+}
+
 /* ---- planning ------------------------------------------------------------------------------- */
 
 /* Where input `i` comes from: a 3x3 convolution, so that it lies as the backend likes, or plain. */
@@ -188,12 +198,13 @@ static void run_backward(const runner *r, op_way way, op_data *data) {
     for (int p = 0; p < r->node.params && !way.only_dx; p++)
         if (r->param[p].trained) call.dparam[p] = r->dparams[p];
     r->backend->backward(r->context, &r->node, &r->plan, &call);
+    if (r->backend->backward_done) r->backend->backward_done(r->context);
     for (int i = 0; i < OLE_MAX_INPUTS; i++)
         if (call.dx[i])
             store(r, r->source[i].y_layout, op_case_input(r->c, i), r->dx[i],
                   data->tensor[OP_DX + i]);
     for (int p = 0; p < r->node.params; p++)
-        if (call.dparam[p]) store_param(r, p, r->dparams[p], data->tensor[OP_DPARAM + p]);
+        if (call.dparam[p]) store_gradient(r, p, r->dparams[p], data->tensor[OP_DPARAM + p]);
 }
 
 ole_status op_run(const ole_backend *backend, ole_device_context *context, const op_case *c,
