@@ -30,10 +30,11 @@ static void updates(void **state) {
     check_updates(card_table("ole_cuda_backend"), 3e-6);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32),    cmocka_unit_test(tf32),    cmocka_unit_test(bf16),
         cmocka_unit_test(softmax), cmocka_unit_test(updates),
     };
+    card_filter(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

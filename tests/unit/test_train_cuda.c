@@ -250,12 +250,13 @@ static void clear_errors(void **state) {
         fail_msg("what is wrong with '%s'?", error.message);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clear_errors),       cmocka_unit_test(same_batches),
         cmocka_unit_test(recorded_as_single), cmocka_unit_test(as_the_reference),
         cmocka_unit_test(ole_at_any_layer),   cmocka_unit_test(narrow_learns),
         cmocka_unit_test(goes_on_elsewhere),  cmocka_unit_test(bad_losses_name_the_layer),
     };
+    card_filter(argc, argv);
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }
