@@ -261,10 +261,11 @@ static ole_status time_ole(ole_queue *q, ole_error *error) {
     return status;
 }
 
-/* An epoch that only lets steps run: updates are off. */
-static ole_status start_idle(ole_queue *q, ole_error *error) {
+/* An epoch that only lets steps run: with updates off, or at a rate of 0. */
+static ole_status start_idle(ole_queue *q, bool updates, ole_error *error) {
     ole_loader_list(q->loader, 0, q->order);
-    const ole_epoch epoch = {.order = q->order, .rates = q->rates, .idle = true};
+    memset(q->rates, 0, (size_t)q->batches * sizeof *q->rates);
+    const ole_epoch epoch = {.order = q->order, .rates = q->rates, .idle = !updates};
     return q->recorder->start(q->context, q->feed, &epoch, error);
 }
 
@@ -272,7 +273,7 @@ static ole_status record_steps(ole_queue *q, ole_error *error) {
     ole_status status = OLE_OK;
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (q->stepper->rows[k] == 0) continue;
-        status = start_idle(q, error);
+        status = start_idle(q, false, error);
         if (status == OLE_OK) status = rehearse(q, k, error);
         if (status == OLE_OK) status = record(q, k, error);
     }
@@ -378,7 +379,7 @@ ole_status ole_queue_measure(ole_queue *q, ole_queue_part part, ole_op op, doubl
                              double *seconds, ole_error *error) {
     ole_plan *plan = q->stepper->plan[0];
     ole_recording *recording = NULL;
-    ole_status status = start_idle(q, error);
+    ole_status status = start_idle(q, true, error);
     if (status == OLE_OK) status = q->recorder->begin(q->context, error);
     if (status != OLE_OK) return status;
     if (part >= OLE_QUEUE_WITHOUT_OP)

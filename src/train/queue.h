@@ -51,7 +51,7 @@ typedef enum ole_queue_part {
 
 /*
  * Seconds that one replay takes of a step recorded so: what a step takes less without something is
- * what that costs inside it.  Weights are not updated.  op: of the last two.
+ * what that costs inside it.  Updates run at a rate of 0.  op: of the last two.
  */
 ole_status ole_queue_measure(ole_queue *queue, ole_queue_part part, ole_op op, double budget,
                              double *seconds, ole_error *error);

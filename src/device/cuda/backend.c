@@ -90,7 +90,9 @@ static ole_status open_streams(ole_device_context *context, ole_error *error) {
         cuda_failed(context, cudaMalloc(&context->workspace[i], WORKSPACE), "opening");
     context->workspace_bytes = WORKSPACE;
     if (context->failed == OLE_OK)
-        cuda_failed(context, cudaMemset(context->clock, 0, sizeof *context->clock), "opening");
+        cuda_failed(context,
+                    cudaMemsetAsync(context->clock, 0, sizeof *context->clock, context->stream),
+                    "opening");
     return wait_for_all(context, error);
 }
 
@@ -141,7 +143,8 @@ static void *allocate(ole_device_context *context, size_t bytes) {
         cudaGetLastError(); /* the caller reports it */
         return NULL;
     }
-    if (bytes) cuda_failed(context, cudaMemset(memory, 0, bytes), "clearing memory");
+    if (bytes)
+        cuda_failed(context, cudaMemsetAsync(memory, 0, bytes, context->stream), "clearing memory");
     return memory;
 }
 
@@ -151,14 +154,19 @@ static void free_memory(ole_device_context *context, void *memory) {
     cudaFree(memory);
 }
 
+bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
+               enum cudaMemcpyKind kind, const char *doing) {
+    cudaSetDevice(context->card);
+    return !cuda_failed(context, cudaMemcpyAsync(to, from, bytes, kind, context->stream), doing) &&
+           !cuda_failed(context, cudaStreamSynchronize(context->stream), doing);
+}
+
 static void copy_in(ole_device_context *context, const void *from, size_t bytes, void *to) {
-    cudaStreamSynchronize(context->stream);
-    cuda_failed(context, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying in");
+    cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, "copying in");
 }
 
 static void copy_out(ole_device_context *context, const void *from, size_t bytes, void *to) {
-    cuda_failed(context, cudaStreamSynchronize(context->stream), "copying out");
-    cuda_failed(context, cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copying out");
+    cuda_copy(context, to, from, bytes, cudaMemcpyDeviceToHost, "copying out");
 }
 
 void *cuda_staging(ole_device_context *context, size_t bytes) {

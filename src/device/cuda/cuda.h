@@ -238,6 +238,14 @@ void cuda_update_all(ole_device_context *context, const ole_update *update,
                      const ole_update_item *items, int count);
 void cuda_update_table_free(ole_device_context *context);
 
+/*
+ * Copies on context->stream and waits.  Plain cudaMemcpy and cudaMemset are ordered with the
+ * default stream only, and may still be at work when they return: kernels queued here would not see
+ * it.
+ */
+bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
+               enum cudaMemcpyKind kind, const char *doing);
+
 /* Device memory of at least `bytes` for the moment; NULL when there is none (backend.c). */
 void *cuda_staging(ole_device_context *context, size_t bytes);
 

@@ -99,9 +99,7 @@ static void read_elements(ole_device_context *context, const ole_node *node, con
     void *room = make_room(context, node, param);
     if (!room) return;
     size_t bytes = (size_t)cuda_param_size(node, param) * (narrow ? 2 : 4);
-    cudaStreamSynchronize(context->stream);
-    cuda_failed(context, cudaMemcpy(room, from, bytes, cudaMemcpyDeviceToHost),
-                "reading a parameter");
+    cuda_copy(context, room, from, bytes, cudaMemcpyDeviceToHost, "reading a parameter");
     filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
     for (int64_t e = 0; e < param->count; e++) {
         int64_t at = place_of(param, &f, e);

@@ -70,8 +70,7 @@ static void *send(ole_device_context *context, const void *from, size_t bytes) {
     if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), "bringing the samples over"))
         return NULL;
     if (from && bytes)
-        cuda_failed(context, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice),
-                    "bringing the samples over");
+        cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, "bringing the samples over");
     return to;
 }
 
@@ -359,9 +358,8 @@ static void send_order(ole_device_context *context, ole_feed *feed, const int64_
     }
     for (size_t i = 0; i < length; i++)
         list[i] = (int32_t)order[i];
-    cuda_failed(context,
-                cudaMemcpy(feed->order, list, length * sizeof *list, cudaMemcpyHostToDevice),
-                "starting an epoch");
+    cuda_copy(context, feed->order, list, length * sizeof *list, cudaMemcpyHostToDevice,
+              "starting an epoch");
     free(list);
 }
 
@@ -373,18 +371,16 @@ static ole_status start(ole_device_context *context, ole_feed *feed, const ole_e
     context->replays->queued = 0;
     context->replays->first_step = (int64_t)epoch->step;
     send_order(context, feed, epoch->order);
-    cuda_failed(context,
-                cudaMemcpy(feed->rates, epoch->rates, (size_t)feed->batches * sizeof *feed->rates,
-                           cudaMemcpyHostToDevice),
-                "starting an epoch");
+    cuda_copy(context, feed->rates, epoch->rates, (size_t)feed->batches * sizeof *feed->rates,
+              cudaMemcpyHostToDevice, "starting an epoch");
     const cuda_clock clock = {.step = epoch->step,
                               .epoch = epoch->epoch,
                               .batch = epoch->first,
                               .batches = feed->batches,
                               .bad_step = epoch->idle,
                               .bad_row = -1};
-    cuda_failed(context, cudaMemcpy(context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice),
-                "starting an epoch");
+    cuda_copy(context, context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice,
+              "starting an epoch");
     return failure_of(context, error);
 }
 
@@ -407,9 +403,7 @@ static ole_status follow(ole_device_context *context, int behind, ole_error *err
 
 static ole_status read_clock(ole_device_context *context, ole_queue_sums *sums, ole_error *error) {
     cuda_clock clock = {0};
-    cuda_failed(context, cudaStreamSynchronize(context->stream), "a step");
-    cuda_failed(context, cudaMemcpy(&clock, context->clock, sizeof clock, cudaMemcpyDeviceToHost),
-                "a step");
+    cuda_copy(context, &clock, context->clock, sizeof clock, cudaMemcpyDeviceToHost, "a step");
     *sums = (ole_queue_sums){.steps = (int64_t)clock.step - context->replays->first_step,
                              .loss = clock.loss,
                              .softmax_loss = clock.softmax_loss,
