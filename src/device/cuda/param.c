@@ -85,11 +85,8 @@ void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
         room[at] = plain[e];
         if (has_copy(context, param)) copy[at] = to_bfloat16(plain[e]);
     }
-    cudaStreamSynchronize(context->stream);
-    cuda_failed(
-        context,
-        cudaMemcpy(to, room, cuda_param_bytes(context, node, param), cudaMemcpyHostToDevice),
-        "setting a parameter");
+    cuda_copy(context, to, room, cuda_param_bytes(context, node, param), cudaMemcpyHostToDevice,
+              "setting a parameter");
     free(room);
 }
 

@@ -71,14 +71,10 @@ static bool build(ole_device_context *context, cuda_update_item *items, int coun
         cuda_failed(context, cudaMalloc((void **)&table->items, item_bytes), "listing parameters");
     failed = failed || cuda_failed(context, cudaMalloc((void **)&table->tiles, tile_bytes),
                                    "listing parameters");
-    failed =
-        failed ||
-        cuda_failed(context, cudaMemcpy(table->items, items, item_bytes, cudaMemcpyHostToDevice),
-                    "listing parameters");
-    failed =
-        failed ||
-        cuda_failed(context, cudaMemcpy(table->tiles, tiles, tile_bytes, cudaMemcpyHostToDevice),
-                    "listing parameters");
+    failed = failed || !cuda_copy(context, table->items, items, item_bytes, cudaMemcpyHostToDevice,
+                                  "listing parameters");
+    failed = failed || !cuda_copy(context, table->tiles, tiles, tile_bytes, cudaMemcpyHostToDevice,
+                                  "listing parameters");
     free(tiles);
     return !failed;
 }
