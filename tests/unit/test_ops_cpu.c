@@ -1,4 +1,5 @@
 /* tests/unit/test_ops_cpu.c - the oneDNN backend against the reference, op by op. */
+#include "device/cpu/cpu.h"
 #include "op_checks.h"
 #include "test.h"
 
@@ -30,6 +31,32 @@ static void bf16(void **state) {
     if (open_bf16(NULL)) check_ops_in(&ole_backend_cpu, OLE_PRECISION_BF16, true, 1e-2);
 }
 
+/* Convolutions as on a CPU without AMX, by oneDNN. */
+static void bf16_without_tiles(void **state) {
+    (void)state;
+    const ole_device_options options = {.threads = 2, .precision = OLE_PRECISION_BF16};
+    const op_way way = {.blocked = true, .accumulate = true};
+    ole_device_context *context;
+    ole_error error;
+    if (ole_backend_cpu.open(&context, &options, &error) != OLE_OK) skip();
+    context->amx = NULL;
+    for (int i = 0; i < op_case_count; i++) {
+        if (op_cases[i].op != OLE_OP_CONV) continue;
+        op_data found = op_data_make(&op_cases[i], 5);
+        op_data_narrow(&found);
+        op_data expected = op_data_copy(&found);
+        op_run_alone(&ole_backend_ref64, &op_cases[i], way, &expected);
+        assert_ok(op_run(&ole_backend_cpu, context, &op_cases[i], way, &found, &error), &error);
+        op_worst worst = op_compare(&found, &expected);
+        if (worst.error > 1e-2)
+            fail_msg("%s: %s is off by %.2g", op_case_text(&op_cases[i]).text, worst.tensor,
+                     worst.error);
+        op_data_free(&found);
+        op_data_free(&expected);
+    }
+    ole_backend_cpu.close(context);
+}
+
 /* A CPU that has not what is asked for is named in the error. */
 static void missing(void **state) {
     (void)state;
@@ -54,8 +81,10 @@ static void updates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(direct),  cmocka_unit_test(fastest), cmocka_unit_test(bf16),
-        cmocka_unit_test(missing), cmocka_unit_test(softmax), cmocka_unit_test(updates),
+        cmocka_unit_test(direct),  cmocka_unit_test(fastest),
+        cmocka_unit_test(bf16),    cmocka_unit_test(bf16_without_tiles),
+        cmocka_unit_test(missing), cmocka_unit_test(softmax),
+        cmocka_unit_test(updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
