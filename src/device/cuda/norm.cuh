@@ -71,11 +71,9 @@ void norm_run_backward(ole_device_context *context, const cuda_layout &x, const 
 
 /* ---- parts of both kernels --------------------------------------------------------------- */
 
-/* y = x * scale + shift, the same bits forward and backward. */
-__device__ inline void norm_affine(float mean, float inverse, float gamma, float beta, float *scale,
-                                   float *shift) {
-    *scale = __fmul_rn(gamma, inverse);
-    *shift = __fmaf_rn(-mean, *scale, beta);
+/* Before the ReLU, the same bits forward and backward; scale is gamma / deviation. */
+__device__ inline float norm_value(float x, float mean, float scale, float beta) {
+    return __fmaf_rn(__fsub_rn(x, mean), scale, beta);
 }
 
 /* Waits for the blocks of the chunk, and sees what they wrote. */

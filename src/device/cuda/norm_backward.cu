@@ -15,19 +15,19 @@ namespace {
 /* The block's channels: what the ReLU's cut is found from, and dx = g * scale + d * slope + level
  */
 struct coefficients {
-    float mean[CHUNK_CHANNELS], scale[CHUNK_CHANNELS], shift[CHUNK_CHANNELS];
+    float mean[CHUNK_CHANNELS], scale[CHUNK_CHANNELS], beta[CHUNK_CHANNELS];
     float slope[CHUNK_CHANNELS], level[CHUNK_CHANNELS];
 };
 
 /* Eight of them. */
 struct coefficients8 {
-    float mean[8], scale[8], shift[8];
+    float mean[8], scale[8], beta[8];
 
     __device__ explicit coefficients8(const coefficients &of) {
         int first = (int)(threadIdx.x & 1) * 8;
         load_channels(of.mean, first, mean);
         load_channels(of.scale, first, scale);
-        load_channels(of.shift, first, shift);
+        load_channels(of.beta, first, beta);
     }
 };
 
@@ -41,13 +41,11 @@ __device__ own_channel start_channels(const norm_backward &a, coefficients &of) 
     int c = chunk_channel(a.pitch);
     own_channel own = {0.0f, 0.0f};
     if (threadIdx.x < CHUNK_CHANNELS) {
-        float mean = c < 0 ? 0.0f : a.saved[c], shift;
         own.inverse = c < 0 ? 0.0f : a.saved[a.pitch + c];
-        norm_affine(mean, own.inverse, c >= 0 && a.gamma ? a.gamma[c] : 1.0f,
-                    c >= 0 && a.beta ? a.beta[c] : 0.0f, &own.scale, &shift);
-        of.mean[threadIdx.x] = mean;
+        own.scale = (c >= 0 && a.gamma ? a.gamma[c] : 1.0f) * own.inverse;
+        of.mean[threadIdx.x] = c < 0 ? 0.0f : a.saved[c];
         of.scale[threadIdx.x] = own.scale;
-        of.shift[threadIdx.x] = shift;
+        of.beta[threadIdx.x] = c >= 0 && a.beta ? a.beta[c] : 0.0f;
     }
     __syncthreads();
     return own;
@@ -85,7 +83,7 @@ __device__ void cut(const norm_backward &a, const coefficients8 &of, const float
     } else {
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            value[k] = __fmaf_rn(x[k], of.scale[k], of.shift[k]);
+            value[k] = norm_value(x[k], of.mean[k], of.scale[k], of.beta[k]);
     }
 #pragma unroll
     for (int k = 0; k < 8; k++)

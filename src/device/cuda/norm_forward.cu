@@ -1,6 +1,6 @@
 /*
  * src/device/cuda/norm_forward.cu - kernels of batch norm's forward: sums of a batch, statistics
- * from them, y = relu(x * scale + shift + residual).
+ * from them, y = relu((x - mean) * scale + beta + residual).
  *
  * The sums are of x less its first pixel, and of that squared: far less is lost of a variance that
  * is small beside the mean than by sums of x itself.
@@ -14,8 +14,9 @@ struct own_channel {
     float gamma, beta, running_mean, running_var, first;
 };
 
+/* y = (x - mean) * scale + beta */
 struct affine {
-    float scale[CHUNK_CHANNELS], shift[CHUNK_CHANNELS];
+    float mean[CHUNK_CHANNELS], scale[CHUNK_CHANNELS], beta[CHUNK_CHANNELS];
 };
 
 template <class T>
@@ -54,7 +55,9 @@ __device__ void finish_channel(const norm_forward &a, const own_channel &own, ch
     float mean = batch ? (float)m.mean : own.running_mean;
     double variance = batch ? m.squares * a.inverse_count : (double)own.running_var;
     float inverse = (float)rsqrt(variance + eps);
-    norm_affine(mean, inverse, own.gamma, own.beta, &to.scale[threadIdx.x], &to.shift[threadIdx.x]);
+    to.mean[threadIdx.x] = mean;
+    to.scale[threadIdx.x] = own.gamma * inverse;
+    to.beta[threadIdx.x] = own.beta;
     if (!batch || blockIdx.x > 0) return;
     a.saved[c] = mean;
     a.saved[a.pitch + c] = inverse;
@@ -63,7 +66,7 @@ __device__ void finish_channel(const norm_forward &a, const own_channel &own, ch
     a.running_var[c] = (float)((1 - momentum) * (double)own.running_var + momentum * unbiased);
 }
 
-/* All threads: scale and shift of the block's channels, from whatever the source is. */
+/* All threads: the affine map of the block's channels, from whatever the source is. */
 template <class View>
 __device__ void find_affine(const norm_forward &a, const View &view, const own_channel &own,
                             affine &to) {
@@ -113,11 +116,12 @@ __device__ void sum_pixels(const norm_forward &a, const plain_column<T> &column,
 template <class T, bool TILE, class Column>
 __device__ void apply(const norm_forward &a, const Column &column, const chunk_place &at,
                       const norm_tile<T> &tile, const affine &of) {
-    float scale[8], shift[8];
+    float mean[8], scale[8], beta[8];
     int64_t groups = a.pitch / 8;
     enum { BATCH = norm_batch<T, Column, 2>::STEPS };
+    load_channels(of.mean, (int)(threadIdx.x & 1) * 8, mean);
     load_channels(of.scale, (int)(threadIdx.x & 1) * 8, scale);
-    load_channels(of.shift, (int)(threadIdx.x & 1) * 8, shift);
+    load_channels(of.beta, (int)(threadIdx.x & 1) * 8, beta);
     for (int s = 0; s < at.steps; s += BATCH) {
         vector8<T> x[BATCH], other[BATCH];
 #pragma unroll
@@ -132,7 +136,7 @@ __device__ void apply(const norm_forward &a, const Column &column, const chunk_p
             widen(x[b], value);
 #pragma unroll
             for (int k = 0; k < 8; k++)
-                value[k] = __fmaf_rn(value[k], scale[k], shift[k]);
+                value[k] = norm_value(value[k], mean[k], scale[k], beta[k]);
             if (a.residual) add_to(value, other[b]);
 #pragma unroll
             for (int k = 0; k < 8; k++)
