@@ -1,0 +1,76 @@
+/*
+ * ole/figure.h - figures for print and screen: lines, histograms, scatter plots and heat maps as
+ * SVG, PDF or PNG, all from the same drawing.
+ *
+ *     const double lambda[] = {0.0625, 0.25, 1}, error[] = {26.1, 25.4, 25.9}, std[] = {.4, .3,
+ * .5}; const ole_series series = {"softmax + OLÉ", 3, lambda, error, .spread = std}; ole_figure
+ * figure; ole_figure_init(&figure); figure.title = "Error against λ"; figure.x_label = "λ";
+ *     figure.y_label = "error, %";
+ *     figure.x_log = true;
+ *     figure.series = &series;
+ *     figure.series_count = 1;
+ *     ole_figure_save(&figure, "lambda.pdf", &error);
+ *
+ * Colours can be told apart by colour-blind readers and in grey; axes are labelled with round
+ * numbers.
+ */
+#ifndef OLE_FIGURE_H
+#define OLE_FIGURE_H
+
+#include "ole/base.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ole_figure_kind {
+    OLE_FIGURE_LINES = 0, /* y against x, points joined */
+    OLE_FIGURE_HISTOGRAM =
+        1,                  /* series of `count` bars; x[count + 1] are the edges, y the heights */
+    OLE_FIGURE_SCATTER = 2, /* points; one series a group */
+    OLE_FIGURE_HEATMAP = 3, /* values[rows, columns] in a colour scale */
+} ole_figure_kind;
+
+typedef struct ole_series {
+    const char *name; /* for the legend; NULL: none */
+    int64_t count;
+    const double *x, *y;  /* NaN leaves a gap */
+    const double *spread; /* half the height of error bars, or NULL */
+    bool dotted;          /* as a line of reference */
+} ole_series;
+
+/* Fill with ole_figure_init(). Strings and arrays are the caller's. */
+typedef struct ole_figure {
+    size_t struct_size;
+    ole_figure_kind kind;
+    const char *title, *x_label, *y_label; /* NULL: none */
+    bool x_log, y_log;
+    double x_min, x_max, y_min, y_max; /* NaN (default): from the numbers */
+    const ole_series *series;
+    int series_count;
+    /* heat maps */
+    const float *values; /* [rows, columns] */
+    int64_t rows, columns;
+    double value_min, value_max; /* NaN (default): from the numbers */
+    const char *value_label;
+    const char *const *row_names; /* [rows] and [columns], or NULL */
+    const char *const *column_names;
+    const int64_t *breaks; /* rows and columns before which a class begins, drawn as thin lines */
+    int break_count;
+    double width, height; /* points; default 480 x 320 */
+} ole_figure;
+
+OLE_API void ole_figure_init(ole_figure *figure);
+
+/* Writes the file; the name's end (.svg, .pdf or .png) says as what. */
+OLE_API ole_status ole_figure_save(const ole_figure *figure, const char *path, ole_error *error);
+
+/* The SVG as text, for pages; free() it. */
+OLE_API ole_status ole_figure_svg(const ole_figure *figure, char **text, ole_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

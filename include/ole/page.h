@@ -1,0 +1,74 @@
+/*
+ * ole/page.h - a report as one HTML file: no network, works from disk, light and dark, phone to
+ * desktop.
+ *
+ *     ole_page *page;
+ *     ole_page_create(&page, "STL-10, CNN-5", "softmax + OLÉ, 5 seeds", &error);
+ *     ole_page_headline(page, "test error", "25.4 %", "softmax alone 28.7 %");
+ *     ole_page_section(page, "Learning curves");
+ *     ole_page_figure(page, &figure, "Error of training and test after each epoch.");
+ *     ole_page_write(page, "report.html", &error);
+ *     ole_page_free(page);
+ *
+ * What is added is copied.  Adding cannot fail by itself: a failure is kept and ole_page_write()
+ * reports the first one.
+ */
+#ifndef OLE_PAGE_H
+#define OLE_PAGE_H
+
+#include "ole/figure.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ole_page ole_page;
+
+OLE_API ole_status ole_page_create(ole_page **page, const char *title, const char *subtitle,
+                                   ole_error *error);
+OLE_API void ole_page_free(ole_page *page);
+
+/* A large number at the top, in the order they are added; note may be NULL. */
+OLE_API void ole_page_headline(ole_page *page, const char *label, const char *value,
+                               const char *note);
+
+OLE_API void ole_page_section(ole_page *page, const char *heading);
+OLE_API void ole_page_text(ole_page *page, const char *paragraph);
+
+/* A figure with its caption, and its numbers as a table behind a button. */
+OLE_API void ole_page_figure(ole_page *page, const ole_figure *figure, const char *caption);
+
+/* cells [rows, columns], names [columns]. */
+OLE_API void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
+                            const char *const *names, const char *const *cells);
+
+/* Small pictures: pixels [count, height, width, channels] of bytes, 1 or 3 channels. */
+typedef struct ole_page_images {
+    int64_t count;
+    int width, height, channels;
+    const uint8_t *pixels;
+    const char *const *captions; /* [count], or NULL */
+} ole_page_images;
+
+OLE_API void ole_page_add_images(ole_page *page, const char *caption,
+                                 const ole_page_images *images);
+
+/* A map of points that pans, zooms, filters by class and shows the image under the pointer. */
+typedef struct ole_page_map {
+    int64_t count;
+    const double *at;      /* [count, 2] */
+    const int32_t *labels; /* [count] */
+    int classes;
+    const char *const *names;      /* [classes] */
+    const ole_page_images *images; /* NULL, or count of them */
+} ole_page_map;
+
+OLE_API void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *map);
+
+/* Writes the file beside and renames it; the first failure of what was added is reported here. */
+OLE_API ole_status ole_page_write(ole_page *page, const char *path, ole_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
