@@ -135,7 +135,8 @@ __device__ static inline void triangle_tile(int64_t t, int *i, int *j) {
 
 /*
  * to = f(vectors of a times vectors of b) for a product that is symmetric: the lower triangle is
- * computed and mirrored.  finish(i, j, product) gives the entry.
+ * computed and mirrored, to the last bit, since an asymmetry left by rounding would grow in the
+ * iteration.  finish(i, j, product) gives the entry.
  */
 template <typename Sides, typename Finish>
 __device__ void symmetric_product(const loss_call &call, int to, ProductMemory *memory, Sides sides,
@@ -152,11 +153,11 @@ __device__ void symmetric_product(const loss_call &call, int to, ProductMemory *
             product_tile(a, i0, b, j0, depth, memory, sums);
             double *out = square_of(call, m, to), worst = 0.0;
             product_entries(sums, i0, j0, [&](int i, int j, double v) {
-                if (i >= m.side || j >= m.side) return;
+                if (i >= m.side || j > i) return;
                 double w = finish(m, i, j, v);
                 worst = fmax(worst, fabs(w - (i == j ? 1.0 : 0.0)));
                 out[(int64_t)i * m.side + j] = w;
-                if (ti != tj) out[(int64_t)j * m.side + i] = w;
+                out[(int64_t)j * m.side + i] = w;
             });
             worst = block_total<true>(PRODUCT_THREADS, [&](int64_t) { return worst; });
             if (threadIdx.x == 0) call.deviation[s * call.deviation_pitch + t] = worst;
