@@ -172,7 +172,6 @@ target_sources(ole_objects PRIVATE
     src/train/evaluate.c
     src/train/folder.c
     src/train/init_from.c
-    src/train/knn.c
     src/train/loop.c
     src/train/metrics.c
     src/train/model.c

@@ -6,7 +6,7 @@
 
 #include "analyze/subspace.h"
 #include "base/error.h"
-#include "train/knn.h"
+#include "linalg/knn.h"
 #include "train/network.h"
 
 #include <math.h>

@@ -5,8 +5,8 @@
 #ifndef OLE_SRC_TRAIN_EVALUATE_H
 #define OLE_SRC_TRAIN_EVALUATE_H
 
+#include "linalg/knn.h"
 #include "train/card.h"
-#include "train/knn.h"
 #include "train/network.h"
 #include "train/queue.h"
 

@@ -1,7 +1,7 @@
 /*
  * tests/unit/test_knn.c - nearest neighbours by cosine against the obvious way, over block edges.
  */
-#include "train/knn.h"
+#include "linalg/knn.h"
 
 #include "base/philox.h"
 #include "test.h"

@@ -1,0 +1,40 @@
+/*
+ * src/linalg/knn.h - the nearest neighbours of each feature by cosine distance, exactly.
+ */
+#ifndef OLE_SRC_LINALG_KNN_H
+#define OLE_SRC_LINALG_KNN_H
+
+#include "linalg/unit_rows.h"
+
+#include <stdbool.h>
+
+/* Whom to look for among whom. */
+typedef struct ole_knn {
+    ole_row_set reference, query;
+    int k;        /* neighbours of a query, 1 or more */
+    bool one_out; /* a query is not its own neighbour: both sets are of the same matrix */
+    void (*progress)(void *context, double share); /* from the calling thread; NULL: none */
+    void *context;
+} ole_knn;
+
+/*
+ * nearest[queries, k]: positions in the reference set by falling cosine (of equals the first
+ * position first); -1 where there are fewer references.  A row of zeros has cosine 0 with
+ * everything.  The memory needed does not grow with queries x references, and the result does not
+ * depend on the number of threads.
+ */
+ole_status ole_knn_search(const ole_knn *search, ole_pool *pool, int64_t *nearest,
+                          ole_error *error);
+
+/* Features [rows, dim] with their labels [rows]. */
+typedef struct ole_labelled {
+    int64_t rows;
+    const float *features;
+    const int32_t *labels;
+} ole_labelled;
+
+/* The share of queries, in %, whose nearest reference has another label; NaN without either. */
+ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_labelled *query,
+                          int threads, double *percent, ole_error *error);
+
+#endif
