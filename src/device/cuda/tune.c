@@ -1,10 +1,14 @@
 /*
  * src/device/cuda/tune.c - choosing how each problem is computed: from the file, or by measuring.
  *
- * Ways are cuDNN's plans, for products cuBLASLt's algorithms, and where a bias is added, or a
- * gradient to another, the way without adding and an addition behind it: the libraries' own adding
- * is not always offered, nor always quicker.  The quickest that can be recorded is taken. Measuring
- * works on tensors of its own, of the problem's size and filled with random numbers.
+ * Ways are cuDNN's plans, for products cuBLASLt's algorithms, for few channels kernels of our own,
+ * and where a bias is added, or a gradient to another, the way without adding and an addition
+ * behind it: the libraries' own adding is not always offered, nor always quicker.  The quickest
+ * that can be recorded is taken.  Measuring works on tensors of its own, of the problem's size and
+ * filled with random numbers.
+ *
+ * For tests, OLE_CUDA_WAY=PREFIX leaves only ways whose name begins so, where a problem has any;
+ * the file is then neither asked nor written.
  */
 #include "device/cuda/tune.h"
 
@@ -13,6 +17,7 @@
 #include "device/cuda/cache.h"
 #include "device/cuda/dnn.h"
 #include "device/cuda/measure.h"
+#include "device/cuda/narrow.h"
 #include "device/cuda/product.h"
 
 #include <ctype.h>
@@ -24,8 +29,13 @@ enum {
     MAX_KEY = 120,
     MAX_PLANS = 24,
     MAX_ALGORITHMS = 8,
-    MAX_WAYS = 1 + MAX_PLANS + MAX_ALGORITHMS
+    MAX_VARIANTS = 8,
+    MAX_WAYS = 1 + MAX_PLANS + MAX_ALGORITHMS + MAX_VARIANTS
 };
+
+/* Counted up when kernels of our own are added or made quicker: what was measured before is not
+ * worth anything then. */
+enum { OWN_WAYS = 1 };
 
 /* Seconds for one problem after which no further plan is made, and no further way measured. */
 static const double make_seconds = 0.2, measure_seconds = 0.15;
@@ -43,6 +53,7 @@ struct cuda_solver {
 
 struct cuda_tune {
     cuda_cache *cache;
+    const char *only; /* OLE_CUDA_WAY; NULL: all ways */
     cuda_solver *first;
 };
 
@@ -52,8 +63,8 @@ static void name_file(const ole_device_context *context, const struct cudaDevice
                       char *name, size_t size) {
     int blas = 0;
     cublasGetVersion(context->blas, &blas);
-    snprintf(name, size, "tune-%s-sm%d%d-cudnn%zu-cublas%d.txt", card->name, card->major,
-             card->minor, cudnnGetVersion(), blas);
+    snprintf(name, size, "tune-%d-%s-sm%d%d-cudnn%zu-cublas%d.txt", OWN_WAYS, card->name,
+             card->major, card->minor, cudnnGetVersion(), blas);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
@@ -72,6 +83,8 @@ ole_status cuda_tune_open(ole_device_context *context, ole_error *error) {
         free(tune);
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     }
+    const char *only = getenv("OLE_CUDA_WAY");
+    if (only && *only) tune->only = only;
     context->tune = tune;
     return OLE_OK;
 }
@@ -137,6 +150,7 @@ static bool run_way(ole_device_context *context, const cuda_solver *solver, cons
         *blas = cuda_product_run(solver->product, way, arrays);
         return *blas == CUBLAS_STATUS_SUCCESS;
     }
+    if (way->kind == CUDA_WAY_NARROW) return cuda_narrow_run(context, p, way, arrays);
     cuda_arrays plain = *arrays;
     if (p->add) plain.x = arrays->scratch;
     if (!run_way(context, solver->plain, &solver->plain->way, &plain, dnn, blas)) return false;
@@ -152,8 +166,9 @@ void cuda_solver_run(ole_device_context *context, const cuda_solver *solver,
     cudnnStatus_t dnn = CUDNN_STATUS_SUCCESS;
     cublasStatus_t blas = CUBLAS_STATUS_SUCCESS;
     if (run_way(context, solver, &solver->way, arrays, &dnn, &blas)) return;
-    if (!cuda_failed_dnn(context, dnn, "a convolution"))
-        cuda_failed_blas(context, blas, "a matrix product");
+    if (!cuda_failed_dnn(context, dnn, "a convolution") &&
+        !cuda_failed_blas(context, blas, "a matrix product"))
+        cuda_failed(context, cudaErrorLaunchOutOfResources, "a narrow convolution");
 }
 
 /* ---- measuring ---------------------------------------------------------------------------- */
@@ -206,17 +221,33 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
     return OLE_OK;
 }
 
+/* Leaves the ways that OLE_CUDA_WAY names, if there are any; the number left. */
+static int restrict_ways(const cuda_tune *tune, cuda_way *ways, int count) {
+    int left = 0;
+    for (int i = 0; i < count && tune->only; i++)
+        left += strncmp(ways[i].name, tune->only, strlen(tune->only)) == 0;
+    if (left == 0) return count;
+    left = 0;
+    for (int i = 0; i < count; i++)
+        if (strncmp(ways[i].name, tune->only, strlen(tune->only)) == 0)
+            ways[left++] = ways[i];
+        else
+            dnn_way_release(&ways[i]);
+    return left;
+}
+
 static int gather(const ole_device_context *context, const cuda_solver *solver,
                   cuda_way ways[MAX_WAYS]) {
     int count = 0;
     if (solver->plain) ways[count++] = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
+    count += cuda_narrow_ways(context, &solver->problem, ways + count, MAX_VARIANTS);
     if (solver->product)
         count += cuda_product_ways(solver->product, context->workspace_bytes, ways + count,
                                    MAX_ALGORITHMS);
     if (solver->dnn)
         count += dnn_graph_ways(solver->dnn, context->workspace_bytes, ole_clock() + make_seconds,
                                 ways + count, MAX_PLANS);
-    return count;
+    return restrict_ways(context->tune, ways, count);
 }
 
 static bool is_better(const cuda_measured *a, const cuda_measured *b) {
@@ -278,7 +309,8 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
     if (chosen >= 0) solver->way = ways[chosen];
     if (context->failed != OLE_OK) return failure_of(context, error);
     if (chosen < 0) return fail_none(context, &solver->problem, layer, error);
-    cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
+    if (!context->tune->only)
+        cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
     return OLE_OK;
 }
 
@@ -286,14 +318,16 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
 
 /* The way that the file names; false where it names none that can be had. */
 static bool recall(const ole_device_context *context, cuda_solver *solver) {
-    const char *name = cuda_cache_find(context->tune->cache, solver->key);
+    const cuda_tune *tune = context->tune;
+    const char *name = tune->only ? NULL : cuda_cache_find(tune->cache, solver->key);
     size_t workspace = context->workspace_bytes;
     if (!name) return false;
     if (solver->plain && strcmp(name, "apart") == 0) {
         solver->way = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
         return true;
     }
-    return (solver->dnn && dnn_graph_named(solver->dnn, workspace, name, &solver->way)) ||
+    return cuda_narrow_named(context, &solver->problem, name, &solver->way) ||
+           (solver->dnn && dnn_graph_named(solver->dnn, workspace, name, &solver->way)) ||
            (solver->product && cuda_product_named(solver->product, workspace, name, &solver->way));
 }
 

@@ -42,18 +42,21 @@ enum { CUDA_WAY_NAME = 320, CUDA_TENSOR_ALIGNMENT = 16 };
 
 /*
  * One way to compute a problem.  Its name says exactly which, for the same versions of the
- * libraries: "cudnn:ENGINE:KNOB=VALUE:...", "cublas:" and the words of an algorithm, or "apart".
+ * libraries: "cudnn:ENGINE:KNOB=VALUE:...", "cublas:" and the words of an algorithm, "narrow:" and
+ * that of a variant, or "apart".
  */
 typedef struct cuda_way {
     enum {
         CUDA_WAY_DNN,     /* a cuDNN plan */
         CUDA_WAY_PRODUCT, /* a matrix product by cuBLASLt */
+        CUDA_WAY_NARROW,  /* a kernel of our own (narrow.h) */
         CUDA_WAY_APART,   /* as without `add` (into scratch) or `bias`, and then added */
     } kind;
     size_t workspace; /* bytes */
     bool bias;        /* a cuDNN plan that adds it */
     cudnnBackendDescriptor_t config, plan;
     cublasLtMatmulAlgo_t algorithm;
+    const struct narrow_variant *variant;
     char name[CUDA_WAY_NAME];
 } cuda_way;
 
