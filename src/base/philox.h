@@ -26,6 +26,7 @@ typedef enum ole_purpose {
     OLE_RANDOM_INIT = 4,    /* a = parameter, b = element / 2: two normals or uniforms */
     OLE_RANDOM_SPLIT = 5,   /* a = class, b = position: validation split, samples per class */
     OLE_RANDOM_TEST = 6,    /* generated data */
+    OLE_RANDOM_SAMPLE = 7,  /* a = 0, b = position: rows that an analysis looks at */
 } ole_purpose;
 
 /* Four words for the counter (a, b) of a purpose. */
