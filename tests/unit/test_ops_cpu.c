@@ -28,33 +28,42 @@ static void fastest(void **state) {
 /* Factors and tensors have 8 bits: what they are given in is exact, what is found is rounded. */
 static void bf16(void **state) {
     (void)state;
-    if (open_bf16(NULL)) check_ops_in(&ole_backend_cpu, OLE_PRECISION_BF16, true, 1e-2);
+    if (open_bf16(NULL)) check_ops_in(&ole_backend_cpu, OLE_PRECISION_BF16, false, 1e-2);
 }
 
-/* Convolutions as on a CPU without AMX, by oneDNN. */
-static void bf16_without_tiles(void **state) {
-    (void)state;
+/* The convolutions of a table in bf16, with the tiles of AMX where there are some, or without. */
+static void check_convolutions(const op_case *cases, int count, bool tiles) {
     const ole_device_options options = {.threads = 2, .precision = OLE_PRECISION_BF16};
     const op_way way = {.blocked = true, .accumulate = true};
     ole_device_context *context;
     ole_error error;
     if (ole_backend_cpu.open(&context, &options, &error) != OLE_OK) skip();
-    context->amx = NULL;
-    for (int i = 0; i < op_case_count; i++) {
-        if (op_cases[i].op != OLE_OP_CONV) continue;
-        op_data found = op_data_make(&op_cases[i], 5);
+    if (!tiles) context->amx = NULL;
+    for (int i = 0; i < count; i++) {
+        if (cases[i].op != OLE_OP_CONV) continue;
+        op_data found = op_data_make(&cases[i], 5);
         op_data_narrow(&found);
         op_data expected = op_data_copy(&found);
-        op_run_alone(&ole_backend_ref64, &op_cases[i], way, &expected);
-        assert_ok(op_run(&ole_backend_cpu, context, &op_cases[i], way, &found, &error), &error);
+        op_run_alone(&ole_backend_ref64, &cases[i], way, &expected);
+        assert_ok(op_run(&ole_backend_cpu, context, &cases[i], way, &found, &error), &error);
         op_worst worst = op_compare(&found, &expected);
         if (worst.error > 1e-2)
-            fail_msg("%s: %s is off by %.2g", op_case_text(&op_cases[i]).text, worst.tensor,
+            fail_msg("%s: %s is off by %.2g", op_case_text(&cases[i]).text, worst.tensor,
                      worst.error);
         op_data_free(&found);
         op_data_free(&expected);
     }
     ole_backend_cpu.close(context);
+}
+
+static void bf16_large(void **state) {
+    (void)state;
+    check_convolutions(op_large_cases, SANITIZED ? 2 : op_large_case_count, true);
+}
+
+static void bf16_without_tiles(void **state) {
+    (void)state;
+    check_convolutions(op_cases, op_case_count, false);
 }
 
 /* A CPU that has not what is asked for is named in the error. */
@@ -81,9 +90,13 @@ static void updates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(direct),  cmocka_unit_test(fastest),
-        cmocka_unit_test(bf16),    cmocka_unit_test(bf16_without_tiles),
-        cmocka_unit_test(missing), cmocka_unit_test(softmax),
+        cmocka_unit_test(direct),
+        cmocka_unit_test(fastest),
+        cmocka_unit_test(bf16),
+        cmocka_unit_test(bf16_large),
+        cmocka_unit_test(bf16_without_tiles),
+        cmocka_unit_test(missing),
+        cmocka_unit_test(softmax),
         cmocka_unit_test(updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
