@@ -113,9 +113,12 @@ bool embedding_open(embedding *e, const char *command, const char *feature_path,
     *e = (embedding){0};
     e->feature_file = open_file(command, feature_path);
     if (!e->feature_file || !check_features(e, command, feature_path, dtype)) return false;
-    e->label_file = open_file(command, label_path);
-    if (!e->label_file || !check_labels(e, command, feature_path, label_path)) return false;
+    if (label_path) {
+        e->label_file = open_file(command, label_path);
+        if (!e->label_file || !check_labels(e, command, feature_path, label_path)) return false;
+    }
     e->features = elements(e->feature_file, e->dtype, command, &e->feature_copy);
+    if (!label_path) return e->features != NULL;
     if (e->features) e->labels = elements(e->label_file, OLE_I64, command, &e->label_copy);
     return e->features && e->labels && check_used(e, command, label_path);
 }

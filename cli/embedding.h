@@ -19,8 +19,9 @@ typedef struct embedding {
 } embedding;
 
 /*
- * Opens both.  `dtype` is the type to compute in, 0 for that of the file (float32 for float16).
- * False after an error, explained on stderr in the name of `command`; close it either way.
+ * Opens both, or without `label_path` (NULL) the features alone.  `dtype` is the type to compute
+ * in, 0 for that of the file (float32 for float16). False after an error, explained on stderr in
+ * the name of `command`; close it either way.
  */
 bool embedding_open(embedding *e, const char *command, const char *feature_path,
                     const char *label_path, ole_dtype dtype);
