@@ -102,9 +102,11 @@ static size_t block_bytes(const cpu_tiles *t) {
     return (size_t)t->ins * (size_t)t->outs * (size_t)t->taps * 256 * sizeof(float);
 }
 
+/* The same as the right side of a product, forward or turned: rows are in pairs of blocks. */
 static size_t packed_bytes(const cpu_tiles *t) {
-    size_t rows = (size_t)((t->ins > t->outs ? t->ins : t->outs) + 1);
-    return rows * rows * (size_t)t->taps * 256 * sizeof(uint16_t);
+    int forward = t->outs * ((t->ins + 1) / 2), turned = t->ins * ((t->outs + 1) / 2);
+    int tiles = forward > turned ? forward : turned;
+    return (size_t)tiles * (size_t)t->taps * AMX_TILE * sizeof(uint16_t);
 }
 
 /* dy's grid has the pixels of x's, a chunk of channels. */
@@ -123,21 +125,23 @@ static size_t task_bytes(const cpu_tiles *t) {
 }
 
 static size_t needed_scratch(const cpu_tiles *t) {
-    size_t threads = (size_t)t->threads, front = whole_lines(block_bytes(t));
+    size_t threads = (size_t)t->threads, front = block_bytes(t);
     size_t most = front + packed_bytes(t) + threads * grid_bytes(&t->forward);
     size_t data = t->needs_dx ? front + packed_bytes(t) + threads * grid_bytes(&t->data) : 0;
     size_t sums = t->train ? (size_t)t->parts * front + threads * task_bytes(t) : 0;
     if (data > most) most = data;
-    return (sums > most ? sums : most) + 64;
+    return sums > most ? sums : most;
 }
 
 static bool suits(const cpu_plan_request *r, ole_layout y_layout) {
     const ole_node *node = r->node;
-    int64_t most = (int64_t)INT32_MAX / MAX_GROUP;
     return r->context->amx && r->x_layout[0] == &cpu_blocked && y_layout == &cpu_blocked &&
-           node->stride == 1 && node->pad < node->kernel &&
-           node->kernel * node->kernel <= MAX_TAPS && ole_shape_size(node->in) < most &&
-           ole_shape_size(node->out) < most;
+           node->stride == 1 && node->pad < node->kernel && node->kernel * node->kernel <= MAX_TAPS;
+}
+
+/* Whether offsets of pixels in a group of images can be counted in 32 bits. */
+static bool countable(const cpu_view *view) {
+    return view->image_stride <= INT32_MAX / MAX_GROUP;
 }
 
 ole_status cpu_tiles_create(cpu_tiles **result, const cpu_plan_request *r, ole_layout y_layout,
@@ -157,6 +161,10 @@ ole_status cpu_tiles_create(cpu_tiles **result, const cpu_plan_request *r, ole_l
                      .threads = r->context->options.threads,
                      .x = cpu_view_images(r->context, r->x_layout[0], r->n, node->in),
                      .y = cpu_view_images(r->context, y_layout, r->n, node->out)};
+    if (!countable(&t->x) || !countable(&t->y)) {
+        cpu_tiles_destroy(t);
+        return OLE_OK;
+    }
     t->ins = (int)t->x.groups;
     t->outs = (int)t->y.groups;
     int64_t other = node->kernel - 1 - node->pad;
@@ -258,10 +266,10 @@ static const float *blocked_weights(const cpu_tiles *t, const float *weight, flo
 static void run_pass(const cpu_call *c, pass *p, bool turn) {
     const cpu_tiles *t = p->tiles;
     p->kernels = c->context->amx;
-    char *scratch = c->call->scratch, *packed = scratch + whole_lines(block_bytes(t));
+    char *scratch = c->call->scratch, *packed = scratch + block_bytes(t);
     const float *weight = blocked_weights(t, c->call->param[0], (float *)scratch);
     p->weights = (amx_weights){weight, t->outs, t->ins, t->taps, turn, (uint16_t *)packed};
-    p->grids = (char *)whole_lines((size_t)(packed + packed_bytes(t)));
+    p->grids = packed + packed_bytes(t);
     p->groups = (t->n + p->grid->group - 1) / p->grid->group;
     p->tasks = at_most(p->groups, t->threads);
     p->product.pixel_bytes = p->grid->channels * 2;
@@ -421,7 +429,7 @@ void cpu_tiles_backward_weights(const cpu_tiles *t, const cpu_call *c) {
                   .sums = c->call->scratch,
                   .jobs = (int64_t)t->parts * t->chunks,
                   .tasks = at_most((int64_t)t->parts * t->chunks, t->threads)};
-    r.rooms = (char *)whole_lines((size_t)(r.sums + (size_t)t->parts * block_bytes(t)));
+    r.rooms = r.sums + (size_t)t->parts * block_bytes(t);
     if (c->call->dparam[0]) {
         cpu_parallel(c->context, r.tasks, run_jobs, &r);
         cpu_parallel(c->context, t->outs, add_parts, &r);
