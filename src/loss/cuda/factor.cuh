@@ -51,6 +51,7 @@ __device__ static inline void subtract_product(double2 &entry, double2 a, double
     entry.y = low - (entry.x - s);
 }
 
+/* a / d of two parts, from 1 / d to about float64's rounding. */
 __device__ static inline double2 divide(double2 a, double2 d, double reciprocal) {
     double q = a.x * reciprocal;
     double rest = fma(-q, d.x, a.x) + fma(-q, d.y, a.y);
@@ -81,9 +82,9 @@ __device__ void publish_column(const Entries<B> &g, int pivot, uint64_t alive, F
 }
 
 template <int B>
-__device__ void eliminate(Entries<B> &g, uint64_t alive, double unit, FactorMemory *m, double2 d) {
+__device__ void eliminate(Entries<B> &g, uint64_t alive, double unit, FactorMemory *m, double2 d,
+                          double reciprocal) {
     int tx = (int)threadIdx.x % FACTOR_SIDE, ty = (int)threadIdx.x / FACTOR_SIDE;
-    double reciprocal = 1.0 / d.x;
     double2 row[B], share[B];
 #pragma unroll
     for (int a = 0; a < B; a++) {
@@ -140,12 +141,10 @@ __device__ void factor(Entries<B> &g, int rows, FactorMemory *m, Factor *out) {
         __syncthreads();
         double2 d = m->column[pivot];
         alive &= ~((uint64_t)1 << pivot);
-        if ((int)threadIdx.x < FACTOR_SIDE * B) {
-            double root = sqrt(d.x);
-            int i = (int)threadIdx.x;
-            out->l[j * out->pitch + i] = i == pivot ? root : m->column[i].x / root;
-        }
-        eliminate<B>(g, alive, unit, m, d);
+        double inverse = rsqrt(d.x); /* for both: root and quotient are the slow operations */
+        if ((int)threadIdx.x < FACTOR_SIDE * B)
+            out->l[j * out->pitch + (int)threadIdx.x] = m->column[threadIdx.x].x * inverse;
+        eliminate<B>(g, alive, unit, m, d, inverse * inverse);
         __syncthreads();
     }
     out->rank = j;
