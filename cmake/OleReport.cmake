@@ -1,0 +1,29 @@
+# The room of figures and pages: its sources, added to ole_objects; the page's own files, carried inside
+# the library; and cairo, for PDF and PNG, where it is. The library alone (OLE_TRAIN=OFF) does without.
+
+find_library(CAIRO_LIBRARY NAMES cairo)
+find_path(CAIRO_INCLUDE_DIR NAMES cairo-pdf.h PATH_SUFFIXES cairo)
+mark_as_advanced(CAIRO_LIBRARY CAIRO_INCLUDE_DIR)
+if(NOT OLE_TRAIN)
+    ole_part("pdf, png plots" "off (OLE_TRAIN)")
+elseif(CAIRO_LIBRARY AND CAIRO_INCLUDE_DIR)
+    target_compile_definitions(ole_objects PUBLIC OLE_HAVE_CAIRO=1)
+    target_include_directories(ole_objects PRIVATE ${CAIRO_INCLUDE_DIR})
+    target_link_libraries(ole_objects PUBLIC ${CAIRO_LIBRARY})
+    ole_part("pdf, png plots" "cairo")
+else()
+    ole_part("pdf, png plots" "not built (cairo not found: Debian has libcairo2-dev)")
+endif()
+
+target_sources(ole_objects PRIVATE
+    src/report/axis.c
+    src/report/canvas.c
+    src/report/canvas_cairo.c
+    src/report/canvas_svg.c
+    src/report/figure.c
+    src/report/figure_heatmap.c
+    src/report/figure_legend.c
+    src/report/figure_plot.c
+    src/report/palette.c
+    src/report/picture.c
+    src/report/text.c)

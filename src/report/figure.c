@@ -1,0 +1,170 @@
+/*
+ * src/report/figure.c - figures: what is accepted, the title, and the kinds of file.
+ */
+#include "report/figure.h"
+#include "base/atomic_file.h"
+#include "base/show.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MOST_SERIES = 1000 };
+
+void ole_figure_init(ole_figure *figure) {
+    *figure = (ole_figure){
+        .struct_size = sizeof *figure,
+        .x_min = NAN,
+        .x_max = NAN,
+        .y_min = NAN,
+        .y_max = NAN,
+        .value_min = NAN,
+        .value_max = NAN,
+        .width = 480,
+        .height = 320,
+    };
+}
+
+/* ---- Checks -------------------------------------------------------------------------------- */
+
+static ole_status check_range(const char *name, double min, double max, bool log,
+                              ole_error *error) {
+    if (isinf(min) || isinf(max) || (!isnan(min) && !isnan(max) && !(min < max)))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: %s_min %g must be below %s_max %g",
+                        name, min, name, max);
+    if (log && (min <= 0 || max <= 0))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "figure: a logarithmic axis needs %s_min and %s_max above 0", name, name);
+    return OLE_OK;
+}
+
+static ole_status check_series(const ole_figure *f, ole_error *error) {
+    if (f->series_count < 1 || f->series_count > MOST_SERIES || !f->series)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: it needs 1 to %d series, not %d",
+                        MOST_SERIES, f->series ? f->series_count : 0);
+    for (int i = 0; i < f->series_count; i++) {
+        const ole_series *s = &f->series[i];
+        if (s->count < 0 || (s->count > 0 && (!s->x || !s->y)))
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "figure: series %d has no x or y, or a negative count", i);
+        for (int64_t k = 0; f->kind == OLE_FIGURE_HISTOGRAM && k < s->count; k++)
+            if (!isfinite(s->x[k]) || !(s->x[k] < s->x[k + 1]))
+                return ole_fail(error, OLE_ERROR_ARGUMENT,
+                                "figure: the edges of histogram %d must rise (edge %lld)", i,
+                                (long long)k);
+    }
+    ole_status status = check_range("x", f->x_min, f->x_max, f->x_log, error);
+    return status == OLE_OK ? check_range("y", f->y_min, f->y_max, f->y_log, error) : status;
+}
+
+static ole_status check_heatmap(const ole_figure *f, ole_error *error) {
+    const int64_t most = (int64_t)1 << 31;
+    if (!f->values || f->rows < 1 || f->columns < 1 || f->rows > most / f->columns)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "figure: a heat map needs values, at least one row and column, and at most "
+                        "2^31 cells (here %lld x %lld)",
+                        (long long)f->rows, (long long)f->columns);
+    if (f->break_count < 0 || (f->break_count > 0 && !f->breaks))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: break_count is %d without breaks",
+                        f->break_count);
+    return check_range("value", f->value_min, f->value_max, false, error);
+}
+
+static ole_status check(const ole_figure *f, ole_error *error) {
+    if (!f || f->struct_size != sizeof *f)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: fill it with ole_figure_init() first");
+    if (!(f->width >= 100 && f->width <= 5000 && f->height >= 80 && f->height <= 5000))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "figure: %g x %g points is not between 100 x 80 and 5000 x 5000", f->width,
+                        f->height);
+    switch (f->kind) {
+    case OLE_FIGURE_LINES:
+    case OLE_FIGURE_HISTOGRAM:
+    case OLE_FIGURE_SCATTER:
+        return check_series(f, error);
+    case OLE_FIGURE_HEATMAP:
+        return check_heatmap(f, error);
+    }
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: there is no kind %d", (int)f->kind);
+}
+
+/* ---- Drawing ------------------------------------------------------------------------------- */
+
+void ole_figure_rule(ole_canvas *canvas, double x0, double y0, double x1, double y1,
+                     const ole_pen *pen) {
+    canvas->move(canvas, x0, y0);
+    canvas->line(canvas, x1, y1);
+    canvas->paint(canvas, NULL, pen);
+}
+
+static void draw(ole_canvas *canvas, const void *context) {
+    const ole_figure *figure = context;
+    const double margin = 8;
+    ole_box box = {margin, margin, figure->width - 2 * margin, figure->height - 2 * margin};
+    if (figure->title) {
+        canvas->words(canvas, &(ole_words){.text = figure->title,
+                                           .x = box.x,
+                                           .y = box.y + OLE_SIZE_TITLE - 1,
+                                           .size = OLE_SIZE_TITLE,
+                                           .bold = true,
+                                           .paint = OLE_INK});
+        box.y += OLE_SIZE_TITLE + 8;
+        box.height -= OLE_SIZE_TITLE + 8;
+    }
+    if (figure->kind == OLE_FIGURE_HEATMAP)
+        ole_figure_draw_heatmap(canvas, figure, box);
+    else
+        ole_figure_draw_plot(canvas, figure, box);
+}
+
+static ole_status write_svg(const ole_figure *figure, ole_text *out, ole_error *error) {
+    ole_canvas_svg svg;
+    ole_canvas_svg_begin(&svg, out, figure->width, figure->height, figure->title, error);
+    draw(&svg.canvas, figure);
+    return ole_canvas_svg_end(&svg);
+}
+
+ole_status ole_figure_svg(const ole_figure *figure, char **text, ole_error *error) {
+    ole_status status = check(figure, error);
+    if (status != OLE_OK) return status;
+    ole_text out = {0};
+    status = write_svg(figure, &out, error);
+    if (status == OLE_OK)
+        *text = out.bytes;
+    else
+        ole_text_free(&out);
+    return status;
+}
+
+static ole_status write_file(const char *path, const ole_text *text, ole_error *error) {
+    ole_atomic_file file;
+    ole_status status = ole_atomic_file_begin(&file, path, error);
+    if (status == OLE_OK) status = ole_atomic_file_write(&file, text->bytes, text->size, error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
+    ole_atomic_file_abort(&file);
+    return status;
+}
+
+ole_status ole_figure_save(const ole_figure *figure, const char *path, ole_error *error) {
+    if (!path) return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: the path is NULL");
+    const char *end = strrchr(path, '.');
+    bool svg = end && strcasecmp(end, ".svg") == 0, pdf = end && strcasecmp(end, ".pdf") == 0,
+         png = end && strcasecmp(end, ".png") == 0;
+    ole_shown shown;
+    if (!svg && !pdf && !png)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: a figure's name must end in .svg, .pdf or .png",
+                        ole_show_string(&shown, path));
+    ole_status status = check(figure, error);
+    if (status != OLE_OK) return status;
+    ole_text out = {0};
+    if (svg)
+        status = write_svg(figure, &out, error);
+    else
+        status = ole_canvas_cairo(pdf ? OLE_PAPER_PDF : OLE_PAPER_PNG, figure->width,
+                                  figure->height, figure->title, draw, figure, &out, error);
+    if (status == OLE_OK) status = write_file(path, &out, error);
+    ole_text_free(&out);
+    return status;
+}

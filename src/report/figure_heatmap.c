@@ -1,0 +1,257 @@
+/*
+ * src/report/figure_heatmap.c - a matrix in a colour scale: few cells as shapes with their numbers,
+ * many as one image, averaged down to what a page or a sheet can show.
+ */
+#include "report/figure.h"
+#include "report/palette.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400 };
+
+typedef struct heat {
+    const ole_figure *figure;
+    ole_box box; /* of the cells */
+    double min, max;
+    uint32_t palette[256];
+} heat;
+
+static int colour_index(const heat *h, double value) {
+    if (isnan(value)) return OLE_SCALE_NONE;
+    double share = (value - h->min) / (h->max - h->min);
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    return (int)(share * (OLE_SCALE_STEPS - 1) + 0.5);
+}
+
+static void find_range(heat *h) {
+    const ole_figure *f = h->figure;
+    ole_range range = ole_range_start(false);
+    for (int64_t i = 0; i < f->rows * f->columns; i++)
+        ole_range_add(&range, f->values[i]);
+    if (ole_range_empty(&range)) range.min = 0, range.max = 1;
+    h->min = isnan(f->value_min) ? range.min : f->value_min;
+    h->max = isnan(f->value_max) ? range.max : f->value_max;
+    if (!(h->min < h->max)) h->max = h->min + 1;
+}
+
+/* ---- Cells --------------------------------------------------------------------------------- */
+
+/* The mean of the values from `row` and `column` up to, not including, `row_end`, `column_end`. */
+static double block_mean(const ole_figure *f, int64_t row, int64_t row_end, int64_t column,
+                         int64_t column_end) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t r = row; r < row_end; r++)
+        for (int64_t c = column; c < column_end; c++) {
+            double value = f->values[r * f->columns + c];
+            if (isnan(value)) continue;
+            sum += value;
+            count++;
+        }
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+static void draw_image(ole_canvas *canvas, const heat *h) {
+    const ole_figure *f = h->figure;
+    int rows = (int)(f->rows < MOST_PIXELS ? f->rows : MOST_PIXELS);
+    int columns = (int)(f->columns < MOST_PIXELS ? f->columns : MOST_PIXELS);
+    uint8_t *cells = malloc((size_t)rows * (size_t)columns);
+    if (!cells) return;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            double mean = block_mean(f, r * f->rows / rows, (r + 1) * f->rows / rows,
+                                     c * f->columns / columns, (c + 1) * f->columns / columns);
+            cells[r * columns + c] = (uint8_t)colour_index(h, mean);
+        }
+    canvas->grid(canvas, &(ole_grid){h->box, columns, rows, cells, h->palette});
+    free(cells);
+}
+
+static ole_box cell_box(const heat *h, int64_t row, int64_t column) {
+    double width = h->box.width / (double)h->figure->columns;
+    double height = h->box.height / (double)h->figure->rows;
+    return (ole_box){h->box.x + (double)column * width, h->box.y + (double)row * height, width,
+                     height};
+}
+
+/* The number in its cell, where all have room. */
+static void draw_number(ole_canvas *canvas, const ole_box *cell, double value, uint32_t under) {
+    char number[OLE_NUMBER_ROOM];
+    double size = fmin(9, cell->height * 0.55);
+    int digits = fabs(value) >= 100 ? 5 : 3;
+    if (isnan(value)) return;
+    ole_number_text(number, value, digits);
+    if (ole_words_width(number, size) > cell->width) return;
+    canvas->words(canvas, &(ole_words){.text = number,
+                                       .x = cell->x + cell->width / 2,
+                                       .y = cell->y + cell->height / 2 + 0.35 * size,
+                                       .size = size,
+                                       .anchor = OLE_ANCHOR_MIDDLE,
+                                       .paint = {ole_palette_is_light(under) ? 0x111111 : 0xffffff,
+                                                 1, NULL}});
+}
+
+static void draw_shapes(ole_canvas *canvas, const heat *h) {
+    const ole_figure *f = h->figure;
+    bool numbers = f->rows * f->columns <= MOST_NUMBERS && h->box.height / (double)f->rows > 11;
+    for (int64_t r = 0; r < f->rows; r++)
+        for (int64_t c = 0; c < f->columns; c++) {
+            double value = f->values[r * f->columns + c];
+            ole_box cell = cell_box(h, r, c);
+            const ole_paint fill = {h->palette[colour_index(h, value)], 1, NULL};
+            const ole_pen seam = {fill, 0.3, 0}; /* no hairlines between neighbours */
+            ole_canvas_rectangle(canvas, &cell);
+            canvas->paint(canvas, &fill, &seam);
+            if (numbers) draw_number(canvas, &cell, value, fill.rgb);
+        }
+}
+
+/* ---- What stands around them ---------------------------------------------------------------- */
+
+static void draw_breaks(ole_canvas *canvas, const heat *h) {
+    const ole_figure *f = h->figure;
+    const ole_pen pen = {{0x222222, 0.8, NULL}, 0.5, 0};
+    double right = h->box.x + h->box.width, bottom = h->box.y + h->box.height;
+    for (int i = 0; i < f->break_count; i++) {
+        double row = (double)f->breaks[i] / (double)f->rows,
+               column = (double)f->breaks[i] / (double)f->columns;
+        if (row > 0 && row < 1) {
+            double y = h->box.y + row * h->box.height;
+            ole_figure_rule(canvas, h->box.x, y, right, y, &pen);
+        }
+        if (column > 0 && column < 1) {
+            double x = h->box.x + column * h->box.width;
+            ole_figure_rule(canvas, x, h->box.y, x, bottom, &pen);
+        }
+    }
+}
+
+static double widest_name(const char *const *names, int64_t count) {
+    double widest = 0;
+    for (int64_t i = 0; names && i < count; i++)
+        widest = fmax(widest, names[i] ? ole_words_width(names[i], OLE_SIZE_TEXT) : 0);
+    return fmin(widest, 110);
+}
+
+/* Every how manieth name has room. */
+static int64_t stride_of(int64_t count, double length, double needed) {
+    double each = length / (double)count;
+    return each >= needed ? 1 : (int64_t)ceil(needed / each);
+}
+
+static void draw_names(ole_canvas *canvas, const heat *h, bool upright) {
+    const ole_figure *f = h->figure;
+    double bottom = h->box.y + h->box.height;
+    int64_t stride = stride_of(f->rows, h->box.height, OLE_SIZE_TEXT);
+    for (int64_t r = 0; f->row_names && r < f->rows; r += stride) {
+        ole_box cell = cell_box(h, r, 0);
+        if (f->row_names[r])
+            canvas->words(canvas, &(ole_words){.text = f->row_names[r],
+                                               .x = h->box.x - 5,
+                                               .y = cell.y + cell.height / 2 + 0.35 * OLE_SIZE_TEXT,
+                                               .size = OLE_SIZE_TEXT,
+                                               .anchor = OLE_ANCHOR_END,
+                                               .paint = OLE_INK});
+    }
+    stride = upright ? 1 : stride_of(f->columns, h->box.width, OLE_SIZE_TEXT);
+    for (int64_t c = 0; f->column_names && c < f->columns; c += stride) {
+        ole_box cell = cell_box(h, 0, c);
+        double middle = cell.x + cell.width / 2;
+        if (f->column_names[c])
+            canvas->words(canvas,
+                          &(ole_words){.text = f->column_names[c],
+                                       .x = upright ? middle : middle + 0.35 * OLE_SIZE_TEXT,
+                                       .y = upright ? bottom + 4 + OLE_SIZE_TEXT : bottom + 5,
+                                       .size = OLE_SIZE_TEXT,
+                                       .anchor = upright ? OLE_ANCHOR_MIDDLE : OLE_ANCHOR_END,
+                                       .upwards = !upright,
+                                       .paint = OLE_INK});
+    }
+}
+
+/* The scale to the right of the cells. */
+static void draw_scale(ole_canvas *canvas, const heat *h, const ole_axis *axis) {
+    const double width = 11;
+    const ole_box *cells = &h->box;
+    const ole_pen tick = {OLE_AXIS, 0.8, 0};
+    double x = cells->x + cells->width + 14;
+    enum { STEPS = 64 };
+    for (int i = 0; i < STEPS; i++) {
+        double height = cells->height / STEPS;
+        const ole_paint fill = {h->palette[(OLE_SCALE_STEPS - 1) * i / (STEPS - 1)], 1, NULL};
+        const ole_pen seam = {fill, 0.3, 0};
+        ole_canvas_rectangle(
+            canvas, &(ole_box){x, cells->y + cells->height - (i + 1) * height, width, height});
+        canvas->paint(canvas, &fill, &seam);
+    }
+    char number[OLE_NUMBER_ROOM];
+    double widest = 0;
+    for (int i = 0; i < axis->ticks; i++) {
+        double y = ole_axis_place(axis, axis->at[i]);
+        ole_axis_tick(axis, i, number);
+        ole_figure_rule(canvas, x + width, y, x + width + 3, y, &tick);
+        canvas->words(canvas, &(ole_words){.text = number,
+                                           .x = x + width + 5,
+                                           .y = y + 0.35 * OLE_SIZE_TEXT,
+                                           .size = OLE_SIZE_TEXT,
+                                           .paint = OLE_INK});
+        widest = fmax(widest, ole_words_width(number, OLE_SIZE_TEXT));
+    }
+    if (h->figure->value_label)
+        canvas->words(canvas, &(ole_words){.text = h->figure->value_label,
+                                           .x = x + width + 7 + widest + OLE_SIZE_TEXT,
+                                           .y = cells->y + cells->height / 2,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .upwards = true,
+                                           .paint = OLE_INK});
+}
+
+static void draw_labels(ole_canvas *canvas, const heat *h, double left, double below) {
+    const ole_figure *f = h->figure;
+    if (f->x_label)
+        canvas->words(canvas, &(ole_words){.text = f->x_label,
+                                           .x = h->box.x + h->box.width / 2,
+                                           .y = h->box.y + h->box.height + below,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .paint = OLE_INK});
+    if (f->y_label)
+        canvas->words(canvas, &(ole_words){.text = f->y_label,
+                                           .x = h->box.x - left,
+                                           .y = h->box.y + h->box.height / 2,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .upwards = true,
+                                           .paint = OLE_INK});
+}
+
+void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box box) {
+    heat h = {.figure = f, .box = box};
+    const double label = OLE_SIZE_TEXT + 8, scale = 64;
+    find_range(&h);
+    ole_palette_scale(h.palette);
+    double row_width = widest_name(f->row_names, f->rows);
+    double column_width = widest_name(f->column_names, f->columns);
+    double left = (f->row_names ? row_width + 8 : 0) + (f->y_label ? label : 0);
+    h.box.x += left;
+    h.box.width -= left + scale + (f->value_label ? label : 0);
+    bool upright = column_width + 6 <= h.box.width / (double)f->columns;
+    double names = !f->column_names ? 0 : upright ? label : column_width + 10;
+    h.box.height -= names + (f->x_label ? label : 2);
+    if (f->rows == f->columns) { /* square cells */
+        double side = fmin(h.box.width, h.box.height);
+        h.box.width = h.box.height = side;
+    }
+    (f->rows * f->columns <= MOST_SHAPES ? draw_shapes : draw_image)(canvas, &h);
+    draw_breaks(canvas, &h);
+    draw_names(canvas, &h, upright);
+    draw_labels(canvas, &h, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
+    ole_axis axis;
+    const ole_range range = {false, h.min, h.max};
+    ole_axis_make(&axis, &range, h.min, h.max, 0, (int)fmax(2, h.box.height / 40));
+    axis.from = h.box.y + h.box.height;
+    axis.to = h.box.y;
+    draw_scale(canvas, &h, &axis);
+}

@@ -1,0 +1,219 @@
+/*
+ * src/report/figure_plot.c - axes and series: lines, histograms, scatter plots.
+ */
+#include "report/figure.h"
+#include "report/palette.h"
+
+#include <math.h>
+
+/* ---- Ranges -------------------------------------------------------------------------------- */
+
+static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
+    *x = ole_range_start(f->x_log);
+    *y = ole_range_start(f->y_log);
+    for (int i = 0; i < f->series_count; i++) {
+        const ole_series *s = &f->series[i];
+        bool bars = f->kind == OLE_FIGURE_HISTOGRAM;
+        for (int64_t k = 0; k < s->count + (bars && s->count > 0); k++)
+            ole_range_add(x, s->x[k]);
+        for (int64_t k = 0; k < s->count; k++) {
+            if (isnan(s->x[k])) continue;
+            double spread = s->spread && isfinite(s->spread[k]) ? s->spread[k] : 0;
+            ole_range_add(y, s->y[k] - spread);
+            ole_range_add(y, s->y[k] + spread);
+        }
+    }
+}
+
+/* Bars stand on 0, and lines that come near it show it. */
+static bool starts_at_zero(const ole_figure *f, const ole_range *y) {
+    if (f->y_log || ole_range_empty(y) || y->min < 0 || f->kind == OLE_FIGURE_SCATTER) return false;
+    return f->kind == OLE_FIGURE_HISTOGRAM || y->min < 0.35 * y->max;
+}
+
+static double widest_tick(const ole_axis *axis) {
+    double widest = 0;
+    char number[OLE_NUMBER_ROOM];
+    for (int i = 0; i < axis->ticks; i++) {
+        double width = ole_words_width(ole_axis_tick(axis, i, number), OLE_SIZE_TEXT);
+        if (width > widest) widest = width;
+    }
+    return widest;
+}
+
+/* Both axes with their places in `box`, from which they take their room. */
+static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *y) {
+    ole_range x_range, y_range;
+    find_ranges(f, &x_range, &y_range);
+    double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
+    if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
+    double x_pad = f->kind == OLE_FIGURE_HISTOGRAM ? 0
+                   : f->kind == OLE_FIGURE_SCATTER ? 0.04
+                                                   : 0.02;
+    box->height -= label + (f->x_label ? label : 0);
+    ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
+    double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
+    box->x += left;
+    box->width -= left + right;
+    for (int wanted = (int)fmax(2, box->width / 44); wanted >= 1; wanted--) {
+        ole_axis_make(x, &x_range, f->x_min, f->x_max, x_pad, wanted);
+        if ((widest_tick(x) + 10) * x->ticks <= box->width) break;
+    }
+    x->from = box->x;
+    x->to = box->x + box->width;
+    y->from = box->y + box->height;
+    y->to = box->y;
+}
+
+/* ---- Axes ---------------------------------------------------------------------------------- */
+
+static void draw_axes(ole_canvas *canvas, const ole_figure *f, const ole_box *box,
+                      const ole_axis *x, const ole_axis *y) {
+    const ole_pen grid = {OLE_GRID, 0.6, 0}, axis = {OLE_AXIS, 0.9, 0};
+    double bottom = box->y + box->height, right = box->x + box->width;
+    char number[OLE_NUMBER_ROOM];
+    for (int i = 0; i < y->ticks; i++) {
+        double at = ole_axis_place(y, y->at[i]);
+        ole_figure_rule(canvas, box->x, at, right, at, &grid);
+        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(y, i, number),
+                                           .x = box->x - 6,
+                                           .y = at + 0.35 * OLE_SIZE_TEXT,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_END,
+                                           .paint = OLE_INK});
+    }
+    for (int i = 0; i < x->ticks; i++) {
+        double at = ole_axis_place(x, x->at[i]);
+        ole_figure_rule(canvas, at, bottom, at, bottom + 4, &axis);
+        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(x, i, number),
+                                           .x = at,
+                                           .y = bottom + 5 + OLE_SIZE_TEXT,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .paint = OLE_INK});
+    }
+    ole_figure_rule(canvas, box->x, bottom, right, bottom, &axis);
+    if (f->x_label)
+        canvas->words(canvas, &(ole_words){.text = f->x_label,
+                                           .x = box->x + box->width / 2,
+                                           .y = bottom + 10 + 2 * OLE_SIZE_TEXT,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .paint = OLE_INK});
+    if (f->y_label)
+        canvas->words(canvas, &(ole_words){.text = f->y_label,
+                                           .x = box->x - widest_tick(y) - 12,
+                                           .y = box->y + box->height / 2,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .upwards = true,
+                                           .paint = OLE_INK});
+}
+
+/* ---- Series -------------------------------------------------------------------------------- */
+
+/* The place of point k; false where it has none. */
+static bool place(const ole_series *s, int64_t k, const ole_axis *x, const ole_axis *y,
+                  double at[2]) {
+    if (!isfinite(s->x[k]) || !isfinite(s->y[k])) return false;
+    if ((x->log && s->x[k] <= 0) || (y->log && s->y[k] <= 0)) return false;
+    at[0] = ole_axis_place(x, s->x[k]);
+    at[1] = ole_axis_place(y, s->y[k]);
+    return true;
+}
+
+static void draw_error_bars(ole_canvas *canvas, const ole_series *s, int series, const ole_axis *x,
+                            const ole_axis *y) {
+    const double cap = 3;
+    const ole_pen pen = {ole_figure_paint(series, 1), 1, 0};
+    for (int64_t k = 0; k < s->count; k++) {
+        double at[2];
+        if (!isfinite(s->spread[k]) || s->spread[k] <= 0 || !place(s, k, x, y, at)) continue;
+        double low = s->y[k] - s->spread[k];
+        double bottom = y->log && low <= 0 ? y->from : ole_axis_place(y, low);
+        double top = ole_axis_place(y, s->y[k] + s->spread[k]);
+        canvas->move(canvas, at[0], bottom);
+        canvas->line(canvas, at[0], top);
+        canvas->move(canvas, at[0] - cap, bottom);
+        canvas->line(canvas, at[0] + cap, bottom);
+        canvas->move(canvas, at[0] - cap, top);
+        canvas->line(canvas, at[0] + cap, top);
+    }
+    canvas->paint(canvas, NULL, &pen);
+}
+
+static void draw_line(ole_canvas *canvas, const ole_figure *f, int series, const ole_axis *x,
+                      const ole_axis *y) {
+    enum { MOST_MARKERS = 40 };
+    const ole_series *s = &f->series[series];
+    const ole_pen pen = {ole_figure_paint(series, 1), s->dotted ? 1.4 : 1.8, s->dotted ? 4 : 0};
+    bool drawing = false;
+    double at[2];
+    for (int64_t k = 0; k < s->count; k++) {
+        bool there = place(s, k, x, y, at);
+        if (there && drawing)
+            canvas->line(canvas, at[0], at[1]);
+        else if (there)
+            canvas->move(canvas, at[0], at[1]);
+        drawing = there;
+    }
+    canvas->paint(canvas, NULL, &pen);
+    if (s->spread) draw_error_bars(canvas, s, series, x, y);
+    if (s->dotted || s->count > MOST_MARKERS) return;
+    for (int64_t k = 0; k < s->count; k++)
+        if (place(s, k, x, y, at)) ole_figure_add_marker(canvas, f, series, at[0], at[1], 3);
+    ole_figure_paint_markers(canvas, f, series);
+}
+
+static void draw_bars(ole_canvas *canvas, const ole_figure *f, int series, const ole_axis *x,
+                      const ole_axis *y) {
+    const ole_series *s = &f->series[series];
+    const ole_paint fill = ole_figure_paint(series, f->series_count > 1 ? 0.4 : 0.7);
+    const ole_pen outline = {ole_figure_paint(series, 1), 1.2, s->dotted ? 3 : 0};
+    double base = y->log ? y->from : fmin(y->from, ole_axis_place(y, 0));
+    if (s->count == 0) return;
+    for (int pass = 0; pass < 2; pass++) {
+        canvas->move(canvas, ole_axis_place(x, s->x[0]), base);
+        for (int64_t k = 0; k < s->count; k++) {
+            bool there = isfinite(s->y[k]) && !(y->log && s->y[k] <= 0);
+            double top = there ? ole_axis_place(y, s->y[k]) : base;
+            canvas->line(canvas, ole_axis_place(x, s->x[k]), top);
+            canvas->line(canvas, ole_axis_place(x, s->x[k + 1]), top);
+        }
+        canvas->line(canvas, ole_axis_place(x, s->x[s->count]), base);
+        if (pass == 0) canvas->close(canvas);
+        canvas->paint(canvas, pass == 0 ? &fill : NULL, pass == 0 ? NULL : &outline);
+    }
+}
+
+static void draw_points(ole_canvas *canvas, const ole_figure *f, int series, const ole_axis *x,
+                        const ole_axis *y, double radius) {
+    const ole_series *s = &f->series[series];
+    double at[2];
+    for (int64_t k = 0; k < s->count; k++)
+        if (place(s, k, x, y, at)) ole_figure_add_marker(canvas, f, series, at[0], at[1], radius);
+    ole_figure_paint_markers(canvas, f, series);
+}
+
+void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) {
+    ole_axis x, y;
+    ole_figure_draw_legend(canvas, f, &box);
+    make_axes(f, &box, &x, &y);
+    draw_axes(canvas, f, &box, &x, &y);
+    int64_t points = 0;
+    for (int i = 0; i < f->series_count; i++)
+        points += f->series[i].count;
+    double radius = points > 5000 ? 1.2 : points > 1000 ? 1.8 : points > 200 ? 2.4 : 3;
+    const double more = 3; /* markers at the border are drawn whole */
+    canvas->clip(canvas, &(ole_box){box.x - more, box.y - more, box.width + 2 * more,
+                                    box.height + 2 * more});
+    for (int i = 0; i < f->series_count; i++) {
+        if (f->kind == OLE_FIGURE_LINES)
+            draw_line(canvas, f, i, &x, &y);
+        else if (f->kind == OLE_FIGURE_HISTOGRAM)
+            draw_bars(canvas, f, i, &x, &y);
+        else
+            draw_points(canvas, f, i, &x, &y, radius);
+    }
+    canvas->clip(canvas, NULL);
+}

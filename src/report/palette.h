@@ -1,0 +1,20 @@
+/*
+ * src/report/palette.h - colours that can be told apart: of series and groups, and of a scale.
+ */
+#ifndef OLE_SRC_REPORT_PALETTE_H
+#define OLE_SRC_REPORT_PALETTE_H
+
+#include <stdint.h>
+
+enum { OLE_COLOURS = 10, OLE_MARKERS = 10, OLE_SCALE_STEPS = 255, OLE_SCALE_NONE = 255 };
+
+/* 0xRRGGBB of series i: those of Okabe and Ito first; repeated after OLE_COLOURS. */
+uint32_t ole_palette_colour(int i);
+
+/* [256]: a scale from light to dark whose lightness falls evenly, and grey for "no number". */
+void ole_palette_scale(uint32_t scale[256]);
+
+/* Whether black is readable on a colour (else white is). */
+int ole_palette_is_light(uint32_t rgb);
+
+#endif
