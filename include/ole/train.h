@@ -97,6 +97,7 @@ typedef struct ole_train_options {
     ole_train_message *message;
     void *callback_context;   /* of both */
     struct ole_model **model; /* NULL, or where the trained model of ole/model.h goes */
+    bool skip_test;           /* the test split is not looked at; default false */
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);

@@ -111,13 +111,18 @@ static void give_role(work *w, const int64_t *members, int64_t count, int role) 
         w->role[members[i]] = (int8_t)role;
 }
 
+/* Where test samples go: into their split, or nowhere. */
+static int test_role(const work *w) {
+    return w->options->skip_test ? OUT : OLE_SPLIT_TEST;
+}
+
 static ole_status divide_class(work *w, int c, ole_error *error) {
     const ole_source *source = w->source;
     int64_t *members = w->members + w->start[c], count = w->start[c + 1] - w->start[c];
     if (source->train_count == source->count && source->test_share > 0) {
         ole_shuffle(members, count, 0, OLE_RANDOM_SPLIT, TEST_STREAM + (uint64_t)c, 0);
         int64_t test = share_of(count, source->test_share);
-        give_role(w, members, test, OLE_SPLIT_TEST);
+        give_role(w, members, test, test_role(w));
         members += test;
         count -= test;
     }
@@ -145,7 +150,7 @@ static ole_status assign_roles(work *w, ole_error *error) {
     const ole_source *source = w->source;
     for (int64_t i = 0; i < source->count; i++) {
         bool test = i >= source->train_count && w->to[source->labels[i]] != OUT;
-        w->role[i] = test ? OLE_SPLIT_TEST : OUT;
+        w->role[i] = test ? (int8_t)test_role(w) : OUT;
     }
     group_members(w);
     for (int c = 0; c < source->classes; c++) {

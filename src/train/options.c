@@ -92,6 +92,8 @@ static const entry entries[] = {
     {"val_split", SHARE, AT(val_split), "10%", .help = "held out of the training set, stratified"},
     {"test_share", SHARE, AT(test_share), "20%",
      .help = "of a set without a test part (default 20%)"},
+    {"skip_test", SWITCH, AT(skip_test), NULL,
+     .help = "do not look at the test split: errors of validation alone"},
     {"resize", SMALL, AT(resize), "N",
      .help = "image folders: the shorter side, then a centre crop", .min = 0, .max = 65536},
     {"channels", SMALL, AT(channels), "1|3", .help = "image folders: grey or colour", .min = 0,
@@ -172,8 +174,7 @@ static const void *field_of(const ole_train_options *options, const entry *e) {
     return (const char *)options + e->offset;
 }
 
-/* As few digits as read back to the same number. */
-static void print_number(double value, char room[OLE_OPTION_TEXT]) {
+void ole_number_text(double value, char room[OLE_OPTION_TEXT]) {
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(room, OLE_OPTION_TEXT, "%.*g", digits, value);
         if (strtod(room, NULL) == value) return;
@@ -192,7 +193,7 @@ const char *ole_option_text(const ole_train_options *options, size_t i,
         return loss_names[*(const ole_loss_kind *)field];
     case NUMBER:
     case SHARE:
-        print_number(*(const double *)field, room);
+        ole_number_text(*(const double *)field, room);
         return room;
     case WHOLE:
         snprintf(room, OLE_OPTION_TEXT, "%" PRId64, *(const int64_t *)field);
@@ -264,7 +265,7 @@ static ole_status check_field(const ole_train_options *options, const entry *e, 
     case SHARE:
         value = *(const double *)field;
         if (value >= 0.0 && value < 1.0) return OLE_OK;
-        print_number(value, room);
+        ole_number_text(value, room);
         return fail_value(name, room, "a share such as 10% or 0.1, less than 1,", error);
     case NUMBER:
         value = *(const double *)field;

@@ -29,8 +29,7 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
 
 /* ---- Data --------------------------------------------------------------------------------- */
 
-static ole_status open_data(ole_run *run, ole_error *error) {
-    const ole_train_options *o = &run->options;
+ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *o, ole_error *error) {
     ole_dataset_options options;
     ole_dataset_options_init(&options);
     options.validation = o->val_split;
@@ -42,7 +41,13 @@ static ole_status open_data(ole_run *run, ole_error *error) {
     options.skip_bad = o->skip_bad;
     options.test_share = o->test_share;
     options.threads = ole_threads(o->threads);
-    ole_status status = ole_dataset_open(&run->set, o->data, &options, error);
+    options.skip_test = o->skip_test;
+    return ole_dataset_open(set, o->data, &options, error);
+}
+
+static ole_status open_data(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_status status = ole_run_open_data(&run->set, o, error);
     if (status != OLE_OK) return status;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
     if (info->skipped > 0)

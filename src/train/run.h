@@ -34,6 +34,9 @@ typedef struct ole_run {
     bool has_last; /* there is a last.safetensors, and it is whole */
 } ole_run;
 
+/* The data set of a run with these options. */
+ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *options, ole_error *error);
+
 /* Opens everything; with options.resume the state of the checkpoint. Nothing to close on failure.
  */
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error);

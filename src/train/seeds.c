@@ -7,6 +7,7 @@
 #include "train/seeds.h"
 
 #include "base/error.h"
+#include "base/spread.h"
 #include "train/folder.h"
 #include "train/network.h"
 #include "train/recipe.h"
@@ -15,21 +16,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Running mean and sum of squared differences. */
-typedef struct spread {
-    double mean, squares;
-} spread;
-
-static void add_value(spread *s, int64_t count, double value) {
-    double before = value - s->mean;
-    s->mean += before / (double)count;
-    s->squares += before * (value - s->mean);
-}
-
-static double deviation_of(const spread *s, int64_t count) {
-    return count > 1 ? sqrt(s->squares / (double)(count - 1)) : NAN;
-}
 
 /* ---- One of them -------------------------------------------------------------------------- */
 
@@ -144,7 +130,7 @@ static ole_status write_recipe_of_all(const ole_train_options *o, ole_error *err
 /* The first failure, or the means. */
 static ole_status sum_up(const one_run *runs, int64_t count, ole_train_summary *summary,
                          ole_error *error) {
-    spread test = {0}, validation = {0}, knn1 = {0};
+    ole_spread test = {0}, validation = {0}, knn1 = {0};
     *summary = (ole_train_summary){0};
     for (int64_t k = 0; k < count; k++) {
         const ole_train_summary *s = &runs[k].summary;
@@ -158,17 +144,16 @@ static ole_status sum_up(const one_run *runs, int64_t count, ole_train_summary *
         summary->interrupted |= s->interrupted;
         if (s->runs == 0) continue;
         summary->runs++;
-        add_value(&test, summary->runs, s->test_error);
-        add_value(&validation, summary->runs, s->validation_error);
-        add_value(&knn1, summary->runs, s->knn1_error);
+        ole_spread_add(&test, s->test_error);
+        ole_spread_add(&validation, s->validation_error);
+        ole_spread_add(&knn1, s->knn1_error);
     }
-    int64_t n = summary->runs;
-    summary->test_error = n ? test.mean : NAN;
-    summary->validation_error = n ? validation.mean : NAN;
-    summary->knn1_error = n ? knn1.mean : NAN;
-    summary->test_error_std = deviation_of(&test, n);
-    summary->validation_error_std = deviation_of(&validation, n);
-    summary->knn1_error_std = deviation_of(&knn1, n);
+    summary->test_error = ole_spread_mean(&test);
+    summary->validation_error = ole_spread_mean(&validation);
+    summary->knn1_error = ole_spread_mean(&knn1);
+    summary->test_error_std = ole_spread_deviation(&test);
+    summary->validation_error_std = ole_spread_deviation(&validation);
+    summary->knn1_error_std = ole_spread_deviation(&knn1);
     return OLE_OK;
 }
 
