@@ -10,13 +10,20 @@
 /* A 3 x 3 convolution of bfloat16 whose images can be counted in int by the kernels. */
 static bool is_narrow(const cuda_problem *p) {
     enum { MOST = 1 << 29 }; /* elements of an image's x */
-    return p->pass != CUDA_PASS_WEIGHT && p->type == CUDA_BFLOAT16 && p->kernel == 3 &&
-           p->stride == 1 && p->pad == 1 && (p->out == 16 || p->out == 32) &&
-           p->in_h * p->in_w * p->in <= MOST && p->n * p->in_h * p->in_w < INT32_MAX;
+    return p->type == CUDA_BFLOAT16 && p->kernel == 3 && p->stride == 1 && p->pad == 1 &&
+           (p->out == 16 || p->out == 32) && p->in_h * p->in_w * p->in <= MOST &&
+           p->n * p->in_h * p->in_w < INT32_MAX;
 }
 
 static const narrow_table *table_of(const cuda_problem *p) {
-    return p->pass == CUDA_PASS_FORWARD ? &narrow_forward : &narrow_data;
+    switch (p->pass) {
+    case CUDA_PASS_FORWARD:
+        return &narrow_forward;
+    case CUDA_PASS_DATA:
+        return &narrow_data;
+    default:
+        return &narrow_weight;
+    }
 }
 
 static size_t workspace_of(const ole_device_context *context, const cuda_problem *p,

@@ -36,6 +36,7 @@ typedef struct narrow_table {
 
 extern const narrow_table narrow_forward; /* narrow_forward.cu */
 extern const narrow_table narrow_data;    /* narrow_data.cu */
+extern const narrow_table narrow_weight;  /* narrow_weight.cu */
 
 int cuda_narrow_ways(const ole_device_context *context, const cuda_problem *problem, cuda_way *ways,
                      int room);
