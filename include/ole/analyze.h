@@ -9,7 +9,7 @@
 #ifndef OLE_ANALYZE_H
 #define OLE_ANALYZE_H
 
-#include "ole/base.h"
+#include "ole/geometry.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,7 +42,7 @@ OLE_API double ole_effective_rank(const double *sigma, int64_t count);
 /*
  * The mean angle, in degrees, between two rows of one class and between two rows of different
  * classes (as a vector of features points, 0 to 180); NaN where there are no such rows.  Rows of
- * zeros are left out.
+ * zeros and rows with a label < 0 are left out.  ole/geometry.h measures more.
  */
 OLE_API ole_status ole_mean_angles(int64_t rows, int64_t dim, const float *features,
                                    const int32_t *labels, double *within, double *between,
