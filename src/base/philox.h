@@ -27,6 +27,7 @@ typedef enum ole_purpose {
     OLE_RANDOM_SPLIT = 5,   /* a = class, b = position: validation split, samples per class */
     OLE_RANDOM_TEST = 6,    /* generated data */
     OLE_RANDOM_SAMPLE = 7,  /* a = 0, b = position: rows that an analysis looks at */
+    OLE_RANDOM_MAP = 8,     /* b = point: where a map starts */
 } ole_purpose;
 
 /* Four words for the counter (a, b) of a purpose. */
