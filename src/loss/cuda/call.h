@@ -101,6 +101,9 @@ cudaError_t loss_launch_small(const loss_call *call, cudaStream_t stream);
 cudaError_t loss_launch_iterate(const loss_call *call, int blocks, cudaStream_t stream);
 cudaError_t loss_launch_apply(const loss_call *call, cudaStream_t stream);
 
+/* Once for a card: lets small have the shared memory it needs. */
+cudaError_t loss_small_prepare(void);
+
 /* How many blocks of iterate fit on the current card at once. */
 cudaError_t loss_iterate_blocks(int multiprocessors, int *blocks);
 

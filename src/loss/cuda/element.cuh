@@ -12,10 +12,10 @@
 
 /* All kernels take one argument, a call. */
 static inline cudaError_t launch(void (*kernel)(loss_call), dim3 grid, int threads,
-                                 const loss_call *call, cudaStream_t stream) {
+                                 const loss_call *call, cudaStream_t stream, size_t shared = 0) {
     void *arguments[] = {const_cast<loss_call *>(call)};
     return cudaLaunchKernel(reinterpret_cast<const void *>(kernel), grid, dim3((unsigned)threads),
-                            arguments, 0, stream);
+                            arguments, shared, stream);
 }
 
 __device__ static inline double read_element(const loss_call &call, int64_t at) {

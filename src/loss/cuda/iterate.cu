@@ -21,13 +21,6 @@ namespace {
 
 using cooperative_groups::grid_group;
 
-/* Y Y^T is the identity when no entry is further off. */
-constexpr double CONVERGED = 1e-11;
-
-/* The smallest σ that has converged is sure to be kept if the threshold is under this many times
- * what was reached (the promise of the gradient leaves a factor 4). */
-constexpr double MARGIN = 3.5;
-
 enum { POWER_STEPS = 8, SIGN_ROUNDS = 3 };
 
 __device__ bool any_bad(const loss_call &call) {

@@ -163,6 +163,7 @@ static ole_status prepare(ole_cuda_loss *loss, ole_error *error) {
     cudaError_t code =
         cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, loss->card);
     if (code == cudaSuccess) code = loss_iterate_blocks(multiprocessors, &loss->blocks);
+    if (code == cudaSuccess) code = loss_small_prepare();
     if (code != cudaSuccess) return fail_cuda(code, "looking at the card", error);
     return allocate(loss, error);
 }

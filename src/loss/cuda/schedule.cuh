@@ -60,4 +60,11 @@ __constant__ const Quintic LATER[LATER_STEPS] = {
 /* Every σ was over this share of the bound when round r ends with all of them at 1. */
 __constant__ const double REACHED[MAX_ROUNDS] = {7.8e-4, 2.18e-6, 8e-13, 3e-19};
 
+/* Y Y^T is the identity when no entry is further off. */
+constexpr double CONVERGED = 1e-11;
+
+/* The smallest σ that has converged is sure to be kept if the threshold is under this many times
+ * what was reached (the promise of the gradient leaves a factor 4). */
+constexpr double MARGIN = 3.5;
+
 #endif

@@ -1,16 +1,19 @@
 /*
  * src/loss/cuda/small.cu - the matrices with at most LOSS_SMALL rows or columns, one block each,
  * all of them and the whole batch in one launch: from the Gram matrix in two parts to the
- * triangular factor L (factor.cuh), from L to its singular values and left vectors by one-sided
- * Jacobi (jacobi.cuh), and from those to norm, rank and
+ * triangular factor L (factor.cuh), and from L to norm, rank and
  *
  *     K = sum over σ_j > threshold of u_j u_j^T / σ_j ,
  *
  * with which polar(A) = K A (or A K, where the Gram matrix was of columns).  K is for the rows as
  * block_scale() scales them.  The whole comes first, since it takes longest.
+ *
+ * From L there are two ways: matrix iteration (polar.cuh), quick, where it proves that every σ is
+ * over the threshold; else singular values and left vectors by one-sided Jacobi (jacobi.cuh).
  */
 #include "loss/cuda/factor.cuh"
 #include "loss/cuda/jacobi.cuh"
+#include "loss/cuda/polar.cuh"
 
 namespace {
 
@@ -153,6 +156,24 @@ __device__ void write_inverse(const Matrix &m, const Memory *memory, int pitch, 
         }
 }
 
+/* Norm, rank and K from L by matrix iteration; false: a σ may be under the threshold. */
+template <int N>
+__device__ bool solve_by_iteration(const loss_call &call, const Matrix &m, Memory *memory,
+                                   int pitch, int rank, double scale) {
+    extern __shared__ __align__(16) double iterated[];
+    Polar p = polar_place<N>(iterated);
+    if (!polar_run<N>(memory->l, pitch, rank, call.cut_absolute * scale, call.cut_relative, p,
+                      memory->scratch))
+        return false;
+    double norm = polar_norm<N>(memory->l, pitch, rank, p, memory->scratch);
+    if (threadIdx.x == 0) {
+        call.norm[m.slot] = norm / scale;
+        call.rank[m.slot] = rank;
+    }
+    if (call.gradient) polar_inverse<N>(p, m.side, m.k, LOSS_SMALL);
+    return true;
+}
+
 template <int B>
 __device__ void solve(const loss_call &call, const Matrix &m, Memory *memory, double scale) {
     enum { R = 2 * B, PITCH = 8 * (R + 1) };
@@ -167,6 +188,7 @@ __device__ void solve(const loss_call &call, const Matrix &m, Memory *memory, do
         }
         return;
     }
+    if (solve_by_iteration<16 * B>(call, m, memory, PITCH, f.rank, scale)) return;
     orthogonalise<R>(memory->l, PITCH, f.rank);
     normalise<R>(memory, PITCH, f.rank);
     judge(call, m, memory, scale);
@@ -202,6 +224,15 @@ __global__ void __launch_bounds__(THREADS) solve_small(const loss_call call) {
 
 } // namespace
 
+cudaError_t loss_small_prepare(void) {
+    return cudaFuncSetAttribute(solve_small, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                (int)polar_bytes<LOSS_SMALL>());
+}
+
 cudaError_t loss_launch_small(const loss_call *call, cudaStream_t stream) {
-    return launch(solve_small, dim3((unsigned)(call->rows + 1)), THREADS, call, stream);
+    int side = call->rows < call->dim ? call->rows : call->dim;
+    size_t shared = side <= 16   ? polar_bytes<16>()
+                    : side <= 32 ? polar_bytes<32>()
+                                 : polar_bytes<LOSS_SMALL>();
+    return launch(solve_small, dim3((unsigned)(call->rows + 1)), THREADS, call, stream, shared);
 }
