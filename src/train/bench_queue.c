@@ -16,6 +16,7 @@ typedef struct bench {
     ole_stepper *stepper;
     ole_queue *queue;
     double step; /* seconds */
+    double idle; /* without updates: what ops are left out of, since bad losses stop updates */
 } bench;
 
 static ole_status open_queue(bench *b, const ole_dataset *set, ole_loader *loader,
@@ -35,7 +36,7 @@ static ole_status cost_of(const bench *b, ole_queue_part part, ole_op op, double
     double without = 0.0;
     ole_status status =
         ole_queue_measure(b->queue, part, op, b->options->seconds / 20, &without, error);
-    *seconds = fmax(0.0, b->step - without);
+    *seconds = fmax(0.0, (part < OLE_QUEUE_STEP_IDLE ? b->step : b->idle) - without);
     return status;
 }
 
@@ -89,6 +90,9 @@ static ole_status fill_kinds(const bench *b, ole_bench_result *result, ole_error
 static ole_status measure(bench *b, ole_bench_result *result, ole_error *error) {
     ole_status status = ole_queue_measure(b->queue, OLE_QUEUE_STEP, OLE_OP_INPUT,
                                           b->options->seconds / 2, &b->step, error);
+    if (status == OLE_OK)
+        status = ole_queue_measure(b->queue, OLE_QUEUE_STEP_IDLE, OLE_OP_INPUT,
+                                   b->options->seconds / 10, &b->idle, error);
     if (status != OLE_OK) return status;
     result->step_ms = b->step * 1e3;
     result->images_per_s = (double)b->options->batch_size / b->step;

@@ -379,7 +379,7 @@ ole_status ole_queue_measure(ole_queue *q, ole_queue_part part, ole_op op, doubl
                              double *seconds, ole_error *error) {
     ole_plan *plan = q->stepper->plan[0];
     ole_recording *recording = NULL;
-    ole_status status = start_idle(q, true, error);
+    ole_status status = start_idle(q, part < OLE_QUEUE_STEP_IDLE, error);
     if (status == OLE_OK) status = q->recorder->begin(q->context, error);
     if (status != OLE_OK) return status;
     if (part >= OLE_QUEUE_WITHOUT_OP)

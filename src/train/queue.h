@@ -45,7 +45,8 @@ typedef enum ole_queue_part {
     OLE_QUEUE_WITHOUT_SOFTMAX, /* ... the softmax loss */
     OLE_QUEUE_WITHOUT_OLE,
     OLE_QUEUE_WITHOUT_UPDATE,
-    OLE_QUEUE_WITHOUT_OP,          /* ... one kind of op in forward */
+    OLE_QUEUE_STEP_IDLE,           /* whole steps whose updates find nothing to do: for comparing */
+    OLE_QUEUE_WITHOUT_OP,          /* the latter with one kind of op left out in forward */
     OLE_QUEUE_WITHOUT_OP_BACKWARD, /* ... or in backward */
 } ole_queue_part;
 
