@@ -162,7 +162,10 @@ ole_train_library(yaml yaml.h libyaml-dev)
 ole_train_library(z zlib.h zlib1g-dev)
 
 target_sources(ole_objects PRIVATE
+    src/analyze/calibration.c
     src/analyze/evaluate.c
+    src/analyze/novelty.c
+    src/analyze/novelty_collect.c
     src/base/safetensors.c
     src/train/bench.c
     src/train/bench_queue.c
@@ -181,6 +184,7 @@ target_sources(ole_objects PRIVATE
     src/train/recipe.c
     src/train/run.c
     src/train/schedule.c
+    src/train/score.c
     src/train/seeds.c
     src/train/spec.c
     src/train/step.c)

@@ -21,13 +21,33 @@ extern "C" {
 
 typedef struct ole_model ole_model;
 
+/*
+ * How sure a model is that a sample belongs to one of its classes: the larger, the surer.  A
+ * threshold on one of these says what is unknown (ole/novelty.h).
+ */
+typedef enum ole_score {
+    OLE_SCORE_NONE = 0,
+    OLE_SCORE_SOFTMAX = 1,    /* the largest softmax score, as in the paper */
+    OLE_SCORE_CALIBRATED = 2, /* the same at the model's temperature: the score of predictions */
+    OLE_SCORE_RESIDUAL = 3, /* share of the feature's energy inside the nearest class's subspace: */
+                            /* 1 less the residual outside */
+    OLE_SCORE_COSINE = 4,   /* of the feature with the mean direction of the nearest class */
+    OLE_SCORE_ENERGY = 5,   /* log-sum-exp of the logits */
+} ole_score;
+
+/* "softmax", "calibrated", ...; never NULL. */
+OLE_API const char *ole_score_name(ole_score score);
+
 typedef struct ole_model_info {
     const char *net;
     int channels, height, width;
     int64_t features;
     int classes;
     const char *const *class_names;
-    double threshold; /* of the score under which a sample is unknown; 0: none stored */
+    double threshold;          /* of the score under which a sample is unknown; 0: none stored */
+    ole_score threshold_score; /* which score that is; OLE_SCORE_NONE: none stored */
+    double temperature;        /* that logits are divided by for the scores of predictions */
+    bool classifier; /* false: trained with OLE_LOSS_OLE, so that logits and scores mean nothing */
 } ole_model_info;
 
 /*
@@ -42,11 +62,12 @@ OLE_API const ole_model_info *ole_model_get_info(const ole_model *model);
 enum { OLE_RUNNERS_UP = 4 };
 
 typedef struct ole_prediction {
-    int label;                     /* -1: unknown, the score is under the threshold */
+    int label;                     /* -1: unknown, known_score is under the threshold */
     int best;                      /* the class with the highest score, known or not */
-    double score;                  /* its softmax score */
+    double score;                  /* its softmax score, at the model's temperature */
     int runner_up[OLE_RUNNERS_UP]; /* the next classes, -1 where there are no more */
     double runner_up_score[OLE_RUNNERS_UP];
+    double known_score; /* the score that the threshold is of; NaN where the model has none */
 } ole_prediction;
 
 /*

@@ -341,6 +341,22 @@ const ole_tensor *ole_safetensors_find(const ole_safetensors *file, const char *
     return NULL;
 }
 
+static json_t *metadata_of(const ole_safetensors *file) {
+    return json_object_get(file->header, "__metadata__");
+}
+
 const char *ole_safetensors_metadata(const ole_safetensors *file, const char *key) {
-    return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
+    return json_string_value(json_object_get(metadata_of(file), key));
+}
+
+size_t ole_safetensors_texts(const ole_safetensors *file) {
+    return json_object_size(metadata_of(file));
+}
+
+ole_metadata ole_safetensors_text(const ole_safetensors *file, size_t i) {
+    void *at = json_object_iter(metadata_of(file));
+    while (at && i-- > 0)
+        at = json_object_iter_next(metadata_of(file), at);
+    if (!at) return (ole_metadata){0};
+    return (ole_metadata){json_object_iter_key(at), json_string_value(json_object_iter_value(at))};
 }

@@ -58,4 +58,8 @@ const ole_tensor *ole_safetensors_find(const ole_safetensors *file, const char *
 /* A text of the metadata, or NULL. Valid until close. */
 const char *ole_safetensors_metadata(const ole_safetensors *file, const char *key);
 
+/* How many texts there are, and the i-th (key NULL where it is none). Valid until close. */
+size_t ole_safetensors_texts(const ole_safetensors *file);
+ole_metadata ole_safetensors_text(const ole_safetensors *file, size_t i);
+
 #endif

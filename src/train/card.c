@@ -6,9 +6,11 @@
 #include "base/error.h"
 #include "base/show.h"
 #include "ole/json.h"
+#include "train/score.h"
 #include "train/spec.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,8 @@
 static int normalised_channels(ole_shape input) {
     return input.h * input.w == 1 ? 1 : (int)input.c;
 }
+
+static const char trained[] = "trained", untrained[] = "untrained"; /* the classifier */
 
 static ole_status out_of_memory(ole_error *error) {
     return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model's card");
@@ -61,7 +65,9 @@ ole_status ole_card_make(ole_card *card, const char *net, const ole_dataset *set
     const ole_dataset_info *info = ole_dataset_get_info(set);
     *card = (ole_card){.input = {info->channels, info->height, info->width},
                        .classes = info->classes,
-                       .deviation = {1, 1, 1, 1}};
+                       .deviation = {1, 1, 1, 1},
+                       .temperature = 1.0,
+                       .classifier = true};
     if (normalised_channels(card->input) > OLE_MAX_CHANNELS)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "images of %d channels: at most %d are known",
                         info->channels, OLE_MAX_CHANNELS);
@@ -125,16 +131,26 @@ static void print_text(const ole_card *card, int which, FILE *out) {
     case 5:
         list_floats(card, card->deviation, out);
         return;
-    default:
+    case 6:
         fprintf(out, "%.17g", card->threshold);
+        return;
+    case 7:
+        fputs(ole_score_name(card->threshold_score), out);
+        return;
+    case 8:
+        fprintf(out, "%.17g", card->temperature);
+        return;
+    default:
+        fputs(card->classifier ? trained : untrained, out);
     }
 }
 
 ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error *error) {
     static const char *const keys[OLE_CARD_TEXTS] = {
-        "writer", "net", "input", "class_names", "mean", "deviation", "threshold"};
+        "writer",    "net",       "input",           "class_names", "mean",
+        "deviation", "threshold", "threshold_score", "temperature", "classifier"};
     *texts = (ole_card_texts){0};
-    for (int i = 0; i < OLE_CARD_TEXTS && keys[i]; i++) {
+    for (int i = 0; i < OLE_CARD_TEXTS; i++) {
         size_t size;
         FILE *out = open_memstream(&texts->value[i], &size);
         if (!out) {
@@ -198,6 +214,22 @@ static bool parse_names(const char *text, ole_card *card) {
     return good;
 }
 
+/* What came with later versions; files of before lack it. Which text is wrong, or NULL. */
+static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
+    const char *threshold = ole_safetensors_metadata(file, "threshold");
+    const char *score = ole_safetensors_metadata(file, "threshold_score");
+    const char *temperature = ole_safetensors_metadata(file, "temperature");
+    const char *classifier = ole_safetensors_metadata(file, "classifier");
+    card->threshold = threshold ? strtod(threshold, NULL) : 0.0;
+    if (!isfinite(card->threshold)) return "threshold";
+    card->threshold_score = card->threshold != 0.0 ? OLE_SCORE_SOFTMAX : OLE_SCORE_NONE;
+    if (score && !ole_score_parse(score, &card->threshold_score)) return "threshold_score";
+    card->temperature = temperature ? strtod(temperature, NULL) : 1.0;
+    if (!(card->temperature > 0.0 && isfinite(card->temperature))) return "temperature";
+    card->classifier = !classifier || strcmp(classifier, untrained) != 0;
+    return NULL;
+}
+
 /* Which of the texts is wrong; NULL when none is. */
 static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
     const char *net = ole_safetensors_metadata(file, "net");
@@ -205,7 +237,6 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
     const char *names = ole_safetensors_metadata(file, "class_names");
     const char *mean = ole_safetensors_metadata(file, "mean");
     const char *deviation = ole_safetensors_metadata(file, "deviation");
-    const char *threshold = ole_safetensors_metadata(file, "threshold");
     card->net = net ? strdup(net) : NULL;
     if (!card->net) return "net";
     if (!input || !parse_input(input, &card->input)) return "input";
@@ -213,8 +244,7 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
     int channels = normalised_channels(card->input);
     if (!mean || !parse_floats(mean, channels, card->mean)) return "mean";
     if (!deviation || !parse_floats(deviation, channels, card->deviation)) return "deviation";
-    card->threshold = threshold ? strtod(threshold, NULL) : 0.0;
-    return NULL;
+    return parse_scores(card, file);
 }
 
 ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,

@@ -7,7 +7,7 @@
 
 #include "base/safetensors.h"
 #include "device/op.h"
-#include "ole/data.h"
+#include "ole/model.h"
 
 typedef struct ole_card {
     char *net;
@@ -16,7 +16,10 @@ typedef struct ole_card {
     char **class_names;           /* [classes] */
     float mean[OLE_MAX_CHANNELS]; /* as in ole_loader_options */
     float deviation[OLE_MAX_CHANNELS];
-    double threshold; /* 0: none */
+    double threshold; /* these four as in ole_model_info */
+    ole_score threshold_score;
+    double temperature;
+    bool classifier;
 } ole_card;
 
 /*
@@ -29,7 +32,7 @@ ole_status ole_card_copy(ole_card *card, const ole_card *from, ole_error *error)
 void ole_card_free(ole_card *card);
 
 /* The card as metadata; the texts live in `texts`, free them with ole_card_texts_free(). */
-enum { OLE_CARD_TEXTS = 8 };
+enum { OLE_CARD_TEXTS = 10 };
 
 typedef struct ole_card_texts {
     char *value[OLE_CARD_TEXTS];

@@ -7,7 +7,7 @@
 #include "base/show.h"
 #include "data/image.h"
 #include "train/checkpoint.h"
-#include "train/folder.h"
+#include "train/score.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,9 @@ struct ole_model {
     ole_network network;
     ole_inference inference[SIZES]; /* opened when first used */
     float *normalised;              /* [32, image] */
+    float *features;                /* [32, features] */
     float *logits;                  /* [32, classes] */
+    ole_directions directions;      /* that the threshold's score needs */
     ole_model_info info;
 };
 
@@ -48,8 +50,9 @@ static ole_status open_model(ole_model **result, ole_card *card, int threads, ol
     if (status == OLE_OK) {
         size_t most = (size_t)batch_sizes[SIZES - 1];
         m->normalised = calloc(most * (size_t)ole_shape_size(card->input), sizeof(float));
+        m->features = calloc(most * (size_t)ole_network_feature_size(&m->network), sizeof(float));
         m->logits = calloc(most * (size_t)card->classes, sizeof(float));
-        if (!m->normalised || !m->logits)
+        if (!m->normalised || !m->features || !m->logits)
             status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
     }
     if (status != OLE_OK) {
@@ -63,7 +66,10 @@ static ole_status open_model(ole_model **result, ole_card *card, int threads, ol
                                .features = ole_network_feature_size(&m->network),
                                .classes = m->card.classes,
                                .class_names = (const char *const *)m->card.class_names,
-                               .threshold = m->card.threshold};
+                               .threshold = m->card.threshold,
+                               .threshold_score = m->card.threshold_score,
+                               .temperature = m->card.temperature,
+                               .classifier = m->card.classifier};
     *result = m;
     return OLE_OK;
 }
@@ -84,8 +90,7 @@ ole_status ole_model_build(ole_model **model, const ole_network *network, const 
     return status;
 }
 
-/* A run folder stands for its best model, or its last. */
-static ole_status find_file(const char *path, char file[OLE_RUN_PATH], ole_error *error) {
+ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error) {
     struct stat about;
     if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
         strncpy(file, path, OLE_RUN_PATH - 1);
@@ -103,6 +108,19 @@ static ole_status find_file(const char *path, char file[OLE_RUN_PATH], ole_error
                     ole_show_string(&shown, path));
 }
 
+static ole_status load_directions(ole_model *m, const ole_safetensors *file, const char *name,
+                                  ole_error *error) {
+    ole_status status =
+        ole_directions_read(&m->directions, file, name, m->info.classes, m->info.features, error);
+    bool needed = ole_score_of_features(m->info.threshold_score);
+    if (status != OLE_OK || !needed || m->directions.classes > 0) return status;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: the directions of the classes are missing, which its threshold is of: run "
+                    "'ole novelty' again",
+                    ole_show_string(&shown, name));
+}
+
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
     if (!model || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_load: model or path is NULL");
@@ -111,7 +129,7 @@ ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_load: threads is %d: give 1 to 1024, or 0 for all", threads);
     char name[OLE_RUN_PATH];
-    ole_status status = find_file(path, name, error);
+    ole_status status = ole_model_find(path, name, error);
     if (status != OLE_OK) return status;
     ole_safetensors *file;
     ole_card card;
@@ -119,6 +137,7 @@ ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_
     if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
     if (status == OLE_OK) status = open_model(model, &card, threads, error);
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
+    if (status == OLE_OK) status = load_directions(*model, file, name, error);
     ole_safetensors_close(file);
     if (status != OLE_OK) {
         ole_model_free(*model);
@@ -133,7 +152,9 @@ void ole_model_free(ole_model *model) {
         ole_inference_close(&model->inference[k]);
     ole_network_close(&model->network);
     ole_card_free(&model->card);
+    ole_directions_free(&model->directions);
     free(model->normalised);
+    free(model->features);
     free(model->logits);
     free(model);
 }
@@ -217,10 +238,8 @@ ole_status ole_model_run_split(ole_model *m, const ole_dataset *set, ole_split s
 static void rank_classes(const ole_model *m, const float *logits, ole_prediction *p) {
     int classes = m->info.classes;
     int order[1 + OLE_RUNNERS_UP];
-    double score[1 + OLE_RUNNERS_UP], sum = 0.0;
-    float largest = logits[ole_largest(logits, classes)];
-    for (int c = 0; c < classes; c++)
-        sum += exp((double)logits[c] - largest);
+    double score[1 + OLE_RUNNERS_UP], largest;
+    double sum = ole_sum_exp(logits, classes, m->info.temperature, &largest);
     for (int k = 0; k < 1 + OLE_RUNNERS_UP; k++) {
         order[k] = -1;
         score[k] = 0.0;
@@ -230,13 +249,21 @@ static void rank_classes(const ole_model *m, const float *logits, ole_prediction
                 taken |= order[i] == c;
             if (!taken && (order[k] < 0 || logits[c] > logits[order[k]])) order[k] = c;
         }
-        if (order[k] >= 0) score[k] = exp((double)logits[order[k]] - largest) / sum;
+        if (order[k] >= 0) score[k] = exp((logits[order[k]] - largest) / m->info.temperature) / sum;
     }
     p->best = order[0];
     p->score = score[0];
-    p->label = p->score >= m->info.threshold ? p->best : -1;
     memcpy(p->runner_up, order + 1, sizeof p->runner_up);
     memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
+}
+
+/* Whether the sample is one of the model's classes, by its threshold. */
+static void judge(const ole_model *m, const float *feature, const float *logits,
+                  ole_prediction *p) {
+    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
+                               &m->directions};
+    p->known_score = ole_score_sample(&scorer, feature, logits);
+    p->label = p->known_score < m->info.threshold ? -1 : p->best;
 }
 
 ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
@@ -248,10 +275,14 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
     for (int64_t first = 0; first < count; first += most) {
         int64_t rows = count - first < most ? count - first : most;
-        ole_status status = ole_model_run(m, images + first * size, rows, NULL, m->logits, error);
+        ole_status status =
+            ole_model_run(m, images + first * size, rows, m->features, m->logits, error);
         if (status != OLE_OK) return status;
-        for (int64_t i = 0; i < rows; i++)
-            rank_classes(m, m->logits + i * m->info.classes, &predictions[first + i]);
+        for (int64_t i = 0; i < rows; i++) {
+            const float *logits = m->logits + i * m->info.classes;
+            rank_classes(m, logits, &predictions[first + i]);
+            judge(m, m->features + i * m->info.features, logits, &predictions[first + i]);
+        }
     }
     return OLE_OK;
 }

@@ -4,10 +4,14 @@
 
 #include "ole/model.h"
 #include "train/card.h"
+#include "train/folder.h"
 #include "train/network.h"
 
 /* Copies the weights and the card; the network may go. */
 ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
                            ole_error *error);
+
+/* The file that a path stands for: of a run folder its best model, or its last. */
+ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error);
 
 #endif

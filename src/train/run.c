@@ -53,7 +53,9 @@ static ole_status open_data(ole_run *run, ole_error *error) {
     if (info->skipped > 0)
         ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
                     (long long)info->skipped);
-    return ole_card_make(&run->card, o->net, run->set, o->normalize, error);
+    status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
+    run->card.classifier = o->loss != OLE_LOSS_OLE;
+    return status;
 }
 
 /* The loader of the training split, and the sizes of its batches. */
