@@ -142,3 +142,12 @@ void ole_atomic_file_abort(ole_atomic_file *file) {
     file->temporary = NULL;
     file->target = NULL;
 }
+
+ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size, ole_error *error) {
+    ole_atomic_file file;
+    ole_status status = ole_atomic_file_begin(&file, path, error);
+    if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, size, error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
+    ole_atomic_file_abort(&file);
+    return status;
+}

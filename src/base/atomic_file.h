@@ -32,4 +32,7 @@ ole_status ole_atomic_file_write(ole_atomic_file *file, const void *bytes, size_
 ole_status ole_atomic_file_commit(ole_atomic_file *file, ole_error *error);
 void ole_atomic_file_abort(ole_atomic_file *file);
 
+/* All of the above for bytes that are in memory. */
+ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size, ole_error *error);
+
 #endif

@@ -174,7 +174,7 @@ static const void *field_of(const ole_train_options *options, const entry *e) {
     return (const char *)options + e->offset;
 }
 
-void ole_number_text(double value, char room[OLE_OPTION_TEXT]) {
+void ole_option_number(double value, char room[OLE_OPTION_TEXT]) {
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(room, OLE_OPTION_TEXT, "%.*g", digits, value);
         if (strtod(room, NULL) == value) return;
@@ -193,7 +193,7 @@ const char *ole_option_text(const ole_train_options *options, size_t i,
         return loss_names[*(const ole_loss_kind *)field];
     case NUMBER:
     case SHARE:
-        ole_number_text(*(const double *)field, room);
+        ole_option_number(*(const double *)field, room);
         return room;
     case WHOLE:
         snprintf(room, OLE_OPTION_TEXT, "%" PRId64, *(const int64_t *)field);
@@ -265,7 +265,7 @@ static ole_status check_field(const ole_train_options *options, const entry *e, 
     case SHARE:
         value = *(const double *)field;
         if (value >= 0.0 && value < 1.0) return OLE_OK;
-        ole_number_text(value, room);
+        ole_option_number(value, room);
         return fail_value(name, room, "a share such as 10% or 0.1, less than 1,", error);
     case NUMBER:
         value = *(const double *)field;

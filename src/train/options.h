@@ -17,7 +17,7 @@ enum { OLE_OPTION_TEXT = 48 };
 const char *ole_option_text(const ole_train_options *options, size_t i, char room[OLE_OPTION_TEXT]);
 
 /* A number with as few digits as read back to the same. */
-void ole_number_text(double value, char room[OLE_OPTION_TEXT]);
+void ole_option_number(double value, char room[OLE_OPTION_TEXT]);
 
 /* Whether option i belongs into a recipe, and whether a resumed run may change it. */
 bool ole_option_is_stored(size_t i);

@@ -258,11 +258,7 @@ char *ole_recipe_text(const ole_train_options *options) {
 ole_status ole_recipe_write(const char *path, const ole_train_options *options, ole_error *error) {
     char *bytes = ole_recipe_text(options);
     if (!bytes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
-    ole_atomic_file file;
-    ole_status status = ole_atomic_file_begin(&file, path, error);
-    if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, strlen(bytes), error);
-    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
-    ole_atomic_file_abort(&file);
+    ole_status status = ole_atomic_file_put(path, bytes, strlen(bytes), error);
     free(bytes);
     return status;
 }
