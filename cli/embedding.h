@@ -10,7 +10,7 @@ typedef struct embedding {
     int64_t dim;
     ole_dtype dtype;       /* OLE_F32 or OLE_F64 */
     const void *features;  /* [rows, dim]; in the file's map where it can be used as it is */
-    const int64_t *labels; /* [rows] */
+    const int64_t *labels; /* [rows]; NULL without a file of labels */
 
     ole_npy *feature_file; /* private from here on */
     ole_npy *label_file;

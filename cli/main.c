@@ -25,6 +25,7 @@ static const struct {
     {"features", features_summary, run_features},
 #endif
     {"score", score_summary, run_score},
+    {"tsne", tsne_summary, run_tsne},
 #ifdef OLE_TRAIN
     {"bench", bench_summary, run_bench},
     {"data", data_summary, run_data},

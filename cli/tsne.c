@@ -1,0 +1,354 @@
+/*
+ * cli/tsne.c - `ole tsne`: a map of features in the plane, as .npy and as a figure.
+ */
+#include "commands.h"
+#include "embedding.h"
+#include "progress.h"
+
+#include <ole/figure.h>
+#include <ole/json.h>
+#include <ole/tsne.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char tsne_summary[] = "a map of features in the plane (Barnes-Hut t-SNE)";
+
+enum { NEIGHBOURS = 5, MOST_GROUPS = 64 }; /* of trustworthiness; classes in a figure */
+
+typedef struct arguments {
+    const char *features, *labels, *start;
+    const char *out, *preview, *figure;
+    ole_tsne_options tsne;
+    int seed;
+    bool quality, json;
+} arguments;
+
+/* A map under way, and then done. */
+typedef struct job {
+    const arguments *a;
+    const embedding *e;
+    double *map; /* [rows, 2] */
+    double *start;
+    double kl, exact_kl, trustworthiness, seconds;
+    progress line;
+    double began, previewed;
+    bool failed; /* a preview could not be written; said */
+} job;
+
+/* ---- The command line --------------------------------------------------------------------- */
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    *a = (arguments){0};
+    ole_tsne_options *o = &a->tsne;
+    ole_tsne_options_init(o);
+    o->threads = default_threads();
+    const arg_positional positionals[] = {
+        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"out", ARG_STRING, &a->out, "Y.npy", .help = "where the map goes, float64 [rows, 2]"},
+        {"labels", ARG_STRING, &a->labels, "L.npy",
+         .help = "integers [rows], colours of the figure"},
+        {"figure", ARG_STRING, &a->figure, "FILE", .help = "draw the map, as .svg, .pdf or .png"},
+        {"preview", ARG_STRING, &a->preview, "FILE",
+         .help = "write the map so far, once a second, as .npy, .svg, .pdf or .png"},
+        {"perplexity", ARG_NUMBER, &o->perplexity, "X",
+         .help = "neighbours that count (default 30); rows / 3 at most", .min = 1.0, .max = 1e6},
+        {"theta", ARG_NUMBER, &o->theta, "X",
+         .help = "exactness, 0 (all pairs) to 1 (coarse) (default 0.5)", .max = 1.0},
+        {"iterations", ARG_INTEGER, &o->iterations, "N", .help = "steps (default 1000)",
+         .max = 1e9},
+        {"exaggeration", ARG_NUMBER, &o->exaggeration, "X",
+         .help = "of the first 250 steps (default 12)", .min = 1.0, .max = 1e6},
+        {"learning-rate", ARG_NUMBER, &o->learning_rate, "X",
+         .help = "(default auto: rows / exaggeration / 4, at least 50)", .max = 1e9,
+         .special = "auto"},
+        {"pca", ARG_INTEGER, &o->pca, "N",
+         .help = "principal components kept first, 0: all dimensions (default 50)", .max = 1e6},
+        {"start", ARG_STRING, &a->start, "S.npy",
+         .help = "where the points start, [rows, 2] (default: random, by the seed)"},
+        {"seed", ARG_INTEGER, &a->seed, "N", .help = "of the start (default 0)", .max = INT32_MAX},
+        {"threads", ARG_INTEGER, &o->threads, "N",
+         .help = "threads (default: all processors); the result is the same", .min = 1,
+         .max = 1024},
+        {"quality", ARG_FLAG, &a->quality,
+         .help = "measure the map: exact KL divergence, trustworthiness (time: rows squared)"},
+        {"json", ARG_FLAG, &a->json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "tsne",
+        .summary = tsne_summary,
+        .example = "  $ ole tsne features.npy --out map.npy\n"
+                   "  $ ole tsne features.npy --labels labels.npy --out map.npy --figure map.svg\n",
+        .about =
+            "Places the rows in the plane so that neighbours stay neighbours: principal\n"
+            "components, exact nearest neighbours, then Barnes-Hut t-SNE.  The same seed gives\n"
+            "the same map.  Of more than some 100,000 rows, give a sample.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    o->seed = (uint64_t)a->seed;
+    if (a->out) return true;
+    fail_command("tsne", "--out is missing: where the map goes, as map.npy; see 'ole tsne --help'");
+    *code = EXIT_USAGE;
+    return false;
+}
+
+/* ---- The figure --------------------------------------------------------------------------- */
+
+static int compare_labels(const void *x, const void *y) {
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* The different labels of the rows, rising, at most `room`; how many there are. */
+static int64_t list_labels(const embedding *e, int64_t *sorted, int64_t *different, int64_t room) {
+    if (!e->labels) return 0;
+    memcpy(sorted, e->labels, (size_t)e->rows * sizeof *sorted);
+    qsort(sorted, (size_t)e->rows, sizeof *sorted, compare_labels);
+    int64_t count = 0;
+    for (int64_t i = 0; i < e->rows; i++) {
+        if (i && sorted[i] == sorted[i - 1]) continue;
+        if (count < room) different[count] = sorted[i];
+        count++;
+    }
+    return count;
+}
+
+/* Points by group into x and y: a series a label, or one of all where there are too many. */
+static int group_points(const job *j, const double *map, double *x, double *y, ole_series *series,
+                        char names[][24], int64_t *sorted) {
+    const embedding *e = j->e;
+    int64_t label[MOST_GROUPS];
+    int64_t groups = list_labels(e, sorted, label, MOST_GROUPS);
+    bool one = groups == 0 || groups > MOST_GROUPS;
+    int64_t used = 0;
+    for (int64_t g = 0; g < (one ? 1 : groups); g++) {
+        series[g] = (ole_series){.x = x + used, .y = y + used};
+        if (!one) {
+            snprintf(names[g], sizeof names[g], "%" PRId64, label[g]);
+            series[g].name = names[g];
+        }
+        for (int64_t i = 0; i < e->rows; i++) {
+            if (!one && e->labels[i] != label[g]) continue;
+            x[used] = map[2 * i];
+            y[used++] = map[2 * i + 1];
+            series[g].count++;
+        }
+    }
+    return one ? 1 : (int)groups;
+}
+
+static ole_status draw(const job *j, const double *map, const char *path, ole_error *error) {
+    size_t rows = (size_t)j->e->rows;
+    double *x = malloc(rows * sizeof *x), *y = malloc(rows * sizeof *y);
+    int64_t *sorted = malloc(rows * sizeof *sorted);
+    ole_status status;
+    if (x && y && sorted) {
+        ole_series series[MOST_GROUPS];
+        char names[MOST_GROUPS][24];
+        ole_figure figure;
+        ole_figure_init(&figure);
+        figure.kind = OLE_FIGURE_SCATTER;
+        figure.title = "t-SNE";
+        figure.width = 480.0;
+        figure.height = 420.0;
+        figure.series = series;
+        figure.series_count = group_points(j, map, x, y, series, names, sorted);
+        status = ole_figure_save(&figure, path, error);
+    } else {
+        snprintf(error->message, sizeof error->message, "out of memory for the figure");
+        status = error->status = OLE_ERROR_MEMORY;
+    }
+    free(x);
+    free(y);
+    free(sorted);
+    return status;
+}
+
+static bool is_npy(const char *path) {
+    size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
+}
+
+/* The map as the name says: numbers, or a figure. */
+static ole_status write_map(const job *j, const double *map, const char *path, ole_error *error) {
+    if (!is_npy(path)) return draw(j, map, path, error);
+    return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
+}
+
+/* ---- Making the map ------------------------------------------------------------------------- */
+
+static void preview(job *j, const ole_tsne_progress *p) {
+    double now = progress_clock();
+    ole_error error;
+    if (!p->map || now - j->previewed < 1.0) return;
+    if (write_map(j, p->map, j->a->preview, &error) != OLE_OK) {
+        progress_clear(&j->line);
+        fail_command("tsne", "%s", error.message);
+        j->failed = true;
+    }
+    j->previewed = progress_clock();
+}
+
+static bool on_progress(void *context, const ole_tsne_progress *p) {
+    job *j = context;
+    if (progress_due(&j->line)) {
+        char bar[BAR_ROOM], left[32];
+        double done = progress_clock() - j->began;
+        if (p->map && p->iteration)
+            progress_show(&j->line, "%s step %d of %d  KL %.4f  %s left", bar_text(p->share, bar),
+                          p->iteration, p->iterations, p->kl,
+                          duration_text(done * (1.0 - p->share) / p->share, left));
+        else
+            progress_show(&j->line, "%s %s", bar_text(p->share, bar), p->stage);
+    }
+    if (j->a->preview) preview(j, p);
+    return interrupted() || j->failed;
+}
+
+/* The start from its file; false after an error that was printed. */
+static bool read_start(job *j) {
+    const char *path = j->a->start;
+    ole_npy *file;
+    ole_error error;
+    if (ole_npy_open(&file, path, &error) != OLE_OK) {
+        fail_command("tsne", "%s", error.message);
+        return false;
+    }
+    const ole_npy_header *h = ole_npy_get_header(file);
+    bool good = h->ndim == 2 && h->shape[0] == j->e->rows && h->shape[1] == 2;
+    if (!good)
+        fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers a row of %s", path,
+                     j->e->rows, j->a->features);
+    j->start = good ? malloc((size_t)h->count * sizeof *j->start) : NULL;
+    if (good && (!j->start || ole_npy_read(file, OLE_F64, j->start, &error) != OLE_OK)) {
+        fail_command("tsne", "%s", j->start ? error.message : "out of memory");
+        good = false;
+    }
+    ole_npy_close(file);
+    return good;
+}
+
+/* KL and trustworthiness of the map against the features as t-SNE saw them. */
+static ole_status measure(job *j, ole_error *error) {
+    const embedding *e = j->e;
+    int64_t least = e->rows < e->dim ? e->rows : e->dim;
+    int64_t components = j->a->tsne.pca > 0 && j->a->tsne.pca < least ? j->a->tsne.pca : 0;
+    const void *x = e->features;
+    int64_t dim = e->dim;
+    ole_dtype dtype = e->dtype;
+    double *reduced = NULL;
+    ole_status status = OLE_OK;
+    int threads = j->a->tsne.threads;
+    if (components) {
+        reduced = malloc((size_t)(e->rows * components) * sizeof *reduced);
+        if (!reduced) {
+            snprintf(error->message, sizeof error->message, "out of memory");
+            return error->status = OLE_ERROR_MEMORY;
+        }
+        status = ole_pca(e->rows, dim, dtype, x, components, threads, reduced, error);
+        x = reduced;
+        dim = components;
+        dtype = OLE_F64;
+    }
+    if (status == OLE_OK)
+        status = ole_tsne_kl(e->rows, dim, dtype, x, j->a->tsne.perplexity, j->map, threads,
+                             &j->exact_kl, error);
+    int near = e->rows > 2 * NEIGHBOURS ? NEIGHBOURS : 1;
+    if (status == OLE_OK)
+        status = ole_trustworthiness(e->rows, dim, dtype, x, j->map, near, threads,
+                                     &j->trustworthiness, error);
+    free(reduced);
+    return status;
+}
+
+static void print_json(const job *j) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_integer(&w, "rows", j->e->rows);
+    ole_json_integer(&w, "dimensions", j->e->dim);
+    ole_json_integer(&w, "iterations", j->a->tsne.iterations);
+    ole_json_number(&w, "kl", j->kl);
+    if (j->a->quality) {
+        ole_json_number(&w, "exact_kl", j->exact_kl);
+        ole_json_number(&w, "trustworthiness", j->trustworthiness);
+    }
+    ole_json_number(&w, "seconds", j->seconds);
+    ole_json_string(&w, "map", j->a->out);
+    ole_json_close(&w);
+}
+
+static void print_text(const job *j) {
+    printf("KL divergence    %.4f\n", j->kl);
+    if (j->a->quality) {
+        printf("exact            %.4f\n", j->exact_kl);
+        printf("trustworthiness  %.4f\n", j->trustworthiness);
+    }
+    printf("map              %s\n", j->a->out);
+    if (j->a->figure) printf("figure           %s\n", j->a->figure);
+}
+
+/* The error of a call on the features: of their numbers, with the file's name before it. */
+static int failed(const job *j, const ole_error *error) {
+    bool is_data = error->status == OLE_ERROR_DATA || error->status == OLE_ERROR_ARGUMENT;
+    return fail_command("tsne", "%s%s%s", is_data ? j->a->features : "", is_data ? ": " : "",
+                        error->message);
+}
+
+static int make(job *j) {
+    const embedding *e = j->e;
+    ole_tsne_options o = j->a->tsne;
+    o.start = j->start;
+    o.callback = on_progress;
+    o.callback_context = j;
+    ole_error error;
+    catch_interrupts();
+    j->line = progress_start();
+    j->began = j->previewed = progress_clock();
+    ole_status status =
+        ole_tsne(e->rows, e->dim, e->dtype, e->features, &o, j->map, &j->kl, &error);
+    progress_clear(&j->line);
+    j->seconds = progress_clock() - j->began;
+    if (status != OLE_OK) return failed(j, &error);
+    if (j->failed) return EXIT_FAILED;
+    if (interrupted()) return EXIT_INTERRUPTED;
+    if (j->a->quality && measure(j, &error) != OLE_OK) return failed(j, &error);
+    if (ole_npy_write(j->a->out, OLE_F64, 2, (const int64_t[]){e->rows, 2}, j->map, &error) !=
+            OLE_OK ||
+        (j->a->figure && draw(j, j->map, j->a->figure, &error) != OLE_OK))
+        return fail_command("tsne", "%s", error.message);
+    if (j->a->json)
+        print_json(j);
+    else
+        print_text(j);
+    return EXIT_DONE;
+}
+
+int run_tsne(int argc, char **argv) {
+    arguments a;
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    embedding e;
+    job j = {.a = &a, .e = &e};
+    code = EXIT_FAILED;
+    if (embedding_open(&e, "tsne", a.features, a.labels, 0)) {
+        j.map = malloc((size_t)e.rows * 2 * sizeof *j.map);
+        if (!j.map)
+            fail_command("tsne", "out of memory for %" PRId64 " rows", e.rows);
+        else if (!a.start || read_start(&j))
+            code = make(&j);
+    }
+    free(j.map);
+    free(j.start);
+    embedding_close(&e);
+    return code;
+}
