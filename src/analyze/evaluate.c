@@ -4,7 +4,7 @@
  */
 #include "ole/evaluate.h"
 
-#include "analyze/subspace.h"
+#include "analyze/nearest.h"
 #include "base/error.h"
 #include "linalg/knn.h"
 #include "train/network.h"
@@ -60,50 +60,24 @@ static ole_status count_confusion(ole_evaluation *e, const outputs *o, ole_error
 
 /* ---- The nearest subspace ----------------------------------------------------------------- */
 
-/* The share of x's energy inside a subspace, times ‖x‖². */
-static double energy_inside(const ole_subspace *s, const float *x, int64_t dim) {
-    double sum = 0.0;
-    for (int64_t d = 0; d < s->size; d++) {
-        double dot = 0.0;
-        for (int64_t k = 0; k < dim; k++)
-            dot += s->basis[d * dim + k] * x[k];
-        sum += dot * dot;
-    }
-    return sum;
-}
-
-typedef struct search {
-    const ole_subspaces *subspaces;
-    const ole_labelled *query;
-    bool *wrong; /* [query->rows] */
-} search;
-
-static void classify_row(void *context, int64_t row, int worker) {
-    (void)worker;
-    const search *s = context;
-    int64_t dim = s->subspaces->dim, best = -1;
-    double most = -1.0;
-    for (int64_t c = 0; c < s->subspaces->classes; c++) {
-        double inside = energy_inside(&s->subspaces->of[c], s->query->features + row * dim, dim);
-        if (inside > most) {
-            most = inside;
-            best = s->subspaces->of[c].label;
-        }
-    }
-    s->wrong[row] = best != s->query->labels[row];
-}
-
 static ole_status classify_all(const ole_subspaces *subspaces, const ole_labelled *query,
                                ole_pool *pool, double *percent, ole_error *error) {
-    search s = {subspaces, query, calloc((size_t)query->rows + 1, sizeof(bool))};
-    if (!s.wrong) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    ole_pool_run(pool, query->rows, classify_row, &s);
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < query->rows; i++)
-        wrong += s.wrong[i];
-    *percent = 100.0 * (double)wrong / (double)query->rows;
-    free(s.wrong);
-    return OLE_OK;
+    ole_directions directions;
+    ole_status status = ole_directions_of_subspaces(&directions, subspaces, error);
+    if (status != OLE_OK) return status;
+    const ole_row_set rows = {query->rows, subspaces->dim, OLE_F32, query->features, NULL};
+    int64_t *predicted = malloc(((size_t)query->rows + 1) * sizeof *predicted);
+    status = predicted ? ole_nearest_class(&directions, &rows, NULL, pool, predicted, error)
+                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (status == OLE_OK) {
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < query->rows; i++)
+            wrong += subspaces->of[predicted[i]].label != query->labels[i];
+        *percent = 100.0 * (double)wrong / (double)query->rows;
+    }
+    free(predicted);
+    ole_directions_destroy(&directions);
+    return status;
 }
 
 static ole_status subspace_error(int64_t dim, const ole_labelled *reference,

@@ -8,6 +8,7 @@
  */
 #include "analyze/subspace.h"
 
+#include "analyze/one_out.h"
 #include "base/error.h"
 #include "linalg/eigen.h"
 #include "linalg/kernels.h"
@@ -20,20 +21,14 @@
 enum { CHUNK = 256 }; /* rows gathered at once where a class has more rows than dimensions */
 static const double resolved = 1e-10; /* the least share of energy of a direction */
 
-typedef struct labelled_row {
-    int64_t label;
-    int64_t row;
-} labelled_row;
-
 /* What the tasks of one call share. */
 typedef struct job {
     const ole_subspaces *subspaces;
-    const labelled_row *order; /* rows by (label, row), ignored ones left out */
-    const int64_t *begin;      /* class c is order[begin[c]] to order[begin[c + 1] - 1] */
-    ole_dtype dtype;
-    const void *features;
-    double energy;
-    double *scratch; /* of all workers */
+    const ole_embedding *embedding;
+    const ole_classes *classes;
+    ole_subspace_rule rule;
+    const ole_one_out *one_out; /* or NULL */
+    double *scratch;            /* of all workers */
     int64_t scratch_size;
     bool *converged; /* [classes] */
 } job;
@@ -46,6 +41,7 @@ typedef struct workspace {
     double *scratch;  /* of ole_eigen() */
     double *gathered; /* [min(rows, chunk), dim] */
     double *panels;   /* gathered, packed; then of ole_eigen() */
+    double *spare;    /* for leaving rows out */
     int64_t size;     /* doubles in all */
 } workspace;
 
@@ -69,30 +65,33 @@ static workspace cut_workspace(double *memory, int64_t rows, int64_t dim) {
                              pad,
                              ole_eigen_scratch(side),
                              gathered * dim,
-                             packed > eigen ? packed : eigen};
+                             packed > eigen ? packed : eigen,
+                             4 * side + ole_one_out_scratch(side)};
     double *at[sizeof sizes / sizeof *sizes] = {0};
     int64_t used = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (memory) at[i] = memory + used;
         used += round_up(sizes[i], 8); /* 64 bytes */
     }
-    return (workspace){at[0], at[1], at[2], at[3], at[4], at[5], used};
+    return (workspace){at[0], at[1], at[2], at[3], at[4], at[5], at[6], used};
 }
 
 /* ---- One class ---------------------------------------------------------------------------- */
 
-static double element(const job *j, int64_t row, int64_t col) {
-    int64_t at = row * j->subspaces->dim + col;
-    return j->dtype == OLE_F32 ? ((const float *)j->features)[at]
-                               : ((const double *)j->features)[at];
+/* Rows of the class order. */
+static ole_row_set ordered_rows(const job *j) {
+    return ole_embedding_rows(j->embedding, j->classes->order, j->classes->rows);
 }
 
 /* The power of two that brings the largest element of the class into [0.5, 1); 0 for all zero. */
-static int class_exponent(const job *j, int64_t begin, int64_t end) {
+static int class_exponent(const job *j, int64_t begin, int64_t end, double *row) {
+    const ole_row_set set = ordered_rows(j);
     double largest = 0.0;
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t k = 0; k < j->subspaces->dim; k++)
-            largest = fmax(largest, fabs(element(j, j->order[i].row, k)));
+    for (int64_t i = begin; i < end; i++) {
+        ole_row_copy(&set, i, row);
+        for (int64_t k = 0; k < set.dim; k++)
+            largest = fabs(row[k]) > largest ? fabs(row[k]) : largest;
+    }
     int exponent;
     frexp(largest, &exponent);
     return exponent;
@@ -100,17 +99,19 @@ static int class_exponent(const job *j, int64_t begin, int64_t end) {
 
 /* Copies rows [begin, end) of the order, times 2^-exponent (in two steps: one may overflow). */
 static void gather(const job *j, int64_t begin, int64_t end, int exponent, double *to) {
+    const ole_row_set set = ordered_rows(j);
     double first = ldexp(1.0, -(exponent / 2)), second = ldexp(1.0, exponent / 2 - exponent);
-    for (int64_t i = begin; i < end; i++)
-        for (int64_t k = 0; k < j->subspaces->dim; k++)
-            *to++ = element(j, j->order[i].row, k) * first * second;
+    for (int64_t i = begin; i < end; i++, to += set.dim) {
+        ole_row_copy(&set, i, to);
+        for (int64_t k = 0; k < set.dim; k++)
+            to[k] = to[k] * first * second;
+    }
 }
 
 /* The lower triangle of the smaller Gram matrix; for a class that is not tall, gathers it whole. */
-static void form_gram(const job *j, int64_t begin, int64_t end, const workspace *w) {
+static void form_gram(const job *j, int64_t begin, int64_t end, int exponent, const workspace *w) {
     const ole_kernels *k = ole_kernels_get();
     int64_t dim = j->subspaces->dim;
-    int exponent = class_exponent(j, begin, end);
     if (!is_tall(end - begin, dim)) {
         int64_t n = end - begin;
         gather(j, begin, end, exponent, w->gathered);
@@ -129,16 +130,16 @@ static void form_gram(const job *j, int64_t begin, int64_t end, const workspace 
 }
 
 /*
- * The eigenvalues that hold the share `energy`, largest first: their positions into `chosen`.
+ * The eigenvalues that hold the share of the rule, largest first: their positions into `chosen`.
  * Plain selection: there are at most OLE_SUBSPACE_MAX, and an equal value keeps its order.
  */
-static int64_t choose(const double *values, int64_t count, double energy,
+static int64_t choose(const double *values, int64_t count, ole_subspace_rule rule,
                       int64_t chosen[OLE_SUBSPACE_MAX]) {
     double total = 0.0, held = 0.0;
     for (int64_t i = 0; i < count; i++)
         total += fmax(values[i], 0.0);
     int64_t size = 0;
-    while (size < OLE_SUBSPACE_MAX && size < count && held < energy * total) {
+    while (size < rule.most && size < count && held < rule.energy * total) {
         int64_t best = -1;
         for (int64_t i = 0; i < count; i++) {
             bool taken = false;
@@ -146,7 +147,7 @@ static int64_t choose(const double *values, int64_t count, double energy,
                 taken |= chosen[t] == i;
             if (!taken && (best < 0 || values[i] > values[best])) best = i;
         }
-        if (!(values[best] > resolved * total)) break;
+        if (!(values[best] > rule.resolved * total)) break;
         held += values[best];
         chosen[size++] = best;
     }
@@ -168,18 +169,61 @@ static void orthonormalise(double *basis, int64_t i, int64_t dim) {
     }
 }
 
+typedef struct ranked {
+    double value;
+    int64_t at;
+} ranked;
+
+static int falling(const void *left, const void *right) {
+    const ranked *a = left, *b = right;
+    if (a->value != b->value) return a->value > b->value ? -1 : 1;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/*
+ * What each wanted row has in the subspace of the class's other rows.  The eigenvectors, rows of
+ * w->gram, are right singular vectors for a tall class and left ones for another: there a row's
+ * coordinates are σ times its elements in them.
+ */
+static void leave_each_out(const job *j, int64_t c, int exponent, const workspace *w) {
+    const ole_kernels *k = ole_kernels_get();
+    int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
+    bool tall = is_tall(end - begin, dim);
+    int64_t side = tall ? dim : end - begin, pad = ole_eigen_pad(side);
+    ranked *rank = (ranked *)w->spare;
+    double *lambda = w->spare + 2 * side, *z = lambda + side, *scratch = z + side;
+    for (int64_t i = 0; i < side; i++)
+        rank[i] = (ranked){fmax(w->values[i], 0.0), i};
+    qsort(rank, (size_t)side, sizeof *rank, falling);
+    for (int64_t i = 0; i < side; i++)
+        lambda[i] = rank[i].value;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t row = j->classes->order[r];
+        if (!j->one_out->wanted[row]) continue;
+        if (tall) gather(j, r, r + 1, exponent, w->gathered);
+        for (int64_t i = 0; i < side; i++) {
+            const double *vector = w->gram + rank[i].at * pad;
+            z[i] =
+                tall ? k->dot_f64(vector, w->gathered, dim) : sqrt(lambda[i]) * vector[r - begin];
+        }
+        j->one_out->share[row] = ole_share_one_out(lambda, z, side, j->rule, scratch);
+    }
+}
+
 static void solve_class(void *context, int64_t c, int worker) {
     const job *j = context;
     const ole_kernels *k = ole_kernels_get();
     ole_subspace *s = &j->subspaces->of[c];
-    int64_t dim = j->subspaces->dim, n = j->begin[c + 1] - j->begin[c];
+    int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
+    int64_t n = end - begin;
     workspace w = cut_workspace(j->scratch + worker * j->scratch_size, n, dim);
-    form_gram(j, j->begin[c], j->begin[c + 1], &w);
+    int exponent = class_exponent(j, begin, end, w.gathered);
+    form_gram(j, begin, end, exponent, &w);
 
     int64_t side = is_tall(n, dim) ? dim : n, pad = ole_eigen_pad(side);
     j->converged[c] = ole_eigen(NULL, w.gram, side, w.values, w.work, w.panels, w.scratch);
     int64_t chosen[OLE_SUBSPACE_MAX];
-    s->size = choose(w.values, side, j->energy, chosen);
+    s->size = choose(w.values, side, j->rule, chosen);
     for (int64_t i = 0; i < s->size; i++) {
         const double *vector = w.gram + chosen[i] * pad;
         double *v = s->basis + i * dim;
@@ -192,35 +236,10 @@ static void solve_class(void *context, int64_t c, int worker) {
             k->axpy(v, vector[r], w.gathered + r * dim, dim);
         orthonormalise(s->basis, i, dim);
     }
+    if (j->one_out && j->converged[c]) leave_each_out(j, c, exponent, &w);
 }
 
 /* ---- All classes -------------------------------------------------------------------------- */
-
-static int compare_rows(const void *left, const void *right) {
-    const labelled_row *a = left, *b = right;
-    if (a->label != b->label) return a->label < b->label ? -1 : 1;
-    return (a->row > b->row) - (a->row < b->row);
-}
-
-/* Names the first row with NaN or Inf among those that count. */
-static ole_status check_finite(const job *j, int64_t count, ole_error *error) {
-    int64_t bad = INT64_MAX;
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = 0; k < j->subspaces->dim; k++)
-            if (!isfinite(element(j, j->order[i].row, k)) && j->order[i].row < bad)
-                bad = j->order[i].row;
-    if (bad == INT64_MAX) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_DATA, "features: row %" PRId64 " holds NaN or Inf", bad);
-}
-
-/* Cuts the order into classes: fills `begin`, returns how many. */
-static int64_t find_classes(const labelled_row *order, int64_t count, int64_t *begin) {
-    int64_t classes = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (i == 0 || order[i].label != order[i - 1].label) begin[classes++] = i;
-    begin[classes] = count;
-    return classes;
-}
 
 static int64_t max_size(int64_t rows, int64_t dim) {
     int64_t side = rows < dim ? rows : dim;
@@ -229,74 +248,70 @@ static int64_t max_size(int64_t rows, int64_t dim) {
 
 /* Allocates the subspaces and the scratch; sets labels and where each basis lies. */
 static bool allocate(ole_subspaces *s, job *j, int threads) {
+    const int64_t *begin = j->classes->begin;
     int64_t total = 0;
     for (int64_t c = 0; c < s->classes; c++) {
-        int64_t n = j->begin[c + 1] - j->begin[c];
+        int64_t n = begin[c + 1] - begin[c];
         int64_t need = cut_workspace(NULL, n, s->dim).size;
         if (need > j->scratch_size) j->scratch_size = need;
         total += max_size(n, s->dim) * s->dim;
     }
-    s->of = calloc((size_t)s->classes, sizeof *s->of);
+    size_t classes = s->classes > 0 ? (size_t)s->classes : 0;
+    s->of = calloc(classes, sizeof *s->of);
     s->memory = malloc((size_t)total * sizeof *s->memory);
-    j->converged = calloc((size_t)s->classes, sizeof *j->converged);
+    j->converged = calloc(classes, sizeof *j->converged);
     j->scratch = aligned_alloc(64, (size_t)(threads * j->scratch_size) * sizeof *j->scratch);
     if (!s->of || !s->memory || !j->converged || !j->scratch) return false;
     double *next = s->memory;
     for (int64_t c = 0; c < s->classes; c++) {
-        s->of[c] = (ole_subspace){.label = j->order[j->begin[c]].label, .basis = next};
-        next += max_size(j->begin[c + 1] - j->begin[c], s->dim) * s->dim;
+        s->of[c] = (ole_subspace){.label = j->classes->label[c], .basis = next};
+        next += max_size(begin[c + 1] - begin[c], s->dim) * s->dim;
     }
     return true;
 }
 
-/* Solves every class of an order of `count` rows. */
-static ole_status solve(ole_subspaces *s, job *j, int64_t count, ole_pool *pool, int threads,
-                        ole_error *error) {
-    ole_status status = check_finite(j, count, error);
-    if (status != OLE_OK || s->classes <= 0) return status;
-    if (!allocate(s, j, threads)) {
+ole_status ole_subspaces_of(ole_subspaces *s, const ole_embedding *embedding,
+                            const ole_classes *classes, double energy, const ole_one_out *one_out,
+                            ole_pool *pool, int threads, ole_error *error) {
+    *s = (ole_subspaces){.dim = embedding->dim, .classes = classes->classes};
+    if (s->classes <= 0) return OLE_OK;
+    job j = {.subspaces = s,
+             .embedding = embedding,
+             .classes = classes,
+             .rule = {energy, resolved, OLE_SUBSPACE_MAX},
+             .one_out = one_out};
+    ole_status status = OLE_OK;
+    if (!allocate(s, &j, threads)) {
         status = ole_fail(error, OLE_ERROR_MEMORY,
                           "out of memory for %" PRId64 " classes of %" PRId64 " dimensions",
                           s->classes, s->dim);
     } else {
-        ole_pool_run(pool, s->classes, solve_class, j);
+        ole_pool_run(pool, s->classes, solve_class, &j);
         for (int64_t c = 0; c < s->classes && status == OLE_OK; c++)
-            if (!j->converged[c])
+            if (!j.converged[c])
                 status = ole_fail(error, OLE_ERROR_NUMERIC,
                                   "the eigenvalues of class %" PRId64 " do not converge",
                                   s->of[c].label);
     }
-    free(j->converged);
-    free(j->scratch);
+    free(j.converged);
+    free(j.scratch);
+    if (status != OLE_OK) ole_subspaces_destroy(s);
     return status;
 }
 
 ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
                                 ole_dtype dtype, const void *features, const int64_t *labels,
                                 double energy, ole_pool *pool, int threads, ole_error *error) {
-    *subspaces = (ole_subspaces){.dim = dim};
-    labelled_row *order = malloc((size_t)rows * sizeof *order);
-    int64_t *begin = malloc(((size_t)rows + 1) * sizeof *begin);
-    ole_status status = OLE_OK;
-    if (!order || !begin) {
-        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %" PRId64 " rows", rows);
-    } else {
-        int64_t count = 0;
-        for (int64_t i = 0; i < rows; i++)
-            if (labels[i] >= 0) order[count++] = (labelled_row){labels[i], i};
-        qsort(order, (size_t)count, sizeof *order, compare_rows);
-        subspaces->classes = find_classes(order, count, begin);
-        job j = {.subspaces = subspaces,
-                 .order = order,
-                 .begin = begin,
-                 .dtype = dtype,
-                 .features = features,
-                 .energy = energy};
-        status = solve(subspaces, &j, count, pool, threads, error);
-    }
-    free(order);
-    free(begin);
-    if (status != OLE_OK) ole_subspaces_destroy(subspaces);
+    *subspaces = (ole_subspaces){0};
+    const ole_embedding embedding = {rows, dim, dtype, features, labels};
+    ole_classes classes;
+    ole_status status = ole_classes_create(&classes, rows, labels, error);
+    if (status != OLE_OK) return status;
+    status = ole_classes_check_finite(&classes, &embedding, pool, error);
+    if (status == OLE_OK)
+        status =
+            ole_subspaces_of(subspaces, &embedding, &classes, energy, NULL, pool, threads, error);
+    ole_classes_destroy(&classes);
     return status;
 }
 

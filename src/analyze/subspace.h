@@ -2,7 +2,9 @@
 #ifndef OLE_SRC_ANALYZE_SUBSPACE_H
 #define OLE_SRC_ANALYZE_SUBSPACE_H
 
-#include "base/pool.h"
+#include "analyze/classes.h"
+
+#include <stdbool.h>
 
 enum { OLE_SUBSPACE_MAX = 32 }; /* directions of a class, at most */
 
@@ -29,6 +31,20 @@ typedef struct ole_subspaces {
 ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
                                 ole_dtype dtype, const void *features, const int64_t *labels,
                                 double energy, ole_pool *pool, int threads, ole_error *error);
+
+/*
+ * For the rows of an embedding that are wanted: the share of a row's energy that lies in the
+ * subspace of the other rows of its class.  Both are [rows]; `share` is filled where wanted.
+ */
+typedef struct ole_one_out {
+    const bool *wanted;
+    double *share;
+} ole_one_out;
+
+/* The same for rows already grouped and known to be finite; `one_out` may be NULL. */
+ole_status ole_subspaces_of(ole_subspaces *subspaces, const ole_embedding *embedding,
+                            const ole_classes *classes, double energy, const ole_one_out *one_out,
+                            ole_pool *pool, int threads, ole_error *error);
 void ole_subspaces_destroy(ole_subspaces *subspaces);
 
 #endif
