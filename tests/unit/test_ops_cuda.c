@@ -5,6 +5,8 @@
 #include "card.h"
 #include "op_checks.h"
 
+#include <stdlib.h>
+
 static void fp32(void **state) {
     (void)state;
     check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_FP32, true, 3e-5);
@@ -20,6 +22,14 @@ static void bf16(void **state) {
     check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, true, 3e-2);
 }
 
+/* With kernels of our own wherever there are any, quicker or not (src/device/cuda/narrow.h). */
+static void bf16_narrow(void **state) {
+    (void)state;
+    setenv("OLE_CUDA_WAY", "narrow:", 1);
+    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, true, 3e-2);
+    unsetenv("OLE_CUDA_WAY");
+}
+
 static void softmax(void **state) {
     (void)state;
     check_softmax(card_table("ole_cuda_backend"), 1e-6);
@@ -32,8 +42,8 @@ static void updates(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32),    cmocka_unit_test(tf32),    cmocka_unit_test(bf16),
-        cmocka_unit_test(softmax), cmocka_unit_test(updates),
+        cmocka_unit_test(fp32),        cmocka_unit_test(tf32),    cmocka_unit_test(bf16),
+        cmocka_unit_test(bf16_narrow), cmocka_unit_test(softmax), cmocka_unit_test(updates),
     };
     card_filter(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
