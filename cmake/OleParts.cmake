@@ -29,3 +29,12 @@ function(ole_parts_finish header)
     list(JOIN rows ", " OLE_BUILD_PARTS)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/build_parts.h.in ${header} @ONLY)
 endfunction()
+
+# The text of a file, for the inside of a C string.
+function(ole_read_as_string file variable)
+    file(READ ${file} text)
+    string(REPLACE "\\" "\\\\" text "${text}")
+    string(REPLACE "\"" "\\\"" text "${text}")
+    string(REPLACE "\n" "\\n\"\n\"" text "${text}")
+    set(${variable} "${text}" PARENT_SCOPE)
+endfunction()

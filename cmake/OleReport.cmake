@@ -24,6 +24,18 @@ target_sources(ole_objects PRIVATE
     src/report/figure_heatmap.c
     src/report/figure_legend.c
     src/report/figure_plot.c
+    src/report/page.c
+    src/report/page_map.c
+    src/report/page_numbers.c
+    src/report/page_sprite.c
     src/report/palette.c
     src/report/picture.c
     src/report/text.c)
+
+# The frame, style and script of pages as strings.
+foreach(kind IN ITEMS html css js)
+    set(file ${PROJECT_SOURCE_DIR}/src/report/page/page.${kind})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    ole_read_as_string(${file} page_${kind})
+endforeach()
+configure_file(src/report/page_files.h.in generated/page_files.h @ONLY)

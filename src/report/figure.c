@@ -137,15 +137,6 @@ ole_status ole_figure_svg(const ole_figure *figure, char **text, ole_error *erro
     return status;
 }
 
-static ole_status write_file(const char *path, const ole_text *text, ole_error *error) {
-    ole_atomic_file file;
-    ole_status status = ole_atomic_file_begin(&file, path, error);
-    if (status == OLE_OK) status = ole_atomic_file_write(&file, text->bytes, text->size, error);
-    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
-    ole_atomic_file_abort(&file);
-    return status;
-}
-
 ole_status ole_figure_save(const ole_figure *figure, const char *path, ole_error *error) {
     if (!path) return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: the path is NULL");
     const char *end = strrchr(path, '.');
@@ -164,7 +155,7 @@ ole_status ole_figure_save(const ole_figure *figure, const char *path, ole_error
     else
         status = ole_canvas_cairo(pdf ? OLE_PAPER_PDF : OLE_PAPER_PNG, figure->width,
                                   figure->height, figure->title, draw, figure, &out, error);
-    if (status == OLE_OK) status = write_file(path, &out, error);
+    if (status == OLE_OK) status = ole_atomic_file_put(path, out.bytes, out.size, error);
     ole_text_free(&out);
     return status;
 }

@@ -20,6 +20,10 @@ void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *figure, ole_box 
 /* A heat map with its scale, within `box`. */
 void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *figure, ole_box box);
 
+/* The mean of a heat map's values from `row` and `column` up to, not including, the ends. */
+double ole_figure_block_mean(const ole_figure *figure, int64_t row, int64_t row_end, int64_t column,
+                             int64_t column_end);
+
 /* The legend: takes its room from `box`. */
 void ole_figure_draw_legend(ole_canvas *canvas, const ole_figure *figure, ole_box *box);
 

@@ -37,9 +37,8 @@ static void find_range(heat *h) {
 
 /* ---- Cells --------------------------------------------------------------------------------- */
 
-/* The mean of the values from `row` and `column` up to, not including, `row_end`, `column_end`. */
-static double block_mean(const ole_figure *f, int64_t row, int64_t row_end, int64_t column,
-                         int64_t column_end) {
+double ole_figure_block_mean(const ole_figure *f, int64_t row, int64_t row_end, int64_t column,
+                             int64_t column_end) {
     double sum = 0;
     int64_t count = 0;
     for (int64_t r = row; r < row_end; r++)
@@ -60,8 +59,9 @@ static void draw_image(ole_canvas *canvas, const heat *h) {
     if (!cells) return;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
-            double mean = block_mean(f, r * f->rows / rows, (r + 1) * f->rows / rows,
-                                     c * f->columns / columns, (c + 1) * f->columns / columns);
+            double mean =
+                ole_figure_block_mean(f, r * f->rows / rows, (r + 1) * f->rows / rows,
+                                      c * f->columns / columns, (c + 1) * f->columns / columns);
             cells[r * columns + c] = (uint8_t)colour_index(h, mean);
         }
     canvas->grid(canvas, &(ole_grid){h->box, columns, rows, cells, h->palette});
@@ -81,7 +81,7 @@ static void draw_number(ole_canvas *canvas, const ole_box *cell, double value, u
     double size = fmin(9, cell->height * 0.55);
     int digits = fabs(value) >= 100 ? 5 : 3;
     if (isnan(value)) return;
-    ole_number_text(number, value, digits);
+    ole_shown_number(number, value, digits);
     if (ole_words_width(number, size) > cell->width) return;
     canvas->words(canvas, &(ole_words){.text = number,
                                        .x = cell->x + cell->width / 2,

@@ -121,7 +121,7 @@ void ole_text_base64(ole_text *text, const void *bytes, size_t size) {
     text->size = (size_t)(to - text->bytes);
 }
 
-const char *ole_number_text(char out[OLE_NUMBER_ROOM], double value, int digits) {
+const char *ole_shown_number(char out[OLE_NUMBER_ROOM], double value, int digits) {
     static const char minus[] = "\u2212";
     char plain[OLE_NUMBER_ROOM / 2];
     if (!isfinite(value)) {

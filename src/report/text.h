@@ -42,7 +42,7 @@ void ole_text_base64(ole_text *text, const void *bytes, size_t size);
 /* `value` with so many significant digits, as "0.25", "1e-06", "-3" (a real minus sign is shown).
  */
 enum { OLE_NUMBER_ROOM = 48 };
-const char *ole_number_text(char out[OLE_NUMBER_ROOM], double value, int digits);
+const char *ole_shown_number(char out[OLE_NUMBER_ROOM], double value, int digits);
 
 /* Length in bytes of the UTF-8 character at `s` (0: malformed, or a control character). */
 size_t ole_utf8_length(const char *s);

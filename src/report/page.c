@@ -1,0 +1,269 @@
+/*
+ * src/report/page.c - pages: headlines, sections, figures, tables and images as HTML, and the file.
+ *
+ * What is added is turned into HTML at once; the frame, the style and the script are the files of
+ * src/report/page/, which the build carries into the library.
+ */
+#include "report/page.h"
+#include "base/atomic_file.h"
+#include "page_files.h"
+#include "report/picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A page's life ------------------------------------------------------------------------- */
+
+ole_status ole_page_create(ole_page **page, const char *title, const char *subtitle,
+                           ole_error *error) {
+    if (!page || !title)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "page: it needs a place to go and a title");
+    ole_page *made = calloc(1, sizeof *made);
+    if (made) {
+        made->title = strdup(title);
+        made->subtitle = strdup(subtitle ? subtitle : "");
+    }
+    if (!made || !made->title || !made->subtitle) {
+        ole_page_free(made);
+        return ole_fail(error, OLE_ERROR_MEMORY, "page: out of memory");
+    }
+    *page = made;
+    return OLE_OK;
+}
+
+void ole_page_free(ole_page *page) {
+    if (!page) return;
+    free(page->title);
+    free(page->subtitle);
+    ole_text_free(&page->headlines);
+    ole_text_free(&page->navigation);
+    ole_text_free(&page->body);
+    free(page);
+}
+
+void ole_page_keep(ole_page *page, ole_status status, const ole_error *error) {
+    if (status == OLE_OK || page->status != OLE_OK) return;
+    page->status = status;
+    page->error = *error;
+}
+
+/* Keeps that an argument is wrong. */
+static void keep_argument(ole_page *page, const char *what) {
+    ole_error error;
+    ole_page_keep(page, ole_fail(&error, OLE_ERROR_ARGUMENT, "page: %s", what), &error);
+}
+
+/* ---- Blocks -------------------------------------------------------------------------------- */
+
+static void end_grid(ole_page *page) {
+    if (page->in_grid) ole_text_add(&page->body, "</div>\n");
+    page->in_grid = false;
+}
+
+static void end_section(ole_page *page) {
+    end_grid(page);
+    if (page->in_section) ole_text_add(&page->body, "</section>\n");
+    page->in_section = false;
+}
+
+void ole_page_begin_block(ole_page *page, bool grid) {
+    if (!page->in_section) ole_text_add(&page->body, "<section>\n");
+    page->in_section = true;
+    if (!grid) end_grid(page);
+    if (grid && !page->in_grid) ole_text_add(&page->body, "<div class=\"grid\">\n");
+    page->in_grid = grid;
+}
+
+void ole_page_headline(ole_page *page, const char *label, const char *value, const char *note) {
+    ole_text *out = &page->headlines;
+    if (!label || !value) {
+        keep_argument(page, "a headline needs a label and a value");
+        return;
+    }
+    ole_text_add(out, "<div class=\"headline\"><dt>");
+    ole_text_escaped(out, label);
+    ole_text_add(out, "</dt><dd class=\"value\">");
+    ole_text_escaped(out, value);
+    ole_text_add(out, "</dd>");
+    if (note) {
+        ole_text_add(out, "<dd class=\"note\">");
+        ole_text_escaped(out, note);
+        ole_text_add(out, "</dd>");
+    }
+    ole_text_add(out, "</div>\n");
+}
+
+void ole_page_section(ole_page *page, const char *heading) {
+    if (!heading) {
+        keep_argument(page, "a section needs a heading");
+        return;
+    }
+    end_section(page);
+    int number = ++page->sections;
+    ole_text_format(&page->body, "<section aria-labelledby=\"section-%d\">\n<h2 id=\"section-%d\">",
+                    number, number);
+    ole_text_escaped(&page->body, heading);
+    ole_text_add(&page->body, "</h2>\n");
+    page->in_section = true;
+    ole_text_format(&page->navigation, "<li><a href=\"#section-%d\">", number);
+    ole_text_escaped(&page->navigation, heading);
+    ole_text_add(&page->navigation, "</a></li>\n");
+}
+
+void ole_page_text(ole_page *page, const char *paragraph) {
+    ole_page_begin_block(page, false);
+    ole_text_add(&page->body, "<p>");
+    ole_text_escaped(&page->body, paragraph ? paragraph : "");
+    ole_text_add(&page->body, "</p>\n");
+}
+
+void ole_page_figure(ole_page *page, const ole_figure *figure, const char *caption) {
+    char *svg = NULL;
+    ole_error error;
+    ole_status status = ole_figure_svg(figure, &svg, &error);
+    ole_page_keep(page, status, &error);
+    if (status != OLE_OK) return;
+    ole_page_begin_block(page, true);
+    ole_text_add(&page->body, "<figure>\n");
+    ole_text_add(&page->body, svg);
+    if (caption) {
+        ole_text_add(&page->body, "<figcaption>");
+        ole_text_escaped(&page->body, caption);
+        ole_text_add(&page->body, "</figcaption>\n");
+    }
+    ole_page_add_numbers(&page->body, figure, figure->title ? figure->title : caption);
+    ole_text_add(&page->body, "</figure>\n");
+    free(svg);
+}
+
+static void add_cell(ole_text *out, const char *open, const char *text, const char *close) {
+    ole_text_add(out, open);
+    ole_text_escaped(out, text ? text : "");
+    ole_text_add(out, close);
+}
+
+void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
+                    const char *const *names, const char *const *cells) {
+    ole_text *out = &page->body;
+    if (rows < 0 || columns < 1 || !names || (rows > 0 && !cells)) {
+        keep_argument(page, "a table needs columns with names, and cells");
+        return;
+    }
+    ole_page_begin_block(page, false);
+    ole_text_add(out, "<div class=\"table\"><div class=\"scroll\" tabindex=\"0\" role=\"region\"");
+    add_cell(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
+    for (int64_t c = 0; c < columns; c++)
+        add_cell(out, "<th scope=\"col\">", names[c], "</th>");
+    ole_text_add(out, "</tr></thead>\n<tbody>\n");
+    for (int64_t r = 0; r < rows; r++) {
+        ole_text_add(out, "<tr>");
+        add_cell(out, "<th scope=\"row\">", cells[r * columns], "</th>");
+        for (int64_t c = 1; c < columns; c++)
+            add_cell(out, "<td>", cells[r * columns + c], "</td>");
+        ole_text_add(out, "</tr>\n");
+    }
+    ole_text_add(out, "</tbody></table></div>");
+    if (caption) add_cell(out, "<div class=\"caption\">", caption, "</div>");
+    ole_text_add(out, "</div>\n");
+}
+
+/* ---- Images -------------------------------------------------------------------------------- */
+
+bool ole_page_check_images(ole_page *page, const ole_page_images *images) {
+    bool good = images && images->count >= 0 && images->width >= 1 && images->height >= 1 &&
+                images->width <= 4096 && images->height <= 4096 &&
+                (images->channels == 1 || images->channels == 3) &&
+                (images->count == 0 || images->pixels);
+    if (!good) keep_argument(page, "images need pixels, sides of 1 to 4096 and 1 or 3 channels");
+    return good;
+}
+
+static void add_image(ole_page *page, const ole_page_images *images, int64_t i) {
+    size_t size = (size_t)images->width * (size_t)images->height * (size_t)images->channels;
+    const ole_picture picture = {.width = images->width,
+                                 .height = images->height,
+                                 .channels = images->channels,
+                                 .pixels = images->pixels + (size_t)i * size};
+    const char *caption = images->captions ? images->captions[i] : NULL;
+    ole_text png = {0}, *out = &page->body;
+    ole_error error;
+    ole_page_keep(page, ole_picture_png(&picture, &png, &error), &error);
+    ole_text_format(out, "<li><img%s width=\"%d\" height=\"%d\" alt=\"",
+                    images->width < 96 ? " class=\"pixels\"" : "", images->width, images->height);
+    if (caption)
+        ole_text_escaped(out, caption);
+    else
+        ole_text_format(out, "image %lld", (long long)i + 1);
+    ole_text_add(out, "\" src=\"data:image/png;base64,");
+    ole_text_base64(out, png.bytes, png.size);
+    ole_text_add(out, "\">");
+    if (caption) ole_text_escaped(out, caption);
+    ole_text_add(out, "</li>\n");
+    ole_text_free(&png);
+}
+
+void ole_page_add_images(ole_page *page, const char *caption, const ole_page_images *images) {
+    if (!ole_page_check_images(page, images)) return;
+    ole_page_begin_block(page, false);
+    ole_text_add(&page->body, "<figure>\n<ul class=\"strip\">\n");
+    for (int64_t i = 0; i < images->count; i++)
+        add_image(page, images, i);
+    ole_text_add(&page->body, "</ul>\n");
+    if (caption) add_cell(&page->body, "<figcaption>", caption, "</figcaption>\n");
+    ole_text_add(&page->body, "</figure>\n");
+}
+
+/* ---- The file ------------------------------------------------------------------------------ */
+
+/* What stands for {{name}} in the template. */
+static void add_part(const ole_page *page, const char *name, ole_text *out) {
+    if (strcmp(name, "title") == 0) ole_text_escaped(out, page->title);
+    if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());
+    if (strcmp(name, "style") == 0) ole_text_add(out, page_style);
+    if (strcmp(name, "script") == 0) ole_text_add(out, page_script);
+    if (strcmp(name, "subtitle") == 0 && page->subtitle[0])
+        add_cell(out, "<p class=\"subtitle\">", page->subtitle, "</p>");
+    if (strcmp(name, "navigation") == 0 && page->sections > 1) {
+        ole_text_add(out, "<nav aria-label=\"Sections\"><ul class=\"wide\">\n");
+        ole_text_bytes(out, page->navigation.bytes, page->navigation.size);
+        ole_text_add(out, "</ul></nav>");
+    }
+    if (strcmp(name, "headlines") == 0 && page->headlines.size > 0) {
+        ole_text_add(out, "<dl class=\"headlines\">\n");
+        ole_text_bytes(out, page->headlines.bytes, page->headlines.size);
+        ole_text_add(out, "</dl>");
+    }
+    if (strcmp(name, "body") == 0) ole_text_bytes(out, page->body.bytes, page->body.size);
+}
+
+static void fill_template(const ole_page *page, ole_text *out) {
+    const char *at = page_template;
+    for (const char *open; (open = strstr(at, "{{"));) {
+        char name[32];
+        const char *close = strstr(open, "}}");
+        size_t length = (size_t)(close - open) - 2;
+        memcpy(name, open + 2, length);
+        name[length] = '\0';
+        ole_text_bytes(out, at, (size_t)(open - at));
+        add_part(page, name, out);
+        at = close + 2;
+    }
+    ole_text_add(out, at);
+}
+
+ole_status ole_page_write(ole_page *page, const char *path, ole_error *error) {
+    end_section(page);
+    if (page->status != OLE_OK) {
+        if (error) *error = page->error;
+        return page->status;
+    }
+    if (!path) return ole_fail(error, OLE_ERROR_ARGUMENT, "page: the path is NULL");
+    ole_text out = {0};
+    fill_template(page, &out);
+    ole_status status = OLE_OK;
+    if (out.failed || page->body.failed || page->headlines.failed || page->navigation.failed)
+        status = ole_fail(error, OLE_ERROR_MEMORY, "page: out of memory");
+    if (status == OLE_OK) status = ole_atomic_file_put(path, out.bytes, out.size, error);
+    ole_text_free(&out);
+    return status;
+}

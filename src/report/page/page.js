@@ -1,0 +1,311 @@
+// What a report does beyond being read: the switch between light and dark, and the maps.
+"use strict";
+
+(() => {
+    const root = document.documentElement;
+    const button = document.getElementById("theme");
+    const dark = () => root.dataset.theme ? root.dataset.theme === "dark"
+        : matchMedia("(prefers-color-scheme: dark)").matches;
+    const remembered = (value) => {
+        try { // a page from disk may not be allowed to remember
+            if (value) localStorage.setItem("ole-theme", value);
+            return localStorage.getItem("ole-theme");
+        } catch (refused) {
+            return null;
+        }
+    };
+    const label = () => {
+        button.textContent = dark() ? "Light" : "Dark";
+        button.setAttribute("aria-label", `Switch to the ${dark() ? "light" : "dark"} look`);
+        document.dispatchEvent(new Event("themechange"));
+    };
+    const kept = remembered();
+    if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+    button.hidden = false;
+    button.addEventListener("click", () => {
+        root.dataset.theme = dark() ? "light" : "dark";
+        remembered(root.dataset.theme);
+        label();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+    label();
+})();
+
+// A map of points: drag or arrow keys move it, wheel, pinch, + and - zoom, 0 shows all of it, the
+// pointer or n and p show a point.
+class PointMap {
+    constructor(figure) {
+        this.canvas = figure.querySelector(".map-stage > canvas");
+        this.tip = figure.querySelector(".map-tip");
+        this.picture = this.tip.querySelector("canvas");
+        this.spoken = figure.querySelector("[aria-live]");
+        this.boxes = [...figure.querySelectorAll("fieldset.classes input")];
+        this.names = this.boxes.map((box) => box.parentElement.textContent.trim());
+        this.colours = this.boxes.map((box) => box.dataset.colour);
+        this.at = PointMap.numbers(this.canvas.dataset.at); // x, y in 0 .. 65535, y upwards
+        this.labels = PointMap.numbers(this.canvas.dataset.labels);
+        this.count = this.labels.length;
+        this.sprite = document.getElementById(this.canvas.dataset.sprite);
+        this.tile = (this.canvas.dataset.tile || "").split(" ").map(Number); // width, height, columns
+        this.shown = -1;
+        this.pointers = new Map();
+        this.view = { zoom: 1, x: 0.5, y: 0.5 }; // what lies in the middle
+        this.grid = this.makeGrid();
+        this.listen(figure);
+        new ResizeObserver(() => this.draw()).observe(this.canvas);
+        if (this.sprite && !this.sprite.complete) this.sprite.addEventListener("load", () => this.draw());
+        this.draw();
+    }
+
+    static numbers(base64) {
+        const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+        const view = new DataView(bytes.buffer);
+        return Uint16Array.from({ length: bytes.length / 2 }, (_, i) => view.getUint16(2 * i, true));
+    }
+
+    // ---- Places --------------------------------------------------------------------------------
+
+    // Points by cells of a 64 x 64 grid, to find the one under the pointer.
+    makeGrid() {
+        const cells = Array.from({ length: 64 * 64 }, () => []);
+        for (let i = 0; i < this.count; i++)
+            cells[(this.at[2 * i + 1] >> 10) * 64 + (this.at[2 * i] >> 10)].push(i);
+        return cells;
+    }
+
+    scale() { // pixels of the page for the whole map's side
+        return 0.94 * Math.min(this.canvas.clientWidth, this.canvas.clientHeight) * this.view.zoom;
+    }
+
+    place(i) {
+        const scale = this.scale();
+        return [this.canvas.clientWidth / 2 + (this.at[2 * i] / 65535 - this.view.x) * scale,
+            this.canvas.clientHeight / 2 + (1 - this.at[2 * i + 1] / 65535 - this.view.y) * scale];
+    }
+
+    visible(i) {
+        const box = this.boxes[this.labels[i]];
+        return !box || box.checked;
+    }
+
+    nearest(x, y) {
+        const scale = this.scale(), reach = 14;
+        const mx = ((x - this.canvas.clientWidth / 2) / scale + this.view.x) * 64;
+        const my = (1 - ((y - this.canvas.clientHeight / 2) / scale + this.view.y)) * 64;
+        const cells = Math.ceil(64 * reach / scale);
+        let best = -1, least = reach * reach;
+        for (let r = Math.max(0, Math.floor(my) - cells); r <= Math.min(63, Math.floor(my) + cells); r++)
+            for (let c = Math.max(0, Math.floor(mx) - cells); c <= Math.min(63, Math.floor(mx) + cells); c++)
+                for (const i of this.grid[r * 64 + c]) {
+                    if (!this.visible(i)) continue;
+                    const [px, py] = this.place(i);
+                    const distance = (px - x) ** 2 + (py - y) ** 2;
+                    if (distance < least) [best, least] = [i, distance];
+                }
+        return best;
+    }
+
+    // ---- Drawing -------------------------------------------------------------------------------
+
+    draw() {
+        if (this.waiting) return;
+        this.waiting = true;
+        requestAnimationFrame(() => {
+            this.waiting = false;
+            this.paint();
+        });
+    }
+
+    paint() {
+        const { clientWidth: width, clientHeight: height } = this.canvas;
+        const dots = window.devicePixelRatio || 1;
+        const [w, h] = [Math.round(width * dots), Math.round(height * dots)];
+        if (this.canvas.width !== w || this.canvas.height !== h) [this.canvas.width, this.canvas.height] = [w, h];
+        const pen = this.canvas.getContext("2d");
+        pen.setTransform(dots, 0, 0, dots, 0, 0);
+        pen.clearRect(0, 0, width, height);
+        const inside = [];
+        for (let i = 0; i < this.count; i++) {
+            if (!this.visible(i)) continue;
+            const [x, y] = this.place(i);
+            if (x > -20 && y > -20 && x < width + 20 && y < height + 20) inside.push([i, x, y]);
+        }
+        const pictures = this.sprite && this.sprite.complete && this.view.zoom > 3 && inside.length <= 350;
+        const radius = Math.min(6, Math.max(1.6, 60 / Math.sqrt(this.count)) * Math.min(2.2, Math.sqrt(this.view.zoom)));
+        for (const [i, x, y] of inside)
+            if (pictures) this.paintPicture(pen, i, x, y);
+            else this.paintPoint(pen, i, x, y, radius);
+        if (this.shown >= 0) this.paintRing(pen, radius);
+    }
+
+    paintPoint(pen, i, x, y, radius) {
+        const label = this.labels[i], shape = Math.floor(label / 10) % 4;
+        pen.fillStyle = this.colours[label] || "#808080";
+        pen.globalAlpha = 0.8;
+        pen.beginPath();
+        if (shape === 0) pen.arc(x, y, radius, 0, 7);
+        else if (shape === 1) pen.rect(x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8);
+        else {
+            const up = shape === 2 ? -1 : 1;
+            pen.moveTo(x, y + up * radius * 1.3);
+            pen.lineTo(x + radius * 1.2, y - up * radius * 0.8);
+            pen.lineTo(x - radius * 1.2, y - up * radius * 0.8);
+        }
+        pen.fill();
+        pen.globalAlpha = 1;
+    }
+
+    paintPicture(pen, i, x, y) {
+        const [w, h, columns] = this.tile, side = 30, scale = side / Math.max(w, h);
+        pen.imageSmoothingEnabled = false;
+        pen.fillStyle = this.colours[this.labels[i]] || "#808080";
+        pen.fillRect(x - w * scale / 2 - 2, y - h * scale / 2 - 2, w * scale + 4, h * scale + 4);
+        pen.drawImage(this.sprite, (i % columns) * w, Math.floor(i / columns) * h, w, h,
+            x - w * scale / 2, y - h * scale / 2, w * scale, h * scale);
+    }
+
+    paintRing(pen, radius) {
+        const [x, y] = this.place(this.shown);
+        pen.strokeStyle = getComputedStyle(this.canvas).color;
+        pen.lineWidth = 2;
+        pen.beginPath();
+        pen.arc(x, y, radius + 4, 0, 7);
+        pen.stroke();
+    }
+
+    // ---- The point that is shown ---------------------------------------------------------------
+
+    show(i, speak) {
+        if (i === this.shown && !speak) return;
+        this.shown = i;
+        this.tip.hidden = i < 0;
+        this.canvas.dataset.shown = i;
+        if (i >= 0) this.fillTip(i, speak);
+        this.draw();
+    }
+
+    fillTip(i, speak) {
+        const name = this.names[this.labels[i]] || "?";
+        this.tip.querySelector("b").textContent = name;
+        this.tip.querySelector("small").textContent = `sample ${i}`;
+        if (speak) this.spoken.textContent = `${name}, sample ${i}`;
+        if (this.sprite && this.sprite.complete) {
+            const [w, h, columns] = this.tile;
+            [this.picture.width, this.picture.height] = [w, h];
+            this.picture.getContext("2d").drawImage(this.sprite, (i % columns) * w, Math.floor(i / columns) * h, w, h, 0, 0, w, h);
+        }
+        const [x, y] = this.place(i), box = this.tip.getBoundingClientRect();
+        const { clientWidth: width, clientHeight: height } = this.canvas;
+        const left = x + 16 + box.width > width ? x - 16 - box.width : x + 16;
+        this.tip.style.left = `${Math.max(4, Math.min(left, width - box.width - 4))}px`;
+        this.tip.style.top = `${Math.max(4, Math.min(y - box.height / 2, height - box.height - 4))}px`;
+    }
+
+    // The next visible point of the same kind, in the order of the samples.
+    step(by) {
+        for (let tried = 0, i = this.shown; tried < this.count; tried++) {
+            i = (i + by + this.count) % this.count;
+            if (!this.visible(i)) continue;
+            [this.view.x, this.view.y] = this.view.zoom > 1 ? [this.at[2 * i] / 65535, 1 - this.at[2 * i + 1] / 65535] : [0.5, 0.5];
+            this.show(i, true);
+            return;
+        }
+    }
+
+    // ---- Moving --------------------------------------------------------------------------------
+
+    zoom(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
+        const before = this.scale();
+        this.view.zoom = Math.max(0.8, Math.min(80, this.view.zoom * factor));
+        const after = this.scale(), dx = x - this.canvas.clientWidth / 2, dy = y - this.canvas.clientHeight / 2;
+        this.move(dx / before - dx / after, dy / before - dy / after);
+    }
+
+    move(dx, dy) {
+        this.view.x = Math.max(-0.2, Math.min(1.2, this.view.x + dx));
+        this.view.y = Math.max(-0.2, Math.min(1.2, this.view.y + dy));
+        if (this.shown >= 0) this.fillTip(this.shown, false);
+        this.draw();
+    }
+
+    reset() {
+        this.view = { zoom: 1, x: 0.5, y: 0.5 };
+        this.show(-1);
+        this.draw();
+    }
+
+    listen(figure) {
+        for (const box of this.boxes) box.addEventListener("change", () => this.filter());
+        const actions = { in: () => this.zoom(1.5), out: () => this.zoom(1 / 1.5), reset: () => this.reset(),
+            all: () => this.check(true), none: () => this.check(false) };
+        for (const button of figure.querySelectorAll("button[data-do]"))
+            button.addEventListener("click", actions[button.dataset.do]);
+        this.canvas.addEventListener("wheel", (event) => {
+            event.preventDefault();
+            this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), event.offsetX, event.offsetY);
+        }, { passive: false });
+        this.canvas.addEventListener("pointerdown", (event) => this.press(event));
+        this.canvas.addEventListener("pointermove", (event) => this.drag(event));
+        for (const name of ["pointerup", "pointercancel"])
+            this.canvas.addEventListener(name, (event) => this.release(event));
+        this.canvas.addEventListener("pointerleave", () => { if (this.pointers.size === 0) this.show(-1); });
+        this.canvas.addEventListener("keydown", (event) => this.key(event));
+        document.addEventListener("themechange", () => this.draw());
+    }
+
+    press(event) {
+        this.canvas.setPointerCapture(event.pointerId);
+        this.pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+        this.canvas.classList.add("dragging");
+    }
+
+    drag(event) {
+        const { offsetX: x, offsetY: y } = event, before = this.pointers.get(event.pointerId);
+        if (!before) {
+            this.show(this.nearest(x, y));
+            return;
+        }
+        const others = [...this.pointers].filter(([id]) => id !== event.pointerId);
+        this.pointers.set(event.pointerId, [x, y]);
+        if (others.length === 1) { // two fingers
+            const [, [ox, oy]] = others[0];
+            const spread = Math.hypot(before[0] - ox, before[1] - oy) || 1;
+            this.zoom(Math.hypot(x - ox, y - oy) / spread, (x + ox) / 2, (y + oy) / 2);
+        } else {
+            this.move((before[0] - x) / this.scale(), (before[1] - y) / this.scale());
+        }
+    }
+
+    release(event) {
+        this.pointers.delete(event.pointerId);
+        this.canvas.classList.remove("dragging");
+        if (event.pointerType === "touch") this.show(this.nearest(event.offsetX, event.offsetY));
+    }
+
+    key(event) {
+        const far = 60 / this.scale();
+        const keys = { ArrowLeft: () => this.move(-far, 0), ArrowRight: () => this.move(far, 0),
+            ArrowUp: () => this.move(0, -far), ArrowDown: () => this.move(0, far),
+            "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
+            0: () => this.reset(), n: () => this.step(1), p: () => this.step(-1), Escape: () => this.show(-1) };
+        if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+        event.preventDefault();
+        keys[event.key]();
+    }
+
+    check(all) {
+        for (const box of this.boxes) box.checked = all;
+        this.filter();
+    }
+
+    filter() {
+        if (this.shown >= 0 && !this.visible(this.shown)) this.show(-1);
+        let count = 0;
+        for (let i = 0; i < this.count; i++) count += this.visible(i);
+        this.canvas.dataset.visible = count;
+        this.spoken.textContent = `${count} of ${this.count} points shown`;
+        this.draw();
+    }
+}
+
+for (const figure of document.querySelectorAll("figure.map")) figure.pointMap = new PointMap(figure);

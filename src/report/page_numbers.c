@@ -1,0 +1,174 @@
+/*
+ * src/report/page_numbers.c - the numbers of a figure as a table that opens under it.
+ */
+#include "report/figure.h"
+#include "report/page.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_ROWS = 400, MOST_CELLS = 40, DIGITS = 6 };
+
+static void add_number(ole_text *out, double value) {
+    char number[OLE_NUMBER_ROOM];
+    ole_text_format(out, "<td>%s</td>", ole_shown_number(number, value, DIGITS));
+}
+
+static void add_heading(ole_text *out, const char *name, const char *otherwise) {
+    ole_text_add(out, "<th scope=\"col\">");
+    ole_text_escaped(out, name ? name : otherwise);
+    ole_text_add(out, "</th>");
+}
+
+/* ---- Series -------------------------------------------------------------------------------- */
+
+/* Whether all series are at the same x, so that one row holds all of them. */
+static bool same_x(const ole_figure *f) {
+    if (f->kind == OLE_FIGURE_SCATTER) return false;
+    const ole_series *first = &f->series[0];
+    for (int i = 1; i < f->series_count; i++) {
+        const ole_series *s = &f->series[i];
+        int64_t edges = s->count + (f->kind == OLE_FIGURE_HISTOGRAM && s->count > 0);
+        if (s->count != first->count ||
+            (edges > 0 && memcmp(s->x, first->x, (size_t)edges * sizeof *s->x) != 0))
+            return false;
+    }
+    return true;
+}
+
+static void add_x_headings(ole_text *out, const ole_figure *f) {
+    if (f->kind == OLE_FIGURE_HISTOGRAM)
+        ole_text_add(out, "<th scope=\"col\">from</th><th scope=\"col\">to</th>");
+    else
+        add_heading(out, f->x_label, "x");
+}
+
+static void add_x(ole_text *out, const ole_figure *f, const ole_series *s, int64_t k) {
+    add_number(out, s->x[k]);
+    if (f->kind == OLE_FIGURE_HISTOGRAM) add_number(out, s->x[k + 1]);
+}
+
+/* One row an x, one column a series. Returns the rows left out. */
+static int64_t add_joint(ole_text *out, const ole_figure *f) {
+    add_x_headings(out, f);
+    for (int i = 0; i < f->series_count; i++) {
+        add_heading(out, f->series[i].name, f->y_label ? f->y_label : "y");
+        if (f->series[i].spread) ole_text_add(out, "<th scope=\"col\">±</th>");
+    }
+    ole_text_add(out, "</tr></thead>\n<tbody>\n");
+    int64_t count = f->series[0].count, shown = count < MOST_ROWS ? count : MOST_ROWS;
+    for (int64_t k = 0; k < shown; k++) {
+        ole_text_add(out, "<tr>");
+        add_x(out, f, &f->series[0], k);
+        for (int i = 0; i < f->series_count; i++) {
+            add_number(out, f->series[i].y[k]);
+            if (f->series[i].spread) add_number(out, f->series[i].spread[k]);
+        }
+        ole_text_add(out, "</tr>\n");
+    }
+    return count - shown;
+}
+
+/* One row a point, with the name of its series. */
+static int64_t add_points(ole_text *out, const ole_figure *f) {
+    int64_t shown = 0, all = 0;
+    ole_text_add(out, "<th scope=\"col\">series</th>");
+    add_x_headings(out, f);
+    add_heading(out, f->y_label, "y");
+    ole_text_add(out, "<th scope=\"col\">±</th></tr></thead>\n<tbody>\n");
+    for (int i = 0; i < f->series_count; i++) {
+        const ole_series *s = &f->series[i];
+        all += s->count;
+        for (int64_t k = 0; k < s->count && shown < MOST_ROWS; k++, shown++) {
+            ole_text_add(out, "<tr><th scope=\"row\">");
+            ole_text_escaped(out, s->name ? s->name : "");
+            ole_text_add(out, "</th>");
+            add_x(out, f, s, k);
+            add_number(out, s->y[k]);
+            add_number(out, s->spread ? s->spread[k] : NAN);
+            ole_text_add(out, "</tr>\n");
+        }
+    }
+    return all - shown;
+}
+
+/* ---- Heat maps ----------------------------------------------------------------------------- */
+
+/* Where block i of `blocks` begins: at the classes' breaks, or evenly. */
+static int64_t block_start(const ole_figure *f, int64_t size, int64_t blocks, bool by_class,
+                           int64_t i) {
+    if (i == 0) return 0;
+    if (i == blocks) return size;
+    return by_class ? f->breaks[i - 1] : i * size / blocks;
+}
+
+/* The breaks rise and lie inside. */
+static bool good_breaks(const ole_figure *f) {
+    if (f->break_count < 1 || f->break_count >= MOST_CELLS || f->rows != f->columns) return false;
+    for (int i = 0; i < f->break_count; i++)
+        if (f->breaks[i] <= (i ? f->breaks[i - 1] : 0) || f->breaks[i] >= f->rows) return false;
+    return true;
+}
+
+/* The cells, or the means of blocks where there are too many. */
+static void add_cells(ole_text *out, const ole_figure *f, bool whole) {
+    bool by_class = !whole && good_breaks(f);
+    int64_t most = MOST_CELLS / 2;
+    int64_t rows = by_class ? f->break_count + 1 : whole || f->rows < most ? f->rows : most;
+    int64_t columns = by_class                     ? f->break_count + 1
+                      : whole || f->columns < most ? f->columns
+                                                   : most;
+    ole_text_add(out, "<th scope=\"col\"></th>");
+    for (int64_t c = 0; c < columns; c++) {
+        ole_text_add(out, "<th scope=\"col\">");
+        if (whole && f->column_names && f->column_names[c])
+            ole_text_escaped(out, f->column_names[c]);
+        else
+            ole_text_format(out, "%lld",
+                            (long long)block_start(f, f->columns, columns, by_class, c));
+        ole_text_add(out, "</th>");
+    }
+    ole_text_add(out, "</tr></thead>\n<tbody>\n");
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t top = block_start(f, f->rows, rows, by_class, r),
+                bottom = block_start(f, f->rows, rows, by_class, r + 1);
+        ole_text_add(out, "<tr><th scope=\"row\">");
+        if (whole && f->row_names && f->row_names[r])
+            ole_text_escaped(out, f->row_names[r]);
+        else
+            ole_text_format(out, "%lld", (long long)top);
+        ole_text_add(out, "</th>");
+        for (int64_t c = 0; c < columns; c++)
+            add_number(out, ole_figure_block_mean(
+                                f, top, bottom, block_start(f, f->columns, columns, by_class, c),
+                                block_start(f, f->columns, columns, by_class, c + 1)));
+        ole_text_add(out, "</tr>\n");
+    }
+}
+
+/* ---- The table ----------------------------------------------------------------------------- */
+
+void ole_page_add_numbers(ole_text *out, const ole_figure *f, const char *name) {
+    bool heat = f->kind == OLE_FIGURE_HEATMAP;
+    bool whole = heat && f->rows <= MOST_CELLS && f->columns <= MOST_CELLS;
+    int64_t left_out = 0;
+    ole_text_add(out, "<details><summary>Numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" "
+                      "role=\"region\" aria-label=\"Numbers: ");
+    ole_text_escaped(out, name ? name : "figure");
+    ole_text_add(out, "\"><table>\n<thead><tr>");
+    if (heat)
+        add_cells(out, f, whole);
+    else
+        left_out = same_x(f) ? add_joint(out, f) : add_points(out, f);
+    ole_text_add(out, "</tbody></table></div>\n");
+    if (left_out > 0)
+        ole_text_format(out,
+                        "<p class=\"more\">The first %d rows; %lld more are in the figure.</p>\n",
+                        MOST_ROWS, (long long)left_out);
+    if (heat && !whole)
+        ole_text_format(out,
+                        "<p class=\"more\">Means of blocks, named by their first row and column; "
+                        "the figure has %lld × %lld cells.</p>\n",
+                        (long long)f->rows, (long long)f->columns);
+    ole_text_add(out, "</details>\n");
+}
