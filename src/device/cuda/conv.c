@@ -1,5 +1,6 @@
 /*
- * src/device/cuda/conv.c - convolution, by cuDNN or, where it is one, as a matrix product.
+ * src/device/cuda/conv.c - convolution: by cuDNN, where it is one as a matrix product, or to few
+ * channels by kernels of our own.
  *
  * A convolution has up to four passes: forward, the gradient of its input (written, or added to
  * what is there), and the gradient of its weight.  Each is a problem of which tune.c knows the best

@@ -82,7 +82,7 @@ struct ole_device_context {
     cudnnHandle_t dnn;
     cuda_tune *tune;
     cuda_clock *clock;  /* device memory */
-    void *workspace[2]; /* of cuBLAS and cuDNN on stream and side: device memory */
+    void *workspace[2]; /* of what runs on stream and on side: device memory */
     size_t workspace_bytes;
     bool use_side;      /* false: weight gradients run on stream too */
     cudaEvent_t *event; /* where side work may start, then a ring of its ends (side.c) */
@@ -207,7 +207,7 @@ typedef struct cuda_op {
     void (*backward)(const cuda_call *call);
 } cuda_op;
 
-extern const cuda_op cuda_conv;                                       /* conv.c: cuDNN */
+extern const cuda_op cuda_conv;                                       /* conv.c */
 extern const cuda_op cuda_linear;                                     /* linear.c: cuBLAS */
 extern const cuda_op cuda_norm;                                       /* norm.cu */
 extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
