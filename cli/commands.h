@@ -15,6 +15,8 @@ int run_net(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_eval(int argc, char **argv);
 int run_predict(int argc, char **argv);
+int run_novelty(int argc, char **argv);
+int run_verify(int argc, char **argv);
 int run_features(int argc, char **argv);
 int run_bench(int argc, char **argv);
 int run_data(int argc, char **argv);
@@ -27,6 +29,8 @@ extern const char net_summary[];
 extern const char train_summary[];
 extern const char eval_summary[];
 extern const char predict_summary[];
+extern const char novelty_summary[];
+extern const char verify_summary[];
 extern const char features_summary[];
 extern const char bench_summary[];
 extern const char data_summary[];
@@ -36,6 +40,9 @@ int fail_command(const char *name, const char *format, ...) __attribute__((forma
 
 /* "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1. */
 bool parse_shape(const char *text, int shape[3]);
+
+/* "10%" or "0.1", from 0 to 1. */
+bool parse_share(const char *text, double *share);
 
 /* The processors this process may use, 1 to 1024: the default of --threads. */
 int default_threads(void);

@@ -34,6 +34,17 @@ bool parse_shape(const char *text, int shape[3]) {
     return count != 2;
 }
 
+bool parse_share(const char *text, double *share) {
+    char *end;
+    *share = strtod(text, &end);
+    if (end == text) return false;
+    if (*end == '%') {
+        *share /= 100.0;
+        end++;
+    }
+    return !*end && *share >= 0.0 && *share <= 1.0;
+}
+
 int default_threads(void) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;

@@ -23,8 +23,10 @@ static const struct {
     {"eval", eval_summary, run_eval},
     {"predict", predict_summary, run_predict},
     {"features", features_summary, run_features},
+    {"novelty", novelty_summary, run_novelty},
 #endif
     {"score", score_summary, run_score},
+    {"verify", verify_summary, run_verify},
     {"tsne", tsne_summary, run_tsne},
 #ifdef OLE_TRAIN
     {"bench", bench_summary, run_bench},

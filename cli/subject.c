@@ -6,7 +6,6 @@
 #include "commands.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]) {
@@ -36,21 +35,15 @@ void subject_init(subject *s, arg_positional positionals[2], arg_option options[
     memcpy(options, rows, sizeof rows);
 }
 
-/* "10%" or "0.1" into set_options.validation. */
-static bool parse_validation(subject *s) {
-    if (!s->validation) return true;
-    char *end;
-    double share = strtod(s->validation, &end);
-    if (strcmp(end, "%") == 0) {
-        share /= 100.0;
-        end++;
-    }
-    s->set_options.validation = share;
-    return end != s->validation && !*end && share >= 0.0 && share < 1.0;
+void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model) {
+    bool folder = strncmp(data, "folder:", 7) == 0;
+    options->resize = folder && model->height == model->width ? model->height : 0;
+    options->channels = folder ? model->channels : 0;
 }
 
 int subject_open(subject *s, const char *command) {
-    if (!parse_validation(s)) {
+    double *validation = &s->set_options.validation;
+    if (s->validation && (!parse_share(s->validation, validation) || *validation >= 1.0)) {
         fail_command(command, "--val-split %s: a share such as 10%% or 0.1 expected",
                      s->validation);
         return EXIT_USAGE;
@@ -58,10 +51,7 @@ int subject_open(subject *s, const char *command) {
     ole_error error;
     if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
-    const ole_model_info *info = ole_model_get_info(s->model);
-    bool folder = strncmp(s->data, "folder:", 7) == 0;
-    if (folder && info->height == info->width) s->set_options.resize = info->height;
-    if (folder) s->set_options.channels = info->channels;
+    fit_folder(&s->set_options, s->data, ole_model_get_info(s->model));
     s->set_options.seed = (uint64_t)s->seed;
     s->set_options.threads = s->threads;
     if (ole_dataset_open(&s->set, s->data, &s->set_options, &error) != OLE_OK)

@@ -28,4 +28,7 @@ void subject_init(subject *s, arg_positional positionals[2], arg_option options[
 int subject_open(subject *s, const char *command);
 void subject_close(subject *s);
 
+/* Has the images of folder:PATH resized to a model's shape; other sets stay as they are. */
+void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model);
+
 #endif

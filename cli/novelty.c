@@ -1,0 +1,344 @@
+/*
+ * cli/novelty.c - `ole novelty`: does a model know what it does not know?
+ *
+ * Opens the model and both sets, so that little needs to be said: the known set's classes are the
+ * model's, its validation split is that of the run, and where one set serves as both, the novel
+ * classes are the others.  What is printed and drawn is in novelty_report.c.
+ */
+#include "commands.h"
+#include "novelty_report.h"
+#include "progress.h"
+#include "subject.h"
+
+#include <ole/train.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char novelty_summary[] = "what a model does not know: threshold, AUROC, calibration";
+
+typedef struct arguments {
+    const char *model;
+    const char *data[2];    /* known, novel */
+    const char *classes[2]; /* of them; NULL: see above */
+    const char *validation; /* "10%"; NULL: as in the run */
+    const char *keep;       /* "95%" */
+    int seed;               /* of the validation split; -1: as in the run */
+    int known_split, novel_split, score;
+    double temperature, test_share;
+    bool skip_bad, no_store, json;
+    const char *scores; /* a .csv file */
+    int threads;
+    picture_options pictures;
+} arguments;
+
+/* What is open. */
+typedef struct subjects {
+    ole_model *model;
+    ole_dataset *set[2]; /* known, novel */
+    ole_dataset *whole;  /* the known set with classes that are not the model's; or NULL */
+    char *classes[2];    /* lists of names made here */
+    double validation;   /* share */
+    int seed;
+} subjects;
+
+/* ---- The command line --------------------------------------------------------------------- */
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    *a = (arguments){.seed = -1,
+                     .known_split = OLE_SPLIT_TEST,
+                     .score = OLE_SCORE_CALIBRATED - 1,
+                     .test_share = -1.0,
+                     .keep = "95%",
+                     .threads = default_threads()};
+    const arg_positional positionals[] = {
+        {"MODEL", &a->model, "a .safetensors file or a run folder"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"known", ARG_STRING, &a->data[0], "DATA",
+         .help = "a set with the model's classes; needed"},
+        {"novel", ARG_STRING, &a->data[1], "DATA", .help = "a set with other classes; needed"},
+        {"known-classes", ARG_STRING, &a->classes[0], "A,B,...",
+         .help = "the model's classes in the known set (default: by their names)"},
+        {"novel-classes", ARG_STRING, &a->classes[1], "A,B,...",
+         .help = "of the novel set (default: all; of the known set the others)"},
+        {"keep", ARG_STRING, &a->keep, "95%",
+         .help = "known validation samples over the threshold (default 95%)"},
+        {"score", ARG_CHOICE, &a->score, "softmax|calibrated|residual|cosine|energy",
+         .help = "whose threshold is stored (default calibrated)"},
+        {"temperature", ARG_NUMBER, &a->temperature, "X",
+         .help = "of the softmax (default fit: on the validation split); 1: as trained",
+         .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
+        {"val-split", ARG_STRING, &a->validation, "10%",
+         .help = "held out of the known training set (default: as in the run folder)"},
+        {"seed", ARG_INTEGER, &a->seed, "N",
+         .help = "of the validation split (default: as in the run folder)", .min = 0,
+         .max = INT_MAX},
+        {"known-split", ARG_CHOICE, &a->known_split, "train|test|validation",
+         .help = "known samples that judge (default test)"},
+        {"novel-split", ARG_CHOICE, &a->novel_split, "all|train|test",
+         .help = "novel samples (default all)"},
+        {"test-share", ARG_NUMBER, &a->test_share, "X",
+         .help = "of sets without a test part (default: as in the run folder, or 0.2)", .min = 0,
+         .max = 0.99},
+        {"skip-bad", ARG_FLAG, .to = &a->skip_bad,
+         .help = "leave out unreadable images of a folder"},
+        {"no-store", ARG_FLAG, .to = &a->no_store, .help = "leave the model's file as it is"},
+        {"scores", ARG_STRING, &a->scores, "FILE.csv", .help = "write the scores of all samples"},
+        PICTURE_OPTIONS(&a->pictures),
+        {"threads", ARG_INTEGER, &a->threads, "N", .help = "threads (default: all processors)",
+         .min = 1, .max = 1024},
+        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "novelty",
+        .summary = novelty_summary,
+        .example = "  $ ole train digits --classes 0,1,2,3,4,5,6 --val-split 20% --net C16-MP-FC32 "
+                   "--out runs/seven\n"
+                   "  $ ole novelty runs/seven --known digits --novel digits\n"
+                   "  $ ole predict runs/seven eight.png        # unknown\n",
+        .about = "Finds the threshold that keeps 95% of the known validation samples, stores it in "
+                 "the\nmodel for 'ole predict', and says how many novel samples would pass for "
+                 "known ones:\nthey only judge. Scores are made probabilities by a temperature, "
+                 "fitted on the same\nvalidation samples.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    *code = EXIT_USAGE;
+    if (!a->data[0] || !a->data[1]) {
+        fail_command("novelty", "--%s is missing: DATA; see 'ole novelty --help'",
+                     a->data[0] ? "novel" : "known");
+        return false;
+    }
+    return true;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+/* What the run that a model comes from held out, where its config.yaml is there. */
+static bool read_run(const arguments *a, ole_train_options *run, ole_recipe **recipe) {
+    struct stat about;
+    bool folder = stat(a->model, &about) == 0 && S_ISDIR(about.st_mode);
+    const char *slash = strrchr(a->model, '/');
+    int length = folder ? (int)strlen(a->model) : slash ? (int)(slash - a->model) : 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s%sconfig.yaml", length, a->model, length ? "/" : "");
+    ole_train_options_init(run);
+    if (access(path, F_OK) != 0) return true;
+    ole_error error;
+    if (ole_recipe_read(recipe, path, run, &error) == OLE_OK) return true;
+    fail_command("novelty", "%s", error.message);
+    return false;
+}
+
+/* Sets validation and seed from the flags, or from the run where it was on the same data. */
+static int choose_validation(const arguments *a, subjects *s, ole_dataset_options *options) {
+    ole_train_options run;
+    ole_recipe *recipe = NULL;
+    if (!read_run(a, &run, &recipe)) return EXIT_FAILED;
+    bool same = recipe && run.data && strcmp(run.data, a->data[0]) == 0;
+    s->validation = same ? run.val_split : 0.0;
+    s->seed = a->seed >= 0 ? a->seed : same ? (int)run.seed : 0;
+    options->test_share = a->test_share >= 0.0 ? a->test_share
+                          : same               ? run.test_share
+                                               : options->test_share;
+    bool held_out = same && run.val_split > 0.0;
+    ole_recipe_free(recipe);
+    if (!a->validation) return EXIT_DONE;
+    if (!parse_share(a->validation, &s->validation) || s->validation >= 1.0) {
+        fail_command("novelty", "--val-split %s: a share such as 10%% or 0.1 expected",
+                     a->validation);
+        return EXIT_USAGE;
+    }
+    if (same && !held_out)
+        fprintf(stderr,
+                "ole novelty: warning: the run held no samples out: it was trained on those "
+                "that --val-split takes, so that the threshold will be too high\n");
+    return EXIT_DONE;
+}
+
+static bool has_name(const char *const *names, int count, const char *name) {
+    for (int c = 0; c < count; c++)
+        if (strcmp(names[c], name) == 0) return true;
+    return false;
+}
+
+/* The names joined by commas, those among `but` left out; NULL without memory, "" for none. */
+static char *join_names(const char *const *names, int count, const char *const *but,
+                        int but_count) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    bool first = true;
+    for (int c = 0; c < count; c++) {
+        if (has_name(but, but_count, names[c])) continue;
+        fprintf(out, "%s%s", first ? "" : ",", names[c]);
+        first = false;
+    }
+    return fclose(out) == 0 ? text : NULL;
+}
+
+/* Whether a set has the model's classes, in its order. */
+static bool fits_model(const ole_dataset_info *set, const ole_model_info *model) {
+    if (set->classes != model->classes) return false;
+    for (int c = 0; c < model->classes; c++)
+        if (strcmp(set->class_names[c], model->class_names[c]) != 0) return false;
+    return true;
+}
+
+static int open_data(const char *data, const ole_dataset_options *options, ole_dataset **set) {
+    ole_error error;
+    if (ole_dataset_open(set, data, options, &error) == OLE_OK) return EXIT_DONE;
+    return fail_command("novelty", "%s", error.message);
+}
+
+/* The known set; where it has other classes too, it stays open as s->whole. */
+static int open_known(const arguments *a, subjects *s, ole_dataset_options *options) {
+    options->classes = a->classes[0];
+    if (options->classes) return open_data(a->data[0], options, &s->set[0]);
+    int code = open_data(a->data[0], options, &s->whole);
+    if (code != EXIT_DONE) return code;
+    const ole_model_info *model = ole_model_get_info(s->model);
+    const ole_dataset_info *whole = ole_dataset_get_info(s->whole);
+    bool as_it_is = fits_model(whole, model);
+    for (int c = 0; c < model->classes && !as_it_is; c++)
+        as_it_is = !has_name(whole->class_names, whole->classes, model->class_names[c]);
+    if (as_it_is) { /* nothing to choose; where names are missing the library says so */
+        s->set[0] = s->whole;
+        s->whole = NULL;
+        return EXIT_DONE;
+    }
+    s->classes[0] = join_names(model->class_names, model->classes, NULL, 0);
+    if (!s->classes[0]) return fail_command("novelty", "out of memory");
+    options->classes = s->classes[0];
+    return open_data(a->data[0], options, &s->set[0]);
+}
+
+/* The novel set; of the known set the classes that the model does not know. */
+static int open_novel(const arguments *a, subjects *s, ole_dataset_options *options) {
+    options->validation = 0.0;
+    options->classes = a->classes[1];
+    if (options->classes || strcmp(a->data[0], a->data[1]) != 0)
+        return open_data(a->data[1], options, &s->set[1]);
+    if (!s->whole && a->classes[0]) {
+        int code = open_data(a->data[1], options, &s->whole);
+        if (code != EXIT_DONE) return code;
+    }
+    const ole_model_info *model = ole_model_get_info(s->model);
+    const ole_dataset_info *whole = ole_dataset_get_info(s->whole ? s->whole : s->set[0]);
+    s->classes[1] =
+        join_names(whole->class_names, whole->classes, model->class_names, model->classes);
+    if (!s->classes[1]) return fail_command("novelty", "out of memory");
+    if (!*s->classes[1])
+        return fail_command("novelty",
+                            "%s: the model knows all its classes: name another set with "
+                            "--novel, or classes with --novel-classes",
+                            a->data[1]);
+    options->classes = s->classes[1];
+    return open_data(a->data[1], options, &s->set[1]);
+}
+
+static int open_subjects(const arguments *a, subjects *s) {
+    ole_error error;
+    if (ole_model_load(&s->model, a->model, a->threads, &error) != OLE_OK)
+        return fail_command("novelty", "%s", error.message);
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    int code = choose_validation(a, s, &options);
+    options.seed = (uint64_t)s->seed;
+    options.skip_bad = a->skip_bad;
+    options.threads = a->threads;
+    options.validation = s->validation;
+    const ole_model_info *info = ole_model_get_info(s->model);
+    if (code != EXIT_DONE) return code;
+    fit_folder(&options, a->data[0], info);
+    code = open_known(a, s, &options);
+    if (code != EXIT_DONE) return code;
+    fit_folder(&options, a->data[1], info);
+    return open_novel(a, s, &options);
+}
+
+static void close_subjects(subjects *s) {
+    for (int which = 0; which < 2; which++) {
+        ole_dataset_close(s->set[which]);
+        free(s->classes[which]);
+    }
+    ole_dataset_close(s->whole);
+    ole_model_free(s->model);
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+static bool show_progress(void *context, const char *part, int64_t done, int64_t total) {
+    progress *line = context;
+    char bar[BAR_ROOM];
+    if (progress_due(line))
+        progress_show(line, "%-18s %s", part, bar_text((double)done / (double)total, bar));
+    return interrupted();
+}
+
+static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
+    progress line = progress_start();
+    ole_novelty_options options;
+    ole_novelty_options_init(&options);
+    options.temperature = a->temperature;
+    options.known_split = (ole_split)a->known_split;
+    options.novel_all = a->novel_split == 0;
+    options.novel_split = a->novel_split == 2 ? OLE_SPLIT_TEST : OLE_SPLIT_TRAIN;
+    options.threads = a->threads;
+    options.callback = show_progress;
+    options.callback_context = &line;
+    if (!parse_share(a->keep, &options.keep) || options.keep <= 0.0) {
+        fail_command("novelty", "--keep %s: a share such as 95%% or 0.95 expected", a->keep);
+        return EXIT_USAGE;
+    }
+    catch_interrupts();
+    ole_error error;
+    ole_status status = ole_novelty_measure(n, s->model, s->set[0], s->set[1], &options, &error);
+    progress_clear(&line);
+    if (status != OLE_OK) return fail_command("novelty", "%s", error.message);
+    if (!n->interrupted) return EXIT_DONE;
+    fprintf(stderr, "ole novelty: interrupted; the model's file is as it was\n");
+    return EXIT_INTERRUPTED;
+}
+
+/* Everything that is written, the model last: it changes only where the rest went well. */
+static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
+    const novelty_report r = {
+        .result = n,
+        .model = ole_model_get_info(s->model),
+        .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
+        .score = (ole_score)(a->score + 1),
+        .path = a->model,
+        .stored = !a->no_store};
+    ole_error error;
+    int code = a->scores ? novelty_write_scores(&r, a->scores) : EXIT_DONE;
+    if (code == EXIT_DONE) code = novelty_draw(&r, &a->pictures);
+    if (code != EXIT_DONE) return code;
+    if (!a->no_store && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK)
+        return fail_command("novelty", "%s", error.message);
+    (a->json ? novelty_print_json : novelty_print_text)(&r);
+    return EXIT_DONE;
+}
+
+int run_novelty(int argc, char **argv) {
+    arguments a;
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    subjects s = {0};
+    code = open_subjects(&a, &s);
+    ole_novelty n = {0};
+    if (code == EXIT_DONE) code = measure(&a, &s, &n);
+    if (code == EXIT_DONE) code = report(&a, &s, &n);
+    ole_novelty_free(&n);
+    close_subjects(&s);
+    return code;
+}

@@ -1,0 +1,72 @@
+/*
+ * cli/pictures.c - figures as files and on a page.
+ */
+#include "pictures.h"
+
+#include "commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool make_folder(const pictures *p) {
+    const char *folder = p->options->folder;
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST) return true;
+    fail_command(p->command, "%s: cannot make the folder: %s", folder, strerror(errno));
+    return false;
+}
+
+int pictures_open(pictures *p, const char *command, const picture_options *options,
+                  const char *title, const char *subtitle) {
+    *p = (pictures){.command = command, .options = options};
+    if (options->folder && !make_folder(p)) return EXIT_FAILED;
+    ole_error error;
+    if (options->page && ole_page_create(&p->page, title, subtitle, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    return EXIT_DONE;
+}
+
+void pictures_headline(pictures *p, const char *label, const char *value, const char *note) {
+    if (p->page) ole_page_headline(p->page, label, value, note);
+}
+
+void pictures_section(pictures *p, const char *heading) {
+    if (p->page) ole_page_section(p->page, heading);
+}
+
+void pictures_text(pictures *p, const char *paragraph) {
+    if (p->page) ole_page_text(p->page, paragraph);
+}
+
+void pictures_table(pictures *p, const char *caption, int64_t rows, int64_t columns,
+                    const char *const *names, const char *const *cells) {
+    if (p->page) ole_page_table(p->page, caption, rows, columns, names, cells);
+}
+
+void pictures_add(pictures *p, const ole_figure *figure, const char *name, const char *caption) {
+    static const char *const ends[] = {"svg", "pdf", "png"};
+    if (p->page) ole_page_figure(p->page, figure, caption);
+    for (int i = 0; i < 3 && p->options->folder && !p->failed; i++) {
+        char path[4096];
+        ole_error error;
+        int length = snprintf(path, sizeof path, "%s/%s.%s", p->options->folder, name, ends[i]);
+        if (length >= (int)sizeof path)
+            fail_command(p->command, "--figures: the path is too long");
+        else if (ole_figure_save(figure, path, &error) != OLE_OK)
+            fail_command(p->command, "%s", error.message);
+        else
+            continue;
+        p->failed = true;
+    }
+}
+
+int pictures_close(pictures *p) {
+    ole_error error;
+    if (p->page && !p->failed && ole_page_write(p->page, p->options->page, &error) != OLE_OK) {
+        fail_command(p->command, "%s", error.message);
+        p->failed = true;
+    }
+    ole_page_free(p->page);
+    return p->failed ? EXIT_FAILED : EXIT_DONE;
+}

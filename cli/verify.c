@@ -1,0 +1,166 @@
+/*
+ * cli/verify.c - `ole verify`: same or different, for pairs of rows of any features.
+ */
+#include "commands.h"
+#include "embedding.h"
+#include "pictures.h"
+
+#include <ole/json.h>
+#include <ole/verify.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+const char verify_summary[] = "same or different: ROC, AUC and 10-fold accuracy of pairs";
+
+typedef struct arguments {
+    const char *features;
+    const char *pairs;
+    const char *names; /* NULL: the pairs are rows */
+    int folds;
+    int dtype; /* auto, float32, float64 */
+    bool json;
+    picture_options pictures;
+} arguments;
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    *a = (arguments){.folds = 10};
+    const arg_positional positionals[] = {
+        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"pairs", ARG_STRING, &a->pairs, "PAIRS.txt", .help = "the pairs; needed"},
+        {"names", ARG_STRING, &a->names, "NAMES.txt",
+         .help = "for pairs by name: whose picture each row is, one line a row"},
+        {"folds", ARG_INTEGER, &a->folds, "N",
+         .help = "where the pairs have none of their own (default 10)", .min = 2, .max = 1000},
+        {"dtype", ARG_CHOICE, &a->dtype, "auto|float32|float64",
+         .help = "type of the features (default auto: the file's)"},
+        PICTURE_OPTIONS(&a->pictures),
+        {"json", ARG_FLAG, &a->json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "verify",
+        .summary = verify_summary,
+        .example = "  $ ole verify features.npy --pairs pairs.txt\n"
+                   "  $ ole verify lfw.npy --pairs pairs.txt --names lfw.txt --out lfw.html\n",
+        .about = "Two rows are called the same where their cosine reaches a threshold, found for "
+                 "each\nfold on the others. A pair is 'ROW ROW 1' (same) or 'ROW ROW 0'; or LFW's "
+                 "pairs.txt:\n'NAME N N', 'NAME N NAME N' under a line '10 300', with --names as "
+                 "'NAME_0001.jpg'.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    if (a->pairs) return true;
+    fail_command("verify", "--pairs is missing: PAIRS.txt; see 'ole verify --help'");
+    *code = EXIT_USAGE;
+    return false;
+}
+
+/* ---- Printing ----------------------------------------------------------------------------- */
+
+static double standard_error(const ole_verification *v) {
+    return v->accuracy_std / sqrt(v->folds);
+}
+
+static void print_json(const ole_verification *v) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_integer(&w, "pairs", v->count);
+    ole_json_integer(&w, "same", v->same);
+    ole_json_number(&w, "auc", v->roc.auroc);
+    ole_json_number(&w, "accuracy", v->accuracy);
+    ole_json_number(&w, "accuracy_std", v->accuracy_std);
+    ole_json_number(&w, "standard_error", standard_error(v));
+    ole_json_open(&w, "folds", '[');
+    for (int f = 0; f < v->folds; f++) {
+        ole_json_open(&w, NULL, '{');
+        ole_json_number(&w, "accuracy", v->fold_accuracy[f]);
+        ole_json_number(&w, "threshold", v->fold_threshold[f]);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_open(&w, "roc", '{');
+    const double *const columns[] = {v->roc.threshold, v->roc.fpr, v->roc.tpr};
+    static const char *const keys[] = {"threshold", "fpr", "tpr"};
+    for (int k = 0; k < 3; k++) {
+        ole_json_open(&w, keys[k], '[');
+        for (int64_t i = 0; i < v->roc.points; i++)
+            ole_json_number(&w, NULL, columns[k][i]);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_close(&w);
+}
+
+static void print_text(const ole_verification *v) {
+    printf("%-16s %" PRId64 ", %" PRId64 " of them the same\n", "pairs", v->count, v->same);
+    printf("%-16s %.2f ± %.2f %% over %d folds (standard error %.2f)\n", "accuracy", v->accuracy,
+           v->accuracy_std, v->folds, standard_error(v));
+    printf("%-16s %.4f\n", "AUC", v->roc.auroc);
+}
+
+/* ---- Pictures ----------------------------------------------------------------------------- */
+
+static int draw(const arguments *a, const ole_verification *v) {
+    pictures p;
+    int code = pictures_open(&p, "verify", &a->pictures, "Verification", a->features);
+    if (code != EXIT_DONE) return code;
+    char text[64], note[64];
+    snprintf(text, sizeof text, "%.2f %%", v->accuracy);
+    snprintf(note, sizeof note, "± %.2f over %d folds", v->accuracy_std, v->folds);
+    pictures_headline(&p, "accuracy", text, note);
+    snprintf(text, sizeof text, "%.4f", v->roc.auroc);
+    pictures_headline(&p, "AUC", text, NULL);
+    const ole_series roc = {
+        .name = "ROC", .count = v->roc.points, .x = v->roc.fpr, .y = v->roc.tpr};
+    ole_figure figure;
+    ole_figure_init(&figure);
+    figure.title = "Verification";
+    figure.x_label = "different pairs accepted";
+    figure.y_label = "same pairs accepted";
+    figure.x_min = figure.y_min = 0.0;
+    figure.x_max = figure.y_max = 1.0;
+    figure.series = &roc;
+    figure.series_count = 1;
+    pictures_add(&p, &figure, "roc",
+                 "Share of the same pairs accepted against that of the "
+                 "different ones, over the threshold on the cosine.");
+    return pictures_close(&p);
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+static int verify(const arguments *a, const embedding *e) {
+    ole_pairs pairs;
+    ole_verification v;
+    ole_error error;
+    if (ole_pairs_read(&pairs, a->pairs, a->names, e->rows, a->folds, &error) != OLE_OK)
+        return fail_command("verify", "%s", error.message);
+    ole_status status = ole_verify(&v, e->rows, e->dim, e->dtype, e->features, &pairs, &error);
+    ole_pairs_free(&pairs);
+    if (status != OLE_OK)
+        return fail_command("verify", "%s: %s", status == OLE_ERROR_DATA ? a->features : a->pairs,
+                            error.message);
+    int code = draw(a, &v);
+    if (code == EXIT_DONE) (a->json ? print_json : print_text)(&v);
+    ole_verification_free(&v);
+    return code;
+}
+
+int run_verify(int argc, char **argv) {
+    arguments a;
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
+    embedding e;
+    bool opened = embedding_open(&e, "verify", a.features, NULL, dtypes[a.dtype]);
+    code = opened ? verify(&a, &e) : EXIT_FAILED;
+    embedding_close(&e);
+    return code;
+}
