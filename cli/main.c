@@ -20,6 +20,8 @@ static const struct {
 #ifdef OLE_TRAIN
     {"demo", demo_summary, run_demo},
     {"train", train_summary, run_train},
+    {"tune", tune_summary, run_tune},
+    {"sweep", sweep_summary, run_sweep},
     {"eval", eval_summary, run_eval},
     {"predict", predict_summary, run_predict},
     {"features", features_summary, run_features},

@@ -1,11 +1,11 @@
 /*
  * cli/train.c - `ole train`: a network on a data set, into a run folder.
  *
- * The flags are the options of ole/train.h, one for each; a recipe gives the same by name.  Flags
- * count more than the recipe, the recipe more than what a resumed run began with.
+ * The flags are the options of ole/train.h, one for each (train_flags.h).
  */
 #include "commands.h"
 #include "progress.h"
+#include "train_flags.h"
 
 #include <ole/json.h>
 #include <ole/train.h>
@@ -13,59 +13,23 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 const char train_summary[] = "trains a network with softmax, OLE or both";
 
-enum { MAX_OPTIONS = 64, NAME_ROOM = 32 };
-
 /* ---- The command line --------------------------------------------------------------------- */
 
-/* A flag for each option: the text given, or for switches whether it was there. */
 typedef struct flags {
-    size_t count;
-    char name[MAX_OPTIONS][NAME_ROOM];
-    const char *text[MAX_OPTIONS];
-    bool on[MAX_OPTIONS];
-    const char *data;
-    const char *recipe;
-    bool no_nesterov;
+    train_flags train;
     bool json;
 } flags;
 
-/* The options of the library as rows of the command's table; returns the next free row. */
-static arg_option *add_options(flags *f, arg_option *row) {
-    f->count = ole_train_option_count();
-    for (size_t i = 0; i < f->count; i++) {
-        ole_train_option option = ole_train_option_get(i);
-        snprintf(f->name[i], NAME_ROOM, "%s", option.name);
-        for (char *c = f->name[i]; *c; c++)
-            if (*c == '_') *c = '-';
-        if (strcmp(option.name, "data") == 0) continue; /* it stands without a name */
-        *row++ = (arg_option){.name = f->name[i],
-                              .kind = option.value ? ARG_STRING : ARG_FLAG,
-                              .to = option.value ? (void *)&f->text[i] : (void *)&f->on[i],
-                              .value = option.value,
-                              .help = option.help};
-    }
-    return row;
-}
-
 static bool parse(flags *f, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
-        {"DATA", &f->data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
+        {"DATA", &f->train.data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
         {0},
     };
-    arg_option options[MAX_OPTIONS + 4] = {
-        {"config", ARG_STRING, &f->recipe, "FILE.yaml",
-         .help = "a recipe: the options below by name", .letter = 'c'},
-    };
-    arg_option *row = add_options(f, options + 1);
-    *row++ = (arg_option){
-        .name = "no-nesterov", .kind = ARG_FLAG, .to = &f->no_nesterov, .help = "plain momentum"};
-    *row = (arg_option){
+    arg_option options[TRAIN_FLAGS + 2] = {{0}};
+    *train_flags_rows(&f->train, NULL, options) = (arg_option){
         .name = "json", .kind = ARG_FLAG, .to = &f->json, .help = "print the result as JSON"};
     const arg_command command = {
         .name = "train",
@@ -81,61 +45,6 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         .options = options,
     };
     return args_parse(&command, argc, argv, code);
-}
-
-/* ---- Options ------------------------------------------------------------------------------ */
-
-typedef struct setup {
-    ole_train_options options;
-    ole_recipe *recipes[2]; /* the run's own, and the one given */
-} setup;
-
-static bool read_recipe(setup *s, int which, const char *path) {
-    ole_error error;
-    if (ole_recipe_read(&s->recipes[which], path, &s->options, &error) == OLE_OK) return true;
-    fail_command("train", "%s", error.message);
-    return false;
-}
-
-static bool set_flag(setup *s, const char *name, const char *text) {
-    ole_error error;
-    if (ole_train_options_set(&s->options, name, text, &error) == OLE_OK) return true;
-    fail_command("train", "--%s", error.message);
-    return false;
-}
-
-/* The text of a flag, NULL where it was not given. */
-static const char *flag_text(const flags *f, const char *name) {
-    for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->name[i], name) == 0) return f->on[i] ? "true" : f->text[i];
-    return NULL;
-}
-
-/* A resumed run knows what it began with. */
-static bool read_own_recipe(setup *s, const flags *f) {
-    const char *out = flag_text(f, "out");
-    if (!flag_text(f, "resume") || !out) return true;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/config.yaml", out);
-    return access(path, F_OK) != 0 || read_recipe(s, 0, path);
-}
-
-static bool set_options(setup *s, const flags *f) {
-    ole_train_options_init(&s->options);
-    if (!read_own_recipe(s, f)) return false;
-    if (f->recipe && !read_recipe(s, 1, f->recipe)) return false;
-    for (size_t i = 0; i < f->count; i++) {
-        const char *text = flag_text(f, f->name[i]);
-        if (text && !set_flag(s, f->name[i], text)) return false;
-    }
-    if (f->no_nesterov) s->options.nesterov = false;
-    if (f->data) s->options.data = f->data;
-    const char *missing = !s->options.data  ? "DATA is missing: a data set, as digits"
-                          : !s->options.net ? "--net is missing: a name or a string of the notation"
-                          : !s->options.out ? "--out is missing: the run folder, as runs/first"
-                                            : NULL;
-    if (missing) fail_command("train", "%s; see 'ole train --help'", missing);
-    return !missing;
 }
 
 /* ---- While it runs ------------------------------------------------------------------------ */
@@ -209,7 +118,7 @@ static void json_error(ole_json *w, const char *name, double mean, double deviat
     if (several) ole_json_number(w, key, deviation);
 }
 
-static void print_json(const setup *s, const ole_train_summary *r) {
+static void print_json(const train_setup *s, const ole_train_summary *r) {
     bool several = s->options.seeds > 1;
     ole_json w;
     ole_json_init(&w, stdout, 2);
@@ -232,7 +141,7 @@ static void print_error_row(const char *name, double mean, double deviation) {
     printf("%-18s %.2f%s %%\n", name, mean, spread);
 }
 
-static void print_text(const setup *s, const ole_train_summary *r) {
+static void print_text(const train_setup *s, const ole_train_summary *r) {
     print_error_row("test error", r->test_error, r->test_error_std);
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
@@ -240,7 +149,7 @@ static void print_text(const setup *s, const ole_train_summary *r) {
     printf("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder", s->options.out);
 }
 
-static int train(setup *s, bool json) {
+static int train(train_setup *s, bool json) {
     view v = {.line = progress_start()};
     s->options.callback = show;
     s->options.message = say;
@@ -267,12 +176,11 @@ static int train(setup *s, bool json) {
 }
 
 int run_train(int argc, char **argv) {
-    flags f = {0};
-    setup s = {0};
+    flags f = {.train = {.command = "train"}};
+    train_setup s;
     int code;
     if (!parse(&f, argc, argv, &code)) return code;
-    code = set_options(&s, &f) ? train(&s, f.json) : EXIT_USAGE;
-    ole_recipe_free(s.recipes[0]);
-    ole_recipe_free(s.recipes[1]);
+    code = train_flags_read(&f.train, &s) ? train(&s, f.json) : EXIT_USAGE;
+    train_setup_free(&s);
     return code;
 }

@@ -1,5 +1,5 @@
-# The rooms that exist for training (device, net, data, train): their sources, added to ole_objects,
-# and the libraries they use, each found here and reported by ole_part().
+# The rooms that exist for training (device, net, data, train, study): their sources, added to
+# ole_objects, and the libraries they use, each found here and reported by ole_part().
 
 # ---- device -------------------------------------------------------------------------------------
 
@@ -188,3 +188,13 @@ target_sources(ole_objects PRIVATE
     src/train/seeds.c
     src/train/spec.c
     src/train/step.c)
+
+# ---- study --------------------------------------------------------------------------------------
+
+target_sources(ole_objects PRIVATE
+    src/study/plan.c
+    src/study/record.c
+    src/study/report.c
+    src/study/results.c
+    src/study/study.c
+    src/study/work.c)

@@ -1,0 +1,35 @@
+/*
+ * cli/study_command.h - what `ole tune` and `ole sweep` share: the flags of training and of a grid,
+ * what is shown while the runs go on, and how it ends.
+ */
+#ifndef OLE_CLI_STUDY_COMMAND_H
+#define OLE_CLI_STUDY_COMMAND_H
+
+#include "train_flags.h"
+
+#include <ole/study.h>
+
+typedef struct study_command {
+    const char *name; /* "tune" */
+    const char *summary, *example, *about;
+    const char *const *without; /* options of training that the grid sets, NULL at the end */
+    const arg_option *own;      /* flags of this command alone, {0} at the end */
+    const char *lambdas_help;
+    ole_status (*conduct)(const ole_study_options *, ole_study_result *, ole_error *);
+    void (*print)(const ole_study_result *); /* the result, for people */
+} study_command;
+
+/* What the command's own flags set. */
+typedef struct study_flags {
+    const char *samples; /* NULL: not given */
+    bool baseline;
+} study_flags;
+
+/* Reads the command line, conducts the study and prints; returns the exit code. */
+int study_run(const study_command *command, const study_flags *flags, int argc, char **argv);
+
+/* "5.34 ± 0.21 %", or "-" where nothing was measured. */
+enum { ERROR_ROOM = 48 };
+const char *study_error_text(ole_study_error error, char out[ERROR_ROOM]);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * cli/sweep.c - `ole sweep`: accuracy against samples a class, with and without OLÉ.
+ */
+#include "commands.h"
+#include "study_command.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+const char sweep_summary[] = "accuracy against samples a class, softmax against OLE";
+
+/* A row for each number of samples and each λ. */
+static void print_result(const ole_study_result *r) {
+    printf("%-16s %-12s %-18s %-18s %s\n", "samples a class", "lambda", "accuracy", "1-NN accuracy",
+           "runs");
+    for (int64_t p = 0; p < r->point_count; p++) {
+        const ole_study_point *point = &r->points[p];
+        const ole_study_error test = {100.0 - point->test.mean, point->test.std};
+        const ole_study_error near = {100.0 - point->knn1.mean, point->knn1.std};
+        char accuracy[ERROR_ROOM], knn[ERROR_ROOM];
+        study_error_text(test, accuracy);
+        study_error_text(near, knn);
+        /* "±" is one column of two bytes */
+        printf("%-16" PRId64 " %-12g %-*s %-*s %" PRId64 "%s\n", point->samples, point->lambda,
+               18 + (isfinite(test.std) != 0), accuracy, 18 + (isfinite(near.std) != 0), knn,
+               point->finished, point->diverged ? ", others diverged" : "");
+    }
+    printf("\n");
+}
+
+int run_sweep(int argc, char **argv) {
+    static const char *const without[] = {"lambda", "skip_test", "samples_per_class", NULL};
+    study_flags flags = {0};
+    const arg_option own[] = {
+        {"samples", ARG_STRING, &flags.samples, "A,B,...",
+         .help = "samples a class (default 50,100,200,300,400,500)"},
+        {0},
+    };
+    const study_command command = {
+        .name = "sweep",
+        .summary = sweep_summary,
+        .example = "  $ ole sweep stl10 --net cnn5 --opt adam --batch-size 32 --epochs 164 \\\n"
+                   "        --lambdas 0,0.25 --seeds 5 --out sweeps/stl10\n"
+                   "  $ ole sweep digits --net C32-MP-C64-MP-FC64 --samples 5,10,20,40 \\\n"
+                   "        --out sweeps/digits\n"
+                   "  $ ole sweep --resume --out sweeps/stl10\n",
+        .about = "Trains with each number of samples a class and each lambda, and tests. The\n"
+                 "folder holds the runs and, written anew after each of them, results.json,\n"
+                 "results.csv, curve.svg, curve.png and report.html. Ctrl-C saves; the same\n"
+                 "command, or --resume, goes on, also with more samples, lambdas or seeds.\n",
+        .without = without,
+        .own = own,
+        .lambdas_help = "weights of OLE; 0: softmax alone (default 0,0.25)",
+        .conduct = ole_sweep,
+        .print = print_result,
+    };
+    return study_run(&command, &flags, argc, argv);
+}

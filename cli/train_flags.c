@@ -1,0 +1,108 @@
+/*
+ * cli/train_flags.c - flags, recipe and the recipe of a resumed folder become options of training.
+ *
+ * Flags count more than the recipe, the recipe more than what a resumed folder began with.
+ */
+#include "train_flags.h"
+
+#include "commands.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- The table ---------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; names && *names; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+arg_option *train_flags_rows(train_flags *f, const char *const *without, arg_option *row) {
+    *row++ = (arg_option){.name = "config",
+                          .kind = ARG_STRING,
+                          .to = &f->recipe,
+                          .value = "FILE.yaml",
+                          .help = "a recipe: the options below by name",
+                          .letter = 'c'};
+    f->count = ole_train_option_count();
+    for (size_t i = 0; i < f->count; i++) {
+        ole_train_option option = ole_train_option_get(i);
+        snprintf(f->name[i], TRAIN_NAME, "%s", option.name);
+        for (char *c = f->name[i]; *c; c++)
+            if (*c == '_') *c = '-';
+        if (strcmp(option.name, "data") == 0) continue; /* it stands without a name */
+        if (is_one_of(option.name, without)) continue;
+        if (f->seeds > 0 && strcmp(option.name, "seeds") == 0) {
+            snprintf(f->seeds_help, sizeof f->seeds_help,
+                     "runs of each point, from seed on (default %d)", f->seeds);
+            option.help = f->seeds_help;
+        }
+        *row++ = (arg_option){.name = f->name[i],
+                              .kind = option.value ? ARG_STRING : ARG_FLAG,
+                              .to = option.value ? (void *)&f->text[i] : (void *)&f->on[i],
+                              .value = option.value,
+                              .help = option.help};
+    }
+    *row++ = (arg_option){
+        .name = "no-nesterov", .kind = ARG_FLAG, .to = &f->no_nesterov, .help = "plain momentum"};
+    return row;
+}
+
+/* ---- The options -------------------------------------------------------------------------- */
+
+static bool read_recipe(const train_flags *f, train_setup *s, int which, const char *path) {
+    ole_error error;
+    if (ole_recipe_read(&s->recipes[which], path, &s->options, &error) == OLE_OK) return true;
+    fail_command(f->command, "%s", error.message);
+    return false;
+}
+
+static bool set_flag(const train_flags *f, train_setup *s, const char *name, const char *text) {
+    ole_error error;
+    if (ole_train_options_set(&s->options, name, text, &error) == OLE_OK) return true;
+    fail_command(f->command, "--%s", error.message);
+    return false;
+}
+
+/* The text of a flag, NULL where it was not given. */
+static const char *flag_text(const train_flags *f, const char *name) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->name[i], name) == 0) return f->on[i] ? "true" : f->text[i];
+    return NULL;
+}
+
+/* A resumed folder knows what it began with. */
+static bool read_own_recipe(const train_flags *f, train_setup *s) {
+    const char *out = flag_text(f, "out");
+    if (!flag_text(f, "resume") || !out) return true;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/config.yaml", out);
+    return access(path, F_OK) != 0 || read_recipe(f, s, 0, path);
+}
+
+bool train_flags_read(const train_flags *f, train_setup *s) {
+    *s = (train_setup){0};
+    ole_train_options_init(&s->options);
+    if (f->seeds > 0) s->options.seeds = f->seeds;
+    if (!read_own_recipe(f, s)) return false;
+    if (f->recipe && !read_recipe(f, s, 1, f->recipe)) return false;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *text = flag_text(f, f->name[i]);
+        if (text && !set_flag(f, s, f->name[i], text)) return false;
+    }
+    if (f->no_nesterov) s->options.nesterov = false;
+    if (f->data) s->options.data = f->data;
+    const char *missing = !s->options.data  ? "DATA is missing: a data set, as digits"
+                          : !s->options.net ? "--net is missing: a name or a string of the notation"
+                          : !s->options.out ? "--out is missing: the run folder, as runs/first"
+                                            : NULL;
+    if (missing) fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);
+    return !missing;
+}
+
+void train_setup_free(train_setup *s) {
+    ole_recipe_free(s->recipes[0]);
+    ole_recipe_free(s->recipes[1]);
+}

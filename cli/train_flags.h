@@ -1,0 +1,53 @@
+/*
+ * cli/train_flags.h - the options of ole/train.h as flags, for every command that trains.
+ *
+ *     train_flags flags = {.command = "train"};
+ *     arg_option options[TRAIN_FLAGS + 1] = {{0}};
+ *     train_flags_rows(&flags, NULL, options);
+ *     if (!args_parse(&command, argc, argv, &code)) return code;
+ *     train_setup setup;
+ *     if (train_flags_read(&flags, &setup)) ...
+ *     train_setup_free(&setup);
+ */
+#ifndef OLE_CLI_TRAIN_FLAGS_H
+#define OLE_CLI_TRAIN_FLAGS_H
+
+#include "args.h"
+
+#include <ole/train.h>
+
+enum { TRAIN_OPTIONS = 64, TRAIN_FLAGS = TRAIN_OPTIONS + 2, TRAIN_NAME = 32 };
+
+/* A flag for each option: the text given, or for switches whether it was there. */
+typedef struct train_flags {
+    const char *command; /* whose flags they are, for messages */
+    int seeds;           /* of a study: the default of --seeds; else 0 */
+    char seeds_help[64];
+    size_t count;
+    char name[TRAIN_OPTIONS][TRAIN_NAME];
+    const char *text[TRAIN_OPTIONS];
+    bool on[TRAIN_OPTIONS];
+    const char *data;
+    const char *recipe;
+    bool no_nesterov;
+} train_flags;
+
+typedef struct train_setup {
+    ole_train_options options;
+    ole_recipe *recipes[2]; /* the folder's own, and the one given */
+} train_setup;
+
+/*
+ * The rows of a command's table, TRAIN_FLAGS at most; returns the next free row.  `without`: names
+ * of options that the command does not take, NULL at the end; or NULL.
+ */
+arg_option *train_flags_rows(train_flags *flags, const char *const *without, arg_option *rows);
+
+/*
+ * Defaults, then what a resumed folder began with, then the recipe, then the flags.  False after a
+ * mistake, which has been explained; the setup is to be freed either way.
+ */
+bool train_flags_read(const train_flags *flags, train_setup *setup);
+void train_setup_free(train_setup *setup);
+
+#endif

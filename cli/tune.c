@@ -1,0 +1,69 @@
+/*
+ * cli/tune.c - `ole tune`: λ chosen on a part of the training set, as the paper does.
+ */
+#include "commands.h"
+#include "study_command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char tune_summary[] = "chooses lambda on a held-out part, retrains, tests once";
+
+static void print_curve(const ole_study_result *r) {
+    printf("%-12s %-18s %s\n", "lambda", "validation error", "runs");
+    for (int64_t p = 0; p < r->point_count; p++) {
+        const ole_study_point *point = &r->points[p];
+        char error[ERROR_ROOM];
+        if (point->part != OLE_STUDY_GRID) continue;
+        study_error_text(point->validation, error);
+        /* "±" is one column of two bytes */
+        printf("%-12g %-*s %" PRId64 "%s%s\n", point->lambda, 18 + (r->seeds > 1), error,
+               point->finished, point->diverged ? ", others diverged" : "",
+               p == r->picked ? "   taken" : "");
+    }
+}
+
+static void print_result(const ole_study_result *r) {
+    print_curve(r);
+    printf("\n%-18s %g\n", "lambda", r->points[r->picked].lambda);
+    for (int64_t p = 0; p < r->point_count; p++) {
+        const ole_study_point *point = &r->points[p];
+        bool taken = point->lambda == r->points[r->picked].lambda;
+        char test[ERROR_ROOM], knn[ERROR_ROOM];
+        if (point->part != OLE_STUDY_RETRAIN) continue;
+        printf("%-18s %s   (1-NN %s, %" PRId64 " runs on all training data)\n",
+               taken ? "test error" : "softmax alone", study_error_text(point->test, test),
+               study_error_text(point->knn1, knn), point->finished);
+    }
+}
+
+int run_tune(int argc, char **argv) {
+    static const char *const without[] = {"lambda", "skip_test", NULL};
+    study_flags flags = {0};
+    const arg_option own[] = {
+        {"baseline", ARG_FLAG, &flags.baseline, .help = "retrain and test softmax alone too"},
+        {0},
+    };
+    const study_command command = {
+        .name = "tune",
+        .summary = tune_summary,
+        .example = "  $ ole tune stl10 --net cnn5 --opt adam --batch-size 32 --epochs 164 \\\n"
+                   "        --augment crop:12,flip --seeds 5 --out tuning/stl10\n"
+                   "  $ ole tune digits --net C32-MP-C64-MP-FC64 --lambdas 0,1/16,0.25,1 \\\n"
+                   "        --out tuning/digits\n"
+                   "  $ ole tune --resume --out tuning/stl10\n",
+        .about =
+            "Trains with each lambda on what is left of the training set when --val-split\n"
+            "(10%) is held out, takes the one with the smallest mean validation error, trains\n"
+            "with it on the whole training set and tests once; until then the test set is not\n"
+            "looked at. The folder holds the runs and, written anew after each of them,\n"
+            "results.json, results.csv, curve.svg, curve.png and report.html. Ctrl-C saves;\n"
+            "the same command, or --resume, goes on, also with more lambdas or seeds.\n",
+        .without = without,
+        .own = own,
+        .lambdas_help = "weights of OLE; 0: softmax alone (default 0,1/64,1/32,...,1)",
+        .conduct = ole_tune,
+        .print = print_result,
+    };
+    return study_run(&command, &flags, argc, argv);
+}

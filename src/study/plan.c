@@ -1,0 +1,212 @@
+/*
+ * src/study/plan.c - the grid of a study, its points and runs, and the options of each run.
+ */
+#include "base/error.h"
+#include "study/study.h"
+#include "train/options.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_VALUES = 1000, MOST_SAMPLES = 1000000000, MOST_RUNS = 1000000, FOLDER_ROOM = 160 };
+
+/* ---- Grids -------------------------------------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_integers(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static ole_status check_count(int64_t count, const char *what, ole_error *error) {
+    if (count >= 1 && count <= MOST_VALUES) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: 1 to %d values expected, not %" PRId64, what,
+                    MOST_VALUES, count);
+}
+
+ole_status ole_grid_set_lambdas(ole_grid *grid, const double *values, int64_t count,
+                                ole_error *error) {
+    ole_status status = check_count(count, "lambdas", error);
+    if (status != OLE_OK) return status;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]) || values[i] < 0.0)
+            return ole_fail(error, OLE_ERROR_ARGUMENT, "lambdas %g: numbers from 0 up expected",
+                            values[i]);
+    double *sorted = malloc((size_t)count * sizeof *sorted);
+    if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the grid");
+    for (int64_t i = 0; i < count; i++)
+        sorted[i] = values[i] + 0.0; /* -0 is 0 */
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
+    for (int64_t i = 1; i < count && status == OLE_OK; i++)
+        if (sorted[i] == sorted[i - 1])
+            status = ole_fail(error, OLE_ERROR_ARGUMENT, "lambdas: %g is given twice", sorted[i]);
+    if (status != OLE_OK) {
+        free(sorted);
+        return status;
+    }
+    free(grid->lambdas);
+    grid->lambdas = sorted;
+    grid->lambda_count = count;
+    return OLE_OK;
+}
+
+ole_status ole_grid_set_samples(ole_grid *grid, const int64_t *values, int64_t count,
+                                ole_error *error) {
+    ole_status status = check_count(count, "samples", error);
+    if (status != OLE_OK) return status;
+    int64_t *sorted = malloc((size_t)count * sizeof *sorted);
+    if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the grid");
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_integers);
+    if (sorted[0] < 1 || sorted[count - 1] > MOST_SAMPLES)
+        status = ole_fail(error, OLE_ERROR_ARGUMENT,
+                          "samples %" PRId64 ": whole numbers from 1 to %d expected",
+                          sorted[0] < 1 ? sorted[0] : sorted[count - 1], MOST_SAMPLES);
+    for (int64_t i = 1; i < count && status == OLE_OK; i++)
+        if (sorted[i] == sorted[i - 1])
+            status = ole_fail(error, OLE_ERROR_ARGUMENT, "samples: %" PRId64 " is given twice",
+                              sorted[i]);
+    if (status != OLE_OK) {
+        free(sorted);
+        return status;
+    }
+    free(grid->samples);
+    grid->samples = sorted;
+    grid->sample_count = count;
+    return OLE_OK;
+}
+
+void ole_grid_free(ole_grid *grid) {
+    free(grid->lambdas);
+    free(grid->samples);
+    *grid = (ole_grid){0};
+}
+
+/* What no single value shows. */
+static ole_status check_grid(const ole_study *study, ole_error *error) {
+    const ole_grid *g = &study->grid;
+    double first = g->lambdas[0], last = g->lambdas[g->lambda_count - 1];
+    if (study->train.loss == OLE_LOSS_SOFTMAX)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "loss softmax has no lambda: leave it out, 0 among the lambdas is softmax "
+                        "alone");
+    if (study->train.loss == OLE_LOSS_OLE && first == 0.0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "lambdas: with loss ole, 0 leaves nothing to learn from: give others");
+    if (study->kind == OLE_STUDY_TUNE && (g->lambda_count < 2 || last == 0.0))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "lambdas: there is nothing to choose from: give at least two, as 0,0.25");
+    return OLE_OK;
+}
+
+/* ---- Points and runs ---------------------------------------------------------------------- */
+
+/* The points that follow when λ is chosen. */
+static int64_t retrained_points(const ole_study *study) {
+    if (study->kind != OLE_STUDY_TUNE) return 0;
+    return study->baseline ? 2 : 1;
+}
+
+/* The folder of a run, in the study's. */
+static char *folder_of(const ole_study *study, const ole_study_point *point, uint64_t seed) {
+    char *folder = malloc(FOLDER_ROOM), samples[40] = "", lambda[OLE_OPTION_TEXT];
+    if (!folder) return NULL;
+    ole_option_number(point->lambda, lambda);
+    if (study->kind == OLE_STUDY_SWEEP)
+        snprintf(samples, sizeof samples, "samples-%" PRId64 "/", point->samples);
+    snprintf(folder, FOLDER_ROOM, "%s%slambda-%s/seed-%" PRIu64, samples,
+             point->part == OLE_STUDY_RETRAIN ? "retrain-" : "", lambda, seed);
+    return folder;
+}
+
+static ole_status add_point(ole_study *study, ole_study_part part, double lambda, int64_t samples,
+                            ole_error *error) {
+    ole_study_result *r = &study->result;
+    int64_t number = r->point_count;
+    ole_study_point *point = &r->points[number];
+    *point = (ole_study_point){.part = part, .lambda = lambda, .samples = samples};
+    for (int64_t k = 0; k < r->seeds; k++) {
+        ole_study_run *run = &r->runs[r->run_count];
+        *run = (ole_study_run){.point = number,
+                               .seed = study->train.seed + (uint64_t)k,
+                               .test_error = NAN,
+                               .validation_error = NAN,
+                               .knn1_error = NAN,
+                               .seconds = NAN};
+        run->folder = folder_of(study, point, run->seed);
+        if (!run->folder) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+        r->run_count++;
+    }
+    r->point_count++;
+    return OLE_OK;
+}
+
+static ole_status make_room(ole_study *study, ole_error *error) {
+    const ole_grid *g = &study->grid;
+    ole_study_result *r = &study->result;
+    int64_t points = g->lambda_count * g->sample_count + retrained_points(study);
+    if (r->seeds > MOST_RUNS / points)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%" PRId64 " points with %" PRId64
+                        " seeds each are more than %d runs: take fewer",
+                        points, r->seeds, MOST_RUNS);
+    r->total = points * r->seeds;
+    r->points = calloc((size_t)points, sizeof *r->points);
+    r->runs = calloc((size_t)r->total, sizeof *r->runs);
+    study->shares = calloc((size_t)r->total, sizeof *study->shares);
+    if (r->points && r->runs && study->shares) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %" PRId64 " runs", r->total);
+}
+
+ole_status ole_study_plan(ole_study *study, ole_error *error) {
+    const ole_grid *g = &study->grid;
+    study->result.seeds = study->train.seeds;
+    ole_status status = check_grid(study, error);
+    if (status == OLE_OK) status = make_room(study, error);
+    for (int64_t s = 0; s < g->sample_count; s++)
+        for (int64_t l = 0; l < g->lambda_count && status == OLE_OK; l++)
+            status = add_point(study, OLE_STUDY_GRID, g->lambdas[l], g->samples[s], error);
+    return status;
+}
+
+ole_status ole_study_plan_retraining(ole_study *study, ole_error *error) {
+    ole_study_result *r = &study->result;
+    double lambda = r->points[r->picked].lambda;
+    int64_t samples = study->grid.samples[0];
+    ole_status status = OLE_OK;
+    if (study->baseline && lambda > 0.0)
+        status = add_point(study, OLE_STUDY_RETRAIN, 0.0, samples, error);
+    if (status == OLE_OK) status = add_point(study, OLE_STUDY_RETRAIN, lambda, samples, error);
+    r->total = r->run_count;
+    return status;
+}
+
+/* ---- A run -------------------------------------------------------------------------------- */
+
+ole_train_options ole_study_run_options(const ole_study *study, const ole_study_run *run) {
+    const ole_study_point *point = &study->result.points[run->point];
+    ole_train_options o = study->train;
+    o.seed = run->seed;
+    o.seeds = 1;
+    o.lambda = point->lambda;
+    if (point->lambda == 0.0) o.loss = OLE_LOSS_SOFTMAX;
+    o.samples_per_class = point->samples;
+    o.skip_test = study->kind == OLE_STUDY_TUNE && point->part == OLE_STUDY_GRID;
+    if (point->part == OLE_STUDY_RETRAIN) {
+        o.val_split = 0.0;
+        o.eval_every = o.epochs; /* tested once */
+    }
+    return o;
+}
+
+double ole_study_cost(const ole_study *study, const ole_study_point *point) {
+    if (study->kind == OLE_STUDY_SWEEP) return (double)point->samples;
+    return point->part == OLE_STUDY_RETRAIN ? 1.0 : 1.0 - study->train.val_split;
+}

@@ -1,0 +1,309 @@
+/*
+ * src/study/record.c - what a study's folder says: study.json, what it was begun with; the ends of
+ * its runs; and a lock, so that two processes do not work in it at once.
+ *
+ * study.json holds the kind, the grid and the recipe; it is the first file of a study.  config.yaml
+ * is the same recipe for readers and for `ole tune --resume`.
+ */
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/read_file.h"
+#include "base/show.h"
+#include "ole/json.h"
+#include "study/study.h"
+#include "train/options.h"
+#include "train/recipe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+enum { LARGEST = 1 << 26 };
+
+/* ---- The lock ----------------------------------------------------------------------------- */
+
+static ole_status take_lock(ole_study *study, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, study->train.out, ".lock", error);
+    if (status != OLE_OK) return status;
+    ole_shown shown;
+    study->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (study->lock < 0)
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s", ole_show_string(&shown, path),
+                        strerror(errno));
+    if (flock(study->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: another process is at work in this folder: wait for it, or name another",
+                    ole_show_string(&shown, study->train.out));
+}
+
+void ole_record_close(ole_study *study) {
+    if (study->lock >= 0) close(study->lock);
+    study->lock = -1;
+}
+
+/* ---- study.json --------------------------------------------------------------------------- */
+
+static const char *kind_name(ole_study_kind kind) {
+    return kind == OLE_STUDY_TUNE ? "tune" : "sweep";
+}
+
+/* The study's own values, into study.json. */
+static void put_grid(ole_json *w, const ole_grid *g) {
+    ole_json_open(w, "lambdas", '[');
+    for (int64_t i = 0; i < g->lambda_count; i++)
+        ole_json_number(w, NULL, g->lambdas[i]);
+    ole_json_close(w);
+    ole_json_open(w, "samples", '[');
+    for (int64_t i = 0; i < g->sample_count; i++)
+        ole_json_integer(w, NULL, g->samples[i]);
+    ole_json_close(w);
+}
+
+static ole_status write_text(const ole_study *study, const char *name, const char *text,
+                             ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, study->train.out, name, error);
+    return status == OLE_OK ? ole_atomic_file_put(path, text, strlen(text), error) : status;
+}
+
+static ole_status write_files(const ole_study *study, ole_error *error) {
+    char *text = NULL, *config = ole_recipe_text(&study->train);
+    size_t size = 0;
+    FILE *memory = config ? open_memstream(&text, &size) : NULL;
+    bool good = memory != NULL;
+    if (good) {
+        ole_json w;
+        ole_json_init(&w, memory, 2);
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "study", kind_name(study->kind));
+        put_grid(&w, &study->grid);
+        ole_json_bool(&w, "baseline", study->baseline);
+        ole_json_string(&w, "config", config);
+        ole_json_close(&w);
+        good = ole_json_good(&w);
+        good = fclose(memory) == 0 && good;
+    }
+    ole_status status = good ? write_text(study, "study.json", text, error)
+                             : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
+    if (status == OLE_OK) status = write_text(study, "config.yaml", config, error);
+    free(text);
+    free(config);
+    return status;
+}
+
+/* ---- The study that is there already ------------------------------------------------------ */
+
+/* Options that may be others when a study goes on, or that the grid sets. */
+static bool may_differ(const ole_study *study, const char *name) {
+    static const char *const always[] = {"out",     "resume",  "seeds",      "device",
+                                         "threads", "workers", "eval_every", "lambda"};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (strcmp(name, always[i]) == 0) return true;
+    return study->kind == OLE_STUDY_SWEEP && strcmp(name, "samples_per_class") == 0;
+}
+
+static ole_status compare_options(const ole_study *study, const ole_train_options *then,
+                                  ole_error *error) {
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
+        const char *name = ole_train_option_get(i).name;
+        const char *now = ole_option_text(&study->train, i, a);
+        const char *old = ole_option_text(then, i, b);
+        if (may_differ(study, name) || strcmp(now ? now : "", old ? old : "") == 0) continue;
+        ole_shown where, was, is;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: the study has %s '%s', not '%s': go on with the same, or name another "
+                        "folder",
+                        ole_show_string(&where, study->train.out), name,
+                        ole_show_string(&was, old ? old : ""),
+                        ole_show_string(&is, now ? now : ""));
+    }
+    return OLE_OK;
+}
+
+static ole_status compare_config(const ole_study *study, const char *config, const char *path,
+                                 ole_error *error) {
+    ole_train_options then;
+    ole_train_options_init(&then);
+    ole_recipe *recipe;
+    ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
+    if (status == OLE_OK) status = compare_options(study, &then, error);
+    ole_recipe_free(recipe);
+    return status;
+}
+
+static ole_status fail_damaged(const char *path, ole_error *error) {
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: damaged or of another program: name another folder for a new study",
+                    ole_show_string(&shown, path));
+}
+
+/* The values of the study that is there, where the caller gives none. */
+static ole_status take_grid(ole_study *study, const json_t *record, const char *path,
+                            ole_error *error) {
+    const json_t *lambdas = json_object_get(record, "lambdas");
+    const json_t *samples = json_object_get(record, "samples");
+    size_t nl = json_array_size(lambdas), ns = json_array_size(samples);
+    double *l = calloc(nl + 1, sizeof *l);
+    int64_t *s = calloc(ns + 1, sizeof *s);
+    ole_status status = l && s ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (size_t i = 0; i < nl && status == OLE_OK; i++)
+        l[i] = json_number_value(json_array_get(lambdas, i));
+    for (size_t i = 0; i < ns && status == OLE_OK; i++)
+        s[i] = json_integer_value(json_array_get(samples, i));
+    bool good = true;
+    if (status == OLE_OK && study->grid.lambda_count == 0)
+        good = ole_grid_set_lambdas(&study->grid, l, (int64_t)nl, NULL) == OLE_OK;
+    if (status == OLE_OK && study->grid.sample_count == 0)
+        good = ole_grid_set_samples(&study->grid, s, (int64_t)ns, NULL) == OLE_OK && good;
+    study->baseline |= json_is_true(json_object_get(record, "baseline"));
+    free(l);
+    free(s);
+    return status == OLE_OK && !good ? fail_damaged(path, error) : status;
+}
+
+static ole_status use_record(ole_study *study, const char *path, const json_t *record,
+                             ole_error *error) {
+    const char *kind = json_string_value(json_object_get(record, "study"));
+    const char *config = json_string_value(json_object_get(record, "config"));
+    if (!kind || !config) return fail_damaged(path, error);
+    if (strcmp(kind, kind_name(study->kind)) != 0) {
+        ole_shown shown, is;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: this is a folder of 'ole %s', not of 'ole %s': name another",
+                        ole_show_string(&shown, study->train.out), ole_show_string(&is, kind),
+                        kind_name(study->kind));
+    }
+    ole_status status = compare_config(study, config, path, error);
+    return status == OLE_OK ? take_grid(study, record, path, error) : status;
+}
+
+static ole_status read_study(ole_study *study, ole_error *error) {
+    char path[OLE_RUN_PATH], *bytes = NULL;
+    size_t size;
+    ole_status status = ole_run_path(path, study->train.out, "study.json", error);
+    if (status == OLE_OK) status = ole_read_file(path, LARGEST, &bytes, &size, error);
+    if (status != OLE_OK) return status;
+    json_t *record = json_loadb(bytes, size, 0, NULL);
+    free(bytes);
+    status = record ? use_record(study, path, record, error) : fail_damaged(path, error);
+    json_decref(record);
+    return status;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ole_status take_defaults(ole_study *study, ole_error *error) {
+    static const double tuned[] = {0, 1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 1};
+    static const int64_t samples[] = {50, 100, 200, 300, 400, 500};
+    static const double swept[] = {0, 0.25};
+    bool tune = study->kind == OLE_STUDY_TUNE;
+    int first = study->train.loss == OLE_LOSS_OLE; /* which makes nothing of 0 */
+    ole_status status = OLE_OK;
+    if (study->grid.lambda_count == 0)
+        status = tune ? ole_grid_set_lambdas(&study->grid, tuned + first, 8 - first, error)
+                      : ole_grid_set_lambdas(&study->grid, swept + first, 2 - first, error);
+    if (status == OLE_OK && study->grid.sample_count == 0)
+        status = ole_grid_set_samples(&study->grid, samples, 6, error);
+    return status;
+}
+
+/* A tuning has one number of samples, which may be 0. */
+static ole_status take_given(ole_study *study, ole_error *error) {
+    const ole_study_options *o = study->given;
+    ole_status status = OLE_OK;
+    if (o->lambdas) status = ole_grid_set_lambdas(&study->grid, o->lambdas, o->lambda_count, error);
+    if (status != OLE_OK) return status;
+    if (study->kind == OLE_STUDY_SWEEP)
+        return o->samples ? ole_grid_set_samples(&study->grid, o->samples, o->sample_count, error)
+                          : OLE_OK;
+    study->grid.samples = malloc(sizeof *study->grid.samples);
+    if (!study->grid.samples) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    study->grid.samples[0] = study->train.samples_per_class;
+    study->grid.sample_count = 1;
+    return OLE_OK;
+}
+
+ole_status ole_record_open(ole_study *study, ole_error *error) {
+    const char *out = study->train.out;
+    ole_shown shown;
+    bool there = ole_run_has(out, "study.json");
+    if (!there && (ole_run_has(out, "last.safetensors") || ole_run_has(out, "config.yaml")))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: there is a run of 'ole train' in it: name another folder",
+                        ole_show_string(&shown, out));
+    if (!there && study->train.resume)
+        return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to go on with",
+                        ole_show_string(&shown, out));
+    ole_status status = take_given(study, error);
+    if (status == OLE_OK && there) status = take_lock(study, error);
+    if (status == OLE_OK && there) status = read_study(study, error);
+    if (status == OLE_OK) status = take_defaults(study, error);
+    return status;
+}
+
+ole_status ole_record_write(ole_study *study, ole_error *error) {
+    ole_status status = ole_run_make_folder(study->train.out, error);
+    if (status == OLE_OK && study->lock < 0) status = take_lock(study, error);
+    return status == OLE_OK ? write_files(study, error) : status;
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+
+static double number_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The last line of metrics.jsonl; NULL where it is not the end of a run. */
+static json_t *last_line(char *bytes, size_t size) {
+    if (size == 0 || bytes[size - 1] != '\n') return NULL;
+    bytes[size - 1] = '\0';
+    const char *newline = strrchr(bytes, '\n');
+    json_t *line = json_loads(newline ? newline + 1 : bytes, 0, NULL);
+    const char *event = json_string_value(json_object_get(line, "event"));
+    if (event && strcmp(event, "end") == 0) return line;
+    json_decref(line);
+    return NULL;
+}
+
+ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_error *error) {
+    char folder[OLE_RUN_PATH], path[OLE_RUN_PATH], *bytes = NULL;
+    size_t size;
+    ole_status status = ole_run_path(folder, study->train.out, run->folder, error);
+    if (status == OLE_OK) status = ole_run_path(path, folder, "metrics.jsonl", error);
+    if (status != OLE_OK) return status;
+    if (ole_run_has(folder, "failed.txt")) run->state = OLE_STUDY_DIVERGED;
+    if (run->state == OLE_STUDY_DIVERGED || !ole_run_has(folder, "metrics.jsonl")) return OLE_OK;
+    status = ole_read_file(path, LARGEST, &bytes, &size, error);
+    if (status != OLE_OK) return status;
+    json_t *end = last_line(bytes, size);
+    free(bytes);
+    if (!end) return OLE_OK;
+    run->state = OLE_STUDY_FINISHED;
+    run->test_error = number_of(end, "test_error");
+    run->validation_error = number_of(end, "validation_error");
+    run->knn1_error = number_of(end, "knn1_error");
+    run->seconds = number_of(end, "seconds");
+    json_decref(end);
+    return OLE_OK;
+}
+
+ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
+                               const char *message, ole_error *error) {
+    char folder[OLE_RUN_PATH], path[OLE_RUN_PATH], text[600];
+    ole_status status = ole_run_path(folder, study->train.out, run->folder, error);
+    if (status == OLE_OK) status = ole_run_path(path, run->folder, "failed.txt", error);
+    if (status == OLE_OK) status = ole_run_make_folder(folder, error);
+    if (status != OLE_OK) return status;
+    snprintf(text, sizeof text, "%s\n", message);
+    return write_text(study, path, text, error);
+}

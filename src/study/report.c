@@ -1,0 +1,285 @@
+/*
+ * src/study/report.c - a study to look at: curve.svg, curve.png and report.html.
+ *
+ * A tuning is the paper's Fig. 4, validation error against λ with softmax alone as a dotted line; a
+ * sweep its Fig. 5, accuracy against samples a class.
+ */
+#include "base/error.h"
+#include "base/show.h"
+#include "ole/figure.h"
+#include "ole/page.h"
+#include "study/study.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL = 64 };
+
+/* ---- The curve ---------------------------------------------------------------------------- */
+
+/* A line of the curve, and where its numbers lie. */
+typedef struct line {
+    char name[CELL];
+    double *x, *y, *spread;
+    int64_t count;
+    bool dotted;
+} line;
+
+typedef struct curve {
+    line *lines;
+    int count;
+    double *numbers; /* of all lines */
+    ole_series *series;
+} curve;
+
+static void free_curve(curve *c) {
+    free(c->lines);
+    free(c->numbers);
+    free(c->series);
+}
+
+/* Room for `count` lines of `points` points. */
+static bool make_curve(curve *c, int64_t count, int64_t points) {
+    size_t n = (size_t)count, p = (size_t)points;
+    *c = (curve){.lines = calloc(n, sizeof *c->lines),
+                 .numbers = calloc(3 * n * p, sizeof *c->numbers),
+                 .series = calloc(n, sizeof *c->series)};
+    if (!c->lines || !c->numbers || !c->series) return false;
+    for (size_t i = 0; i < n; i++) {
+        double *numbers = c->numbers + 3 * i * p;
+        c->lines[i] = (line){.x = numbers, .y = numbers + p, .spread = numbers + 2 * p};
+    }
+    return true;
+}
+
+static void add_value(line *l, double x, ole_study_error y) {
+    if (!isfinite(y.mean)) return;
+    l->x[l->count] = x;
+    l->y[l->count] = y.mean;
+    l->spread[l->count++] = isfinite(y.std) ? y.std : 0.0;
+}
+
+static void name_line(const ole_study *study, double lambda, bool show_lambda, char name[CELL]) {
+    const char *both = study->train.loss == OLE_LOSS_OLE ? "OLÉ" : "softmax + OLÉ";
+    if (lambda == 0.0)
+        snprintf(name, CELL, "softmax");
+    else if (show_lambda)
+        snprintf(name, CELL, "%s, λ = %g", both, lambda);
+    else
+        snprintf(name, CELL, "%s", both);
+}
+
+static void trace_tuning(const ole_study *study, curve *c) {
+    const ole_study_result *r = &study->result;
+    const ole_grid *g = &study->grid;
+    line *both = &c->lines[0], *alone = &c->lines[1];
+    const ole_study_point *softmax = ole_study_find(r, OLE_STUDY_GRID, 0.0);
+    name_line(study, 1.0, false, both->name);
+    for (int64_t p = 0; p < r->point_count; p++) {
+        const ole_study_point *point = &r->points[p];
+        if (point->part == OLE_STUDY_GRID && point->lambda > 0.0)
+            add_value(both, point->lambda, point->validation);
+    }
+    c->count = 1;
+    if (!softmax || softmax->finished == 0) return;
+    const ole_study_error level = {softmax->validation.mean, NAN};
+    name_line(study, 0.0, false, alone->name);
+    add_value(alone, g->lambdas[1], level); /* the smallest that is not 0 */
+    if (g->lambda_count > 2) add_value(alone, g->lambdas[g->lambda_count - 1], level);
+    alone->dotted = true;
+    c->count = 2;
+}
+
+/* What a sweep looks at: the classifier, or 1-NN where there is none. */
+static ole_study_error accuracy_of(const ole_study *study, const ole_study_point *point) {
+    ole_study_error e = study->train.loss == OLE_LOSS_OLE ? point->knn1 : point->test;
+    return (ole_study_error){100.0 - e.mean, e.std};
+}
+
+static void trace_sweep(const ole_study *study, curve *c) {
+    const ole_study_result *r = &study->result;
+    const ole_grid *g = &study->grid;
+    for (int64_t l = 0; l < g->lambda_count; l++) {
+        line *out = &c->lines[c->count++];
+        name_line(study, g->lambdas[l], true, out->name);
+        for (int64_t s = 0; s < g->sample_count; s++) {
+            const ole_study_point *point = &r->points[s * g->lambda_count + l];
+            add_value(out, (double)point->samples, accuracy_of(study, point));
+        }
+    }
+}
+
+static void fill_figure(const ole_study *study, curve *c, const char *title, ole_figure *figure) {
+    bool tune = study->kind == OLE_STUDY_TUNE;
+    for (int i = 0; i < c->count; i++) {
+        const line *l = &c->lines[i];
+        c->series[figure->series_count] =
+            (ole_series){.name = l->name, .count = l->count, .x = l->x, .y = l->y};
+        if (study->result.seeds > 1 && !l->dotted)
+            c->series[figure->series_count].spread = l->spread;
+        c->series[figure->series_count].dotted = l->dotted;
+        figure->series_count += l->count > 0;
+    }
+    figure->title = title;
+    figure->x_label = tune ? "λ" : "samples a class";
+    figure->y_label = tune ? "validation error, %" : "test accuracy, %";
+    figure->x_log = tune;
+    figure->series = c->series;
+}
+
+static ole_status draw(const ole_study *study, const char *title, curve *c, ole_figure *figure,
+                       ole_error *error) {
+    const ole_grid *g = &study->grid;
+    bool tune = study->kind == OLE_STUDY_TUNE;
+    int64_t points = tune ? g->lambda_count : g->sample_count;
+    if (!make_curve(c, tune ? 2 : g->lambda_count, points > 2 ? points : 2))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
+    (tune ? trace_tuning : trace_sweep)(study, c);
+    ole_figure_init(figure);
+    fill_figure(study, c, title, figure);
+    return OLE_OK;
+}
+
+static ole_status save_curve(const ole_study *study, const ole_figure *figure, ole_error *error) {
+    static const char *const names[] = {"curve.svg", "curve.png"};
+    ole_status status = OLE_OK;
+    for (size_t i = 0; i < 2 && status == OLE_OK; i++) {
+        char path[OLE_RUN_PATH];
+        status = ole_run_path(path, study->train.out, names[i], error);
+        if (status == OLE_OK) status = ole_figure_save(figure, path, error);
+        if (status == OLE_ERROR_UNSUPPORTED) status = OLE_OK; /* a build without cairo */
+    }
+    return status;
+}
+
+/* ---- The page ----------------------------------------------------------------------------- */
+
+static const char *error_text(ole_study_error e, char out[CELL]) {
+    out[0] = '\0';
+    if (isfinite(e.std))
+        snprintf(out, CELL, "%.2f ± %.2f %%", e.mean, e.std);
+    else if (isfinite(e.mean))
+        snprintf(out, CELL, "%.2f %%", e.mean);
+    return out;
+}
+
+static void add_tuned(ole_page *page, const ole_study_result *r) {
+    char value[CELL], note[2 * CELL], text[CELL];
+    if (r->picked < 0) return;
+    const ole_study_point *picked = &r->points[r->picked];
+    const ole_study_point *tested = ole_study_find(r, OLE_STUDY_RETRAIN, picked->lambda);
+    const ole_study_point *alone = ole_study_find(r, OLE_STUDY_RETRAIN, 0.0);
+    snprintf(value, sizeof value, "%g", picked->lambda);
+    snprintf(note, sizeof note, "validation error %s", error_text(picked->validation, text));
+    ole_page_headline(page, "λ", value, note);
+    if (!tested || tested->finished == 0) return;
+    note[0] = '\0';
+    if (alone && alone != tested && alone->finished > 0)
+        snprintf(note, sizeof note, "softmax alone %s", error_text(alone->test, text));
+    ole_page_headline(page, "test error", error_text(tested->test, value), *note ? note : NULL);
+}
+
+/* The best accuracy of each λ, at the most samples. */
+static void add_swept(ole_page *page, const ole_study *study) {
+    const ole_grid *g = &study->grid;
+    for (int64_t l = 0; l < g->lambda_count; l++) {
+        const ole_study_point *point =
+            &study->result.points[(g->sample_count - 1) * g->lambda_count + l];
+        char name[CELL], value[CELL], note[CELL];
+        if (point->finished == 0) continue;
+        name_line(study, point->lambda, true, name);
+        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples a class", point->samples);
+        ole_page_headline(page, name, error_text(accuracy_of(study, point), value), note);
+    }
+}
+
+static void add_progress(ole_page *page, const ole_study_result *r) {
+    char value[CELL];
+    if (r->ended == r->total) return;
+    snprintf(value, sizeof value, "%" PRId64 " of %" PRId64, r->ended, r->total);
+    ole_page_headline(page, "runs", value, "still at work, or interrupted");
+}
+
+/* One row a point. */
+static ole_status add_table(ole_page *page, const ole_study *study, ole_error *error) {
+    enum { COLUMNS = 7 };
+    static const char *const names[COLUMNS] = {
+        "part", "λ", "samples a class", "runs", "validation error", "test error", "1-NN error"};
+    const ole_study_result *r = &study->result;
+    size_t count = (size_t)r->point_count * COLUMNS;
+    char(*texts)[CELL] = calloc(count, sizeof *texts);
+    const char **cells = calloc(count, sizeof *cells);
+    if (texts && cells) {
+        for (size_t i = 0; i < count; i++)
+            cells[i] = texts[i];
+        for (int64_t p = 0; p < r->point_count; p++) {
+            const ole_study_point *point = &r->points[p];
+            char(*row)[CELL] = texts + p * COLUMNS;
+            snprintf(row[0], CELL, "%s",
+                     point->part == OLE_STUDY_RETRAIN ? "on all training data" : "curve");
+            snprintf(row[1], CELL, "%g", point->lambda);
+            snprintf(row[2], CELL, "all");
+            if (point->samples > 0) snprintf(row[2], CELL, "%" PRId64, point->samples);
+            snprintf(row[3], CELL, "%" PRId64, point->finished);
+            if (point->diverged > 0)
+                snprintf(row[3], CELL, "%" PRId64 ", %" PRId64 " diverged", point->finished,
+                         point->diverged);
+            error_text(point->validation, row[4]);
+            error_text(point->test, row[5]);
+            error_text(point->knn1, row[6]);
+        }
+        ole_page_table(page, "Means and standard deviations over the seeds.", r->point_count,
+                       COLUMNS, names, cells);
+    }
+    bool good = texts && cells;
+    free(texts);
+    free(cells);
+    return good ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the page");
+}
+
+static ole_status write_page(const ole_study *study, const char *title, const ole_figure *figure,
+                             ole_error *error) {
+    const ole_study_result *r = &study->result;
+    bool tune = study->kind == OLE_STUDY_TUNE;
+    char subtitle[CELL * 2], path[OLE_RUN_PATH];
+    snprintf(subtitle, sizeof subtitle, "%s: %" PRId64 " epochs, %" PRId64 " seeds",
+             tune ? "Choice of λ" : "Accuracy against samples a class", study->train.epochs,
+             r->seeds);
+    ole_page *page;
+    ole_status status = ole_run_path(path, study->train.out, "report.html", error);
+    if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
+    if (status != OLE_OK) return status;
+    if (tune)
+        add_tuned(page, r);
+    else
+        add_swept(page, study);
+    add_progress(page, r);
+    ole_page_section(page, tune ? "Error against λ" : "Accuracy against samples a class");
+    if (figure->series_count > 0)
+        ole_page_figure(page, figure,
+                        tune
+                            ? "Error on what was held out of the training set; dotted: softmax "
+                              "alone. Bars: standard deviation over the seeds."
+                            : "Accuracy on the test set. Bars: standard deviation over the seeds.");
+    status = add_table(page, study, error);
+    if (status == OLE_OK) status = ole_page_write(page, path, error);
+    ole_page_free(page);
+    return status;
+}
+
+ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
+    char title[sizeof(ole_shown) * 2];
+    ole_shown net, data;
+    curve c = {0};
+    ole_figure figure;
+    snprintf(title, sizeof title, "%s on %s", ole_show_string(&net, study->train.net),
+             ole_show_string(&data, study->train.data));
+    ole_status status = draw(study, title, &c, &figure, error);
+    if (status == OLE_OK && figure.series_count > 0) status = save_curve(study, &figure, error);
+    if (status == OLE_OK) status = write_page(study, title, &figure, error);
+    free_curve(&c);
+    return status;
+}

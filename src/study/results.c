@@ -1,0 +1,213 @@
+/*
+ * src/study/results.c - what came out so far: means, the choice, results.json and results.csv.
+ */
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/spread.h"
+#include "ole/json.h"
+#include "study/study.h"
+#include "train/options.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *ole_study_part_name(ole_study_part part) {
+    return part == OLE_STUDY_RETRAIN ? "retrain" : "grid";
+}
+
+const char *ole_study_state_name(ole_study_state state) {
+    static const char *const names[] = {"waiting", "finished", "diverged"};
+    return names[state];
+}
+
+/* ---- Means -------------------------------------------------------------------------------- */
+
+static ole_study_error error_of(const ole_spread *spread) {
+    return (ole_study_error){ole_spread_mean(spread), ole_spread_deviation(spread)};
+}
+
+static void sum_up_point(ole_study_result *r, int64_t number) {
+    ole_study_point *point = &r->points[number];
+    ole_spread test = {0}, validation = {0}, knn1 = {0};
+    point->finished = point->diverged = 0;
+    for (int64_t i = number * r->seeds; i < (number + 1) * r->seeds; i++) {
+        const ole_study_run *run = &r->runs[i];
+        point->diverged += run->state == OLE_STUDY_DIVERGED;
+        if (run->state != OLE_STUDY_FINISHED) continue;
+        point->finished++;
+        ole_spread_add(&test, run->test_error);
+        ole_spread_add(&validation, run->validation_error);
+        ole_spread_add(&knn1, run->knn1_error);
+    }
+    r->ended += point->finished + point->diverged;
+    point->test = error_of(&test);
+    point->validation = error_of(&validation);
+    point->knn1 = error_of(&knn1);
+}
+
+void ole_study_sum_up(ole_study *study) {
+    study->result.ended = 0;
+    for (int64_t p = 0; p < study->result.point_count; p++)
+        sum_up_point(&study->result, p);
+}
+
+ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *error) {
+    const ole_study_result *r = &study->result;
+    int64_t best = -1;
+    for (int64_t p = 0; p < r->point_count; p++) {
+        const ole_study_point *point = &r->points[p];
+        if (point->part != OLE_STUDY_GRID || point->finished < r->seeds) continue;
+        if (best < 0 || point->validation.mean < r->points[best].validation.mean) best = p;
+    }
+    if (best < 0)
+        return ole_fail(error, OLE_ERROR_NUMERIC,
+                        "runs with every lambda diverged: lower lr, and start in another folder");
+    *picked = best;
+    return OLE_OK;
+}
+
+const ole_study_point *ole_study_find(const ole_study_result *result, ole_study_part part,
+                                      double lambda) {
+    for (int64_t p = 0; p < result->point_count; p++)
+        if (result->points[p].part == part && result->points[p].lambda == lambda)
+            return &result->points[p];
+    return NULL;
+}
+
+/* ---- results.json ------------------------------------------------------------------------- */
+
+static void put_error(ole_json *w, const char *name, ole_study_error e) {
+    char key[40];
+    ole_json_number(w, name, e.mean);
+    snprintf(key, sizeof key, "%s_std", name);
+    ole_json_number(w, key, e.std);
+}
+
+static void put_errors(ole_json *w, const ole_study_point *point) {
+    put_error(w, "validation_error", point->validation);
+    put_error(w, "test_error", point->test);
+    put_error(w, "knn1_error", point->knn1);
+}
+
+/* How many samples: "all" is not a number. */
+static void put_samples(ole_json *w, int64_t samples) {
+    ole_json_number(w, "samples_per_class", samples > 0 ? (double)samples : NAN);
+}
+
+static void put_run(ole_json *w, const ole_study_run *run) {
+    ole_json_open(w, NULL, '{');
+    ole_json_integer(w, "seed", (int64_t)run->seed);
+    ole_json_string(w, "folder", run->folder);
+    ole_json_string(w, "state", ole_study_state_name(run->state));
+    ole_json_number(w, "validation_error", run->validation_error);
+    ole_json_number(w, "test_error", run->test_error);
+    ole_json_number(w, "knn1_error", run->knn1_error);
+    ole_json_number(w, "seconds", run->seconds);
+    ole_json_close(w);
+}
+
+static void put_point(ole_json *w, const ole_study_result *r, int64_t number) {
+    const ole_study_point *point = &r->points[number];
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "part", ole_study_part_name(point->part));
+    ole_json_number(w, "lambda", point->lambda);
+    put_samples(w, point->samples);
+    ole_json_integer(w, "finished", point->finished);
+    ole_json_integer(w, "diverged", point->diverged);
+    put_errors(w, point);
+    ole_json_open(w, "runs", '[');
+    for (int64_t i = number * r->seeds; i < (number + 1) * r->seeds; i++)
+        put_run(w, &r->runs[i]);
+    ole_json_close(w);
+    ole_json_close(w);
+}
+
+/* The choice, and what it gives on the test set. */
+static void put_choice(ole_json *w, const ole_study_result *r) {
+    const ole_study_point *picked = r->picked < 0 ? NULL : &r->points[r->picked];
+    const ole_study_point *tested =
+        picked ? ole_study_find(r, OLE_STUDY_RETRAIN, picked->lambda) : NULL;
+    ole_json_number(w, "lambda", picked ? picked->lambda : NAN);
+    put_error(w, "validation_error", picked ? picked->validation : (ole_study_error){NAN, NAN});
+    put_error(w, "test_error", tested ? tested->test : (ole_study_error){NAN, NAN});
+}
+
+static void put_study(ole_json *w, const ole_study *study) {
+    const ole_study_result *r = &study->result;
+    bool tune = study->kind == OLE_STUDY_TUNE;
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "study", tune ? "tune" : "sweep");
+    ole_json_string(w, "data", study->train.data);
+    ole_json_string(w, "net", study->train.net);
+    ole_json_integer(w, "epochs", study->train.epochs);
+    ole_json_integer(w, "seeds", r->seeds);
+    ole_json_number(w, "val_split", study->train.val_split);
+    ole_json_integer(w, "runs", r->total);
+    ole_json_integer(w, "ended", r->ended);
+    ole_json_bool(w, "complete", r->ended == r->total);
+    if (tune) put_choice(w, r);
+    ole_json_open(w, "points", '[');
+    for (int64_t p = 0; p < r->point_count; p++)
+        put_point(w, r, p);
+    ole_json_close(w);
+    ole_json_close(w);
+}
+
+static void print_json(const ole_study *study, FILE *file) {
+    ole_json w;
+    ole_json_init(&w, file, 2);
+    put_study(&w, study);
+}
+
+/* ---- results.csv -------------------------------------------------------------------------- */
+
+/* A number, or nothing for NaN. */
+static void put_cell(FILE *file, double value) {
+    char text[OLE_OPTION_TEXT];
+    ole_option_number(value, text);
+    fprintf(file, ",%s", isfinite(value) ? text : "");
+}
+
+static void print_csv(const ole_study *study, FILE *file) {
+    const ole_study_result *r = &study->result;
+    fprintf(file, "part,lambda,samples_per_class,seed,state,validation_error,test_error,knn1_error,"
+                  "seconds,folder\n");
+    for (int64_t i = 0; i < r->run_count; i++) {
+        const ole_study_run *run = &r->runs[i];
+        const ole_study_point *point = &r->points[run->point];
+        fprintf(file, "%s", ole_study_part_name(point->part));
+        put_cell(file, point->lambda);
+        put_cell(file, point->samples > 0 ? (double)point->samples : NAN);
+        fprintf(file, ",%" PRIu64 ",%s", run->seed, ole_study_state_name(run->state));
+        put_cell(file, run->validation_error);
+        put_cell(file, run->test_error);
+        put_cell(file, run->knn1_error);
+        put_cell(file, run->seconds);
+        fprintf(file, ",%s\n", run->folder);
+    }
+}
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+static ole_status write_file(const ole_study *study, const char *name,
+                             void (*print)(const ole_study *, FILE *), ole_error *error) {
+    char path[OLE_RUN_PATH], *text = NULL;
+    size_t size = 0;
+    ole_status status = ole_run_path(path, study->train.out, name, error);
+    if (status != OLE_OK) return status;
+    FILE *memory = open_memstream(&text, &size);
+    if (memory) print(study, memory);
+    bool good = memory && !ferror(memory);
+    good = memory && fclose(memory) == 0 && good;
+    status = good ? ole_atomic_file_put(path, text, size, error)
+                  : ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
+    free(text);
+    return status;
+}
+
+ole_status ole_study_write_results(const ole_study *study, ole_error *error) {
+    ole_status status = write_file(study, "results.json", print_json, error);
+    return status == OLE_OK ? write_file(study, "results.csv", print_csv, error) : status;
+}

@@ -1,0 +1,155 @@
+/*
+ * src/study/study.c - ole_tune() and ole_sweep(): the order in which a study goes.
+ */
+#include "study/study.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "train/options.h"
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void ole_study_options_init(ole_study_options *options) {
+    *options = (ole_study_options){.struct_size = sizeof *options};
+}
+
+void ole_study_result_free(ole_study_result *result) {
+    for (int64_t i = 0; i < result->run_count; i++)
+        free((char *)result->runs[i].folder);
+    free(result->runs);
+    free(result->points);
+    *result = (ole_study_result){0};
+}
+
+void ole_study_say(const ole_study *study, const char *format, ...) {
+    if (!study->given->message) return;
+    char text[800];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    study->given->message(study->given->callback_context, text);
+}
+
+/* ---- Beginning ---------------------------------------------------------------------------- */
+
+static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
+    if (!o || o->struct_size != sizeof *o)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the options were not filled by ole_study_options_init() of this version");
+    if (o->jobs < 0 || o->jobs > 1024)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "jobs %d: a number from 0 to 1024 expected",
+                        o->jobs);
+    ole_status status = ole_train_options_check(o->train, &study->train, error);
+    if (status != OLE_OK) return status;
+    if (!study->train.out)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "out is missing: the folder of the study");
+    study->train.model = NULL;
+    study->baseline = o->baseline;
+    if (study->kind == OLE_STUDY_TUNE && study->train.val_split == 0.0)
+        study->train.val_split = 0.1;
+    return OLE_OK;
+}
+
+/* Mistakes are found now, before anything is written: the run with the most samples is opened. */
+static ole_status try_run(const ole_study *study, ole_error *error) {
+    const ole_study_result *r = &study->result;
+    ole_train_options options = ole_study_run_options(study, &r->runs[r->run_count - 1]);
+    options.out = NULL;
+    options.resume = false;
+    options.message = NULL;
+    ole_run *run = calloc(1, sizeof *run);
+    if (!run) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_status status = ole_run_open(run, &options, error);
+    if (status == OLE_OK) ole_run_close(run);
+    free(run);
+    return status;
+}
+
+/* Runs from `first` on as their folders say; what has ended is part of the results. */
+static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
+    ole_study_result *r = &study->result;
+    for (int64_t i = first; i < r->run_count; i++) {
+        ole_status status = ole_record_read_run(study, &r->runs[i], error);
+        if (status != OLE_OK) return status;
+        if (r->runs[i].state != OLE_STUDY_WAITS) study->shares[i] = (ole_share){1.0, 1.0};
+    }
+    ole_study_sum_up(study);
+    return OLE_OK;
+}
+
+/* Once the grid of a tuning has ended: chooses λ, and adds the runs on everything. */
+static ole_status choose(ole_study *study, ole_error *error) {
+    ole_study_result *r = &study->result;
+    int64_t first = r->run_count;
+    if (study->kind != OLE_STUDY_TUNE || r->picked >= 0 || r->ended < first) return OLE_OK;
+    ole_status status = ole_study_pick(study, &r->picked, error);
+    if (status == OLE_OK) status = ole_study_plan_retraining(study, error);
+    return status == OLE_OK ? take_up(study, first, error) : status;
+}
+
+static ole_status begin(ole_study *study, const ole_study_options *options, ole_error *error) {
+    ole_status status = check_options(study, options, error);
+    if (status == OLE_OK) status = ole_record_open(study, error);
+    if (status == OLE_OK) status = ole_study_plan(study, error);
+    if (status == OLE_OK) status = try_run(study, error);
+    if (status == OLE_OK) status = ole_record_write(study, error);
+    if (status == OLE_OK) status = take_up(study, 0, error);
+    if (status == OLE_OK) status = choose(study, error);
+    if (status == OLE_OK && study->result.ended > 0)
+        ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
+                      study->train.out, study->result.ended, study->result.total);
+    return status;
+}
+
+/* ---- The course of a study ---------------------------------------------------------------- */
+
+static ole_status write_all(const ole_study *study, ole_error *error) {
+    ole_status status = ole_study_write_results(study, error);
+    return status == OLE_OK ? ole_study_write_report(study, error) : status;
+}
+
+/* The runs of the grid, then those that follow from them. */
+static ole_status conduct(ole_study *study, ole_error *error) {
+    const ole_study_result *r = &study->result;
+    int64_t planned;
+    ole_status status;
+    do {
+        planned = r->run_count;
+        status = write_all(study, error);
+        if (status == OLE_OK) status = ole_study_work(study, error);
+        if (status == OLE_OK && !r->interrupted) status = choose(study, error);
+    } while (status == OLE_OK && r->run_count > planned);
+    return status;
+}
+
+static ole_status run_study(ole_study_kind kind, const ole_study_options *options,
+                            ole_study_result *result, ole_error *error) {
+    ole_study study = {.kind = kind,
+                       .given = options,
+                       .result = {.kind = kind, .picked = -1},
+                       .started = ole_clock(),
+                       .lock = -1};
+    ole_status status = begin(&study, options, error);
+    if (status == OLE_OK) status = conduct(&study, error);
+    ole_record_close(&study);
+    ole_grid_free(&study.grid);
+    free(study.shares);
+    if (status == OLE_OK)
+        *result = study.result;
+    else
+        ole_study_result_free(&study.result);
+    return status;
+}
+
+ole_status ole_tune(const ole_study_options *options, ole_study_result *result, ole_error *error) {
+    return run_study(OLE_STUDY_TUNE, options, result, error);
+}
+
+ole_status ole_sweep(const ole_study_options *options, ole_study_result *result, ole_error *error) {
+    return run_study(OLE_STUDY_SWEEP, options, result, error);
+}
