@@ -8,6 +8,7 @@
 
 /* A command returns the exit code. argv[0] is its name. */
 int run_score(int argc, char **argv);
+int run_analyze(int argc, char **argv);
 int run_tsne(int argc, char **argv);
 int run_demo(int argc, char **argv);
 int run_info(int argc, char **argv);
@@ -24,6 +25,7 @@ int run_bench(int argc, char **argv);
 int run_data(int argc, char **argv);
 
 extern const char score_summary[];
+extern const char analyze_summary[];
 extern const char tsne_summary[];
 extern const char demo_summary[];
 extern const char info_summary[];

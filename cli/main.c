@@ -28,6 +28,7 @@ static const struct {
     {"novelty", novelty_summary, run_novelty},
 #endif
     {"score", score_summary, run_score},
+    {"analyze", analyze_summary, run_analyze},
     {"verify", verify_summary, run_verify},
     {"tsne", tsne_summary, run_tsne},
 #ifdef OLE_TRAIN

@@ -1,5 +1,12 @@
 /*
- * ole/analyze.h - what embedded features look like: which class subspaces overlap, and how much.
+ * ole/analyze.h - what embedded features look like: which class subspaces overlap, and how much;
+ * and everything that is known about features in one call.
+ *
+ *     ole_embedding e = {.rows = n, .dim = d, .dtype = OLE_F32, .features = x, .labels = y};
+ *     ole_analysis a;
+ *     if (ole_analyze(&a, &e, NULL, &error) != OLE_OK) return puts(error.message), 1;
+ *     printf("1-NN error %.2f %%\n", a.errors.knn1);
+ *     ole_analysis_free(&a);
  *
  * The principal subspace of a class is spanned by the leading right singular vectors of its rows
  * X_c that hold a share `energy` of ‖X_c‖_F².  The principal angle between two classes is the
@@ -9,7 +16,10 @@
 #ifndef OLE_ANALYZE_H
 #define OLE_ANALYZE_H
 
+#include "ole/classify.h"
 #include "ole/geometry.h"
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,6 +57,55 @@ OLE_API double ole_effective_rank(const double *sigma, int64_t count);
 OLE_API ole_status ole_mean_angles(int64_t rows, int64_t dim, const float *features,
                                    const int32_t *labels, double *within, double *between,
                                    ole_error *error);
+
+/* ---- Everything in one call ------------------------------------------------------------------ */
+
+/* Fill with ole_analyze_options_init(). */
+typedef struct ole_analyze_options {
+    size_t struct_size;
+    const ole_embedding *test; /* what is classified; NULL (default): each row, left out in turn */
+    int k;                     /* neighbours of k-NN; default 5 */
+    double energy;             /* share of a class's energy in its subspace; default 0.95 */
+    int64_t sample;  /* rows classified, compared and mapped at most; 0: all; default 10,000 */
+    int64_t picture; /* rows and columns of the picture of angles at most; default 500 */
+    bool map;        /* a map by t-SNE (ole/tsne.h); default true */
+    uint64_t seed;   /* of samples and map; default 0 */
+    int threads;     /* 1 to 1024; default 1 */
+    ole_progress *progress; /* NULL (default): none */
+    void *context;
+} ole_analyze_options;
+
+OLE_API void ole_analyze_options_init(ole_analyze_options *options);
+
+enum { OLE_MOST_OVERLAPS = 4950 }; /* all pairs of 100 classes */
+
+typedef struct ole_analysis {
+    int64_t rows;    /* that count */
+    int64_t ignored; /* with a label < 0 */
+    int64_t dim;
+    int64_t classes;
+    bool tested; /* errors are those of a test set */
+    ole_feature_errors errors;
+    ole_angles angles;
+    ole_spectra spectra;
+    ole_overlap *overlaps; /* by rising angle: all pairs of classes, or OLE_MOST_OVERLAPS */
+    int64_t overlap_count;
+    int64_t points;        /* rows of the map and of `space`: a sample, by class */
+    int64_t *point_rows;   /* [points] */
+    int64_t *point_labels; /* [points] */
+    double *map;           /* [points, 2]; NULL without, or for fewer than 8 points */
+    double kl;             /* of the map; NaN without */
+    double *space;         /* [points, dim] for 2 or 3 dimensions: the features; else NULL */
+} ole_analysis;
+
+/*
+ * Classifiers, angles, spectra, overlaps and a map of the features.  There must be two classes.
+ * Angles, spectra, overlaps and map are those of `embedding`.  A million rows of 512 dimensions
+ * take 4 GB besides the features and some minutes.  On failure there is nothing to free.
+ */
+OLE_API ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *embedding,
+                               const ole_analyze_options *options, ole_error *error);
+OLE_API void ole_analysis_free(ole_analysis *analysis);
 
 #ifdef __cplusplus
 }
