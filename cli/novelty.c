@@ -318,7 +318,8 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
         .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
         .score = (ole_score)(a->score + 1),
         .path = a->model,
-        .stored = !a->no_store};
+        .stored = !a->no_store,
+        .temperature_given = a->temperature > 0.0};
     ole_error error;
     int code = a->scores ? novelty_write_scores(&r, a->scores) : EXIT_DONE;
     if (code == EXIT_DONE) code = novelty_draw(&r, &a->pictures);

@@ -39,16 +39,21 @@ static void print_scores(const ole_novelty *n) {
            "finding novel ones\n\n");
 }
 
+static const char *temperature_note(const novelty_report *r) {
+    if (r->result->temperature_fitted) return "";
+    if (r->temperature_given) return " (given)";
+    return r->result->validation_accuracy == 100.0
+               ? " (not fitted: no mistakes among the validation samples)"
+               : " (not fitted: no better than chance on the validation samples)";
+}
+
 void novelty_print_text(const novelty_report *r) {
     const ole_novelty *n = r->result;
     printf("%-20s %" PRId64 " known, %" PRId64 " novel; the threshold from %" PRId64
            " for validation\n",
            "samples", n->known_count, n->novel_count, n->validation_count);
     printf("%-20s %.2f %% of the known\n", "accuracy", n->accuracy);
-    printf("%-20s %.4g%s\n", "temperature", n->after.temperature,
-           n->temperature_fitted         ? ""
-           : n->after.temperature == 1.0 ? " (not fitted)"
-                                         : " (given)");
+    printf("%-20s %.4g%s\n", "temperature", n->after.temperature, temperature_note(r));
     printf("%-20s %.2f %%, before scaling %.2f %%\n", "calibration error", 100.0 * n->after.ece,
            100.0 * n->before.ece);
     print_scores(n);
@@ -103,6 +108,7 @@ void novelty_print_json(const novelty_report *r) {
     ole_json_integer(&w, "known", n->known_count);
     ole_json_integer(&w, "novel", n->novel_count);
     ole_json_number(&w, "accuracy", n->accuracy);
+    ole_json_number(&w, "validation_accuracy", n->validation_accuracy);
     ole_json_number(&w, "temperature", n->after.temperature);
     ole_json_bool(&w, "temperature_fitted", n->temperature_fitted);
     json_calibration(&w, "before", &n->before);
@@ -176,11 +182,11 @@ int novelty_write_scores(const novelty_report *r, const char *path) {
 
 static void draw_curves(pictures *p, const ole_novelty *n) {
     ole_series series[OLE_SCORES];
-    for (int i = 0; i < OLE_SCORES; i++)
-        series[i] = (ole_series){.name = titles[i],
-                                 .count = n->score[i].roc.points,
-                                 .x = n->score[i].roc.fpr,
-                                 .y = n->score[i].accuracy_at};
+    double x[OLE_SCORES][CURVE_POINTS], y[OLE_SCORES][CURVE_POINTS];
+    for (int i = 0; i < OLE_SCORES; i++) {
+        const ole_novelty_score *s = &n->score[i];
+        series[i] = thin_curve(titles[i], s->roc.points, s->roc.fpr, s->accuracy_at, x[i], y[i]);
+    }
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Accuracy on the known against novel samples accepted";

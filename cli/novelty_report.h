@@ -12,7 +12,7 @@ typedef struct novelty_report {
     const ole_dataset_info *set[2]; /* known, novel */
     ole_score score;                /* whose threshold is stored */
     const char *path;               /* of the model */
-    bool stored;
+    bool stored, temperature_given;
 } novelty_report;
 
 void novelty_print_text(const novelty_report *report);

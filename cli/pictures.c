@@ -61,6 +61,17 @@ void pictures_add(pictures *p, const ole_figure *figure, const char *name, const
     }
 }
 
+ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
+                      double to_x[CURVE_POINTS], double to_y[CURVE_POINTS]) {
+    int64_t points = count < CURVE_POINTS ? count : CURVE_POINTS;
+    for (int64_t i = 0; i < points; i++) {
+        int64_t from = points > 1 ? i * (count - 1) / (points - 1) : 0; /* both ends are kept */
+        to_x[i] = x[from];
+        to_y[i] = y[from];
+    }
+    return (ole_series){.name = name, .count = points, .x = to_x, .y = to_y};
+}
+
 int pictures_close(pictures *p) {
     ole_error error;
     if (p->page && !p->failed && ole_page_write(p->page, p->options->page, &error) != OLE_OK) {

@@ -51,6 +51,11 @@ void pictures_table(pictures *p, const char *caption, int64_t rows, int64_t colu
 /* The figure onto the page, and as NAME.svg, NAME.pdf and NAME.png into the folder. */
 void pictures_add(pictures *p, const ole_figure *figure, const char *name, const char *caption);
 
+/* A curve of at most CURVE_POINTS points for a figure: all of them, or some, evenly. */
+enum { CURVE_POINTS = 500 };
+ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
+                      double to_x[CURVE_POINTS], double to_y[CURVE_POINTS]);
+
 /* Writes the page. The exit code. */
 int pictures_close(pictures *p);
 

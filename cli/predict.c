@@ -28,8 +28,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     const arg_option options[] = {
         {"threshold", ARG_NUMBER, &a->threshold, "X",
-         .help = "score under which an image is unknown (default: the model's)", .min = 0,
-         .max = 1},
+         .help = "softmax score under which an image is unknown (default: the model's threshold)",
+         .min = 0, .max = 1},
         {"threads", ARG_INTEGER, &a->threads, "N", .help = "threads (default: all processors)",
          .min = 1, .max = 1024},
         {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
@@ -39,7 +39,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .name = "predict",
         .summary = predict_summary,
         .example = "  $ ole predict runs/first cat.png dog.jpg\n",
-        .about = "Prints the class of each image, the score (0 to 1) and the next best classes.\n",
+        .about = "Prints the class of each image, the score (0 to 1) and the next best classes;\n"
+                 "'unknown' under the threshold that 'ole novelty' has stored in the model.\n",
         .positionals = positionals,
         .many = &a->count,
         .options = options,
@@ -77,6 +78,11 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
     ole_json_string(w, "label", label_of(info, p));
     ole_json_bool(w, "known", p->label >= 0);
     ole_json_number(w, "score", p->score);
+    if (info->threshold_score != OLE_SCORE_NONE) {
+        ole_json_string(w, "threshold_score", ole_score_name(info->threshold_score));
+        ole_json_number(w, "known_score", p->known_score);
+        ole_json_number(w, "threshold", info->threshold);
+    }
     ole_json_open(w, "classes", '[');
     json_class(w, info, p->best, p->score);
     for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++)

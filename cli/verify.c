@@ -117,8 +117,8 @@ static int draw(const arguments *a, const ole_verification *v) {
     pictures_headline(&p, "accuracy", text, note);
     snprintf(text, sizeof text, "%.4f", v->roc.auroc);
     pictures_headline(&p, "AUC", text, NULL);
-    const ole_series roc = {
-        .name = "ROC", .count = v->roc.points, .x = v->roc.fpr, .y = v->roc.tpr};
+    double x[CURVE_POINTS], y[CURVE_POINTS];
+    const ole_series roc = thin_curve("ROC", v->roc.points, v->roc.fpr, v->roc.tpr, x, y);
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Verification";

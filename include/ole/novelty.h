@@ -73,7 +73,8 @@ enum { OLE_SCORES = 5 };
 typedef struct ole_novelty {
     bool interrupted; /* by the callback: the rest is empty then */
     int64_t validation_count, known_count, novel_count;
-    double accuracy;         /* % of the known samples classified right, without a threshold */
+    double accuracy;            /* % of the known samples classified right, without a threshold */
+    double validation_accuracy; /* the same for the validation samples */
     bool temperature_fitted; /* false: given; or the validation split has no mistakes (or nothing */
                              /* but), so that there is no best one: then it is 1 */
     ole_calibration before, after;          /* of the known samples, at temperature 1 and scaled */

@@ -224,11 +224,21 @@ static int32_t *predict_all(const work *w, const ole_outputs *o) {
     return predicted;
 }
 
+/* In %. */
+static double accuracy_of(const ole_outputs *o, int classes) {
+    int64_t right = 0;
+    for (int64_t i = 0; i < o->count; i++)
+        right += ole_largest(o->logits + i * classes, classes) == o->labels[i];
+    return 100.0 * (double)right / (double)o->count;
+}
+
 /* Labels move over to the result. */
 static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
     n->validation_count = w->validation.count;
     n->known_count = w->judged.count;
     n->novel_count = w->strange.count;
+    n->accuracy = accuracy_of(&w->judged, w->info->classes);
+    n->validation_accuracy = accuracy_of(&w->validation, w->info->classes);
     n->known_predicted = predict_all(w, &w->judged);
     n->novel_predicted = predict_all(w, &w->strange);
     if (!n->known_predicted || !n->novel_predicted)
@@ -236,10 +246,6 @@ static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
     n->known_label = w->judged.labels;
     n->novel_label = w->strange.labels;
     w->judged.labels = w->strange.labels = NULL;
-    int64_t right = 0;
-    for (int64_t i = 0; i < n->known_count; i++)
-        right += n->known_predicted[i] == n->known_label[i];
-    n->accuracy = 100.0 * (double)right / (double)n->known_count;
     return OLE_OK;
 }
 
