@@ -74,17 +74,33 @@ __device__ double2 gram_entry(const loss_call &call, const Matrix &m, int i, int
     return make_double2(t, sum.y - (t - sum.x));
 }
 
-template <int B>
-__device__ void load(const loss_call &call, const Matrix &m, Entries<B> *g) {
+__device__ void take(double2 sum, double2 &entry) {
+    entry = sum;
+}
+
+__device__ void take(double2 sum, double &entry) {
+    entry = sum.x;
+}
+
+template <int B, class E>
+__device__ void load(const loss_call &call, const Matrix &m, Entries<B, E> *g) {
     int tx = (int)threadIdx.x % FACTOR_SIDE, ty = (int)threadIdx.x / FACTOR_SIDE;
+    const double2 zero = make_double2(0.0, 0.0);
 #pragma unroll
     for (int a = 0; a < B; a++)
 #pragma unroll
         for (int b = 0; b <= a; b++) {
             int i = ty + FACTOR_SIDE * a, j = tx + FACTOR_SIDE * b;
             int low = i < j ? i : j, high = i < j ? j : i;
-            g->at[a][b] = high < m.side ? gram_entry(call, m, high, low) : make_double2(0.0, 0.0);
+            take(high < m.side ? gram_entry(call, m, high, low) : zero, g->at[a][b]);
         }
+}
+
+template <int B, class E>
+__device__ void load_and_factor(const loss_call &call, const Matrix &m, Memory *memory, Factor *f) {
+    Entries<B, E> g;
+    load(call, m, &g);
+    factor(g, m.side, &memory->factor, f);
 }
 
 /* σ of each column of L; then the columns have length 1. Eight threads a column. */
@@ -177,10 +193,10 @@ __device__ bool solve_by_iteration(const loss_call &call, const Matrix &m, Memor
 template <int B>
 __device__ void solve(const loss_call &call, const Matrix &m, Memory *memory, double scale) {
     enum { R = 2 * B, PITCH = 8 * (R + 1) };
-    Entries<B> g;
-    load<B>(call, m, &g);
-    Factor f = {memory->l, PITCH, 0, true};
-    factor<B>(g, m.side, &memory->factor, &f);
+    Factor f = {memory->l, PITCH, 0, true, 0.0};
+    if (call.dtype != OLE_F64) load_and_factor<B, double>(call, m, memory, &f);
+    if (f.finite && (f.rank < m.side || f.least < FACTOR_PLAIN))
+        load_and_factor<B, double2>(call, m, memory, &f);
     if (!f.finite) {
         if (threadIdx.x == 0) {
             call.norm[m.slot] = nan("");
@@ -207,7 +223,7 @@ __device__ void solve_one(const loss_call &call, const Matrix &m, double scale) 
     m.k[0] = kept ? 1.0 / sigma : 0.0;
 }
 
-__global__ void __launch_bounds__(THREADS) solve_small(const loss_call call) {
+__global__ void __launch_bounds__(THREADS, 1) solve_small(const loss_call call) {
     __shared__ Memory memory;
     Matrix m;
     if (!choose(call, (int)blockIdx.x, &m)) return;
