@@ -174,6 +174,7 @@ target_sources(ole_objects PRIVATE
     src/train/checkpoint.c
     src/train/evaluate.c
     src/train/folder.c
+    src/train/history.c
     src/train/init_from.c
     src/train/loop.c
     src/train/metrics.c

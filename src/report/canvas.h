@@ -41,12 +41,12 @@ typedef struct ole_words {
 } ole_words;
 
 /* Cells of indices into a palette, drawn without smoothing; row 0 is on top. */
-typedef struct ole_grid {
+typedef struct ole_cell_grid {
     ole_box box;
     int columns, rows;
     const uint8_t *cells;    /* [rows, columns] */
     const uint32_t *palette; /* [256], 0xRRGGBB */
-} ole_grid;
+} ole_cell_grid;
 
 typedef struct ole_canvas ole_canvas;
 
@@ -58,7 +58,7 @@ struct ole_canvas {
     /* Fills and strokes the path (either may be NULL) and forgets it. */
     void (*paint)(ole_canvas *canvas, const ole_paint *fill, const ole_pen *stroke);
     void (*words)(ole_canvas *canvas, const ole_words *words);
-    void (*grid)(ole_canvas *canvas, const ole_grid *grid);
+    void (*grid)(ole_canvas *canvas, const ole_cell_grid *grid);
     void (*clip)(ole_canvas *canvas, const ole_box *box); /* NULL ends it */
 };
 

@@ -103,7 +103,7 @@ static void paper_words(ole_canvas *canvas, const ole_words *w) {
     ole_text_free(&clean);
 }
 
-static void paper_grid(ole_canvas *canvas, const ole_grid *grid) {
+static void paper_grid(ole_canvas *canvas, const ole_cell_grid *grid) {
     cairo_t *cr = cr_of(canvas);
     cairo_surface_t *image =
         cairo_image_surface_create(CAIRO_FORMAT_RGB24, grid->columns, grid->rows);

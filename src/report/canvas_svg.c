@@ -128,7 +128,7 @@ static void add_box(ole_text *out, const ole_box *box) {
     add_attribute(out, "height", box->height);
 }
 
-static void svg_grid(ole_canvas *canvas, const ole_grid *grid) {
+static void svg_grid(ole_canvas *canvas, const ole_cell_grid *grid) {
     ole_canvas_svg *svg = (ole_canvas_svg *)canvas;
     ole_text png = {0};
     const ole_picture picture = {.width = grid->columns,

@@ -64,7 +64,7 @@ static void draw_image(ole_canvas *canvas, const heat *h) {
                                       c * f->columns / columns, (c + 1) * f->columns / columns);
             cells[r * columns + c] = (uint8_t)colour_index(h, mean);
         }
-    canvas->grid(canvas, &(ole_grid){h->box, columns, rows, cells, h->palette});
+    canvas->grid(canvas, &(ole_cell_grid){h->box, columns, rows, cells, h->palette});
     free(cells);
 }
 

@@ -1,0 +1,64 @@
+/*
+ * tests/unit/test_train_history.c - metrics.jsonl read back: epochs, the end, what is not measured,
+ * a line that is still being written, and files that are something else.
+ */
+#include "ole/history.h"
+#include "temporary.h"
+#include "test.h"
+
+#include <math.h>
+
+static void write_lines(const char *text) {
+    FILE *file = fopen(temporary_path("metrics.jsonl"), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_epochs_and_the_end(void **state) {
+    (void)state;
+    write_lines(
+        "{\"event\": \"epoch\", \"epoch\": 1, \"lr\": 0.1, \"loss\": 2.5, \"softmax_loss\": 2, "
+        "\"ole_loss\": 0.5, \"train_error\": 50, \"images_per_s\": 10, \"seconds\": 3}\n"
+        "{\"event\": \"epoch\", \"epoch\": 2, \"test_error\": 12.5, \"validation_error\": null}\n"
+        "{\"event\": \"end\", \"test_error\": 12.5, \"knn1_error\": 13, \"seconds\": 6}\n"
+        "{\"event\": \"epo");
+    ole_history h;
+    ole_error error;
+    assert_ok(ole_history_read(&h, temporary_dir, &error), &error);
+    assert_int_equal(h.count, 2);
+    assert_true(h.epochs[0].epoch == 1 && h.epochs[0].train_error == 50);
+    assert_true(h.epochs[0].ole_loss == 0.5 && isnan(h.epochs[0].test_error));
+    assert_true(h.epochs[1].test_error == 12.5 && isnan(h.epochs[1].validation_error));
+    assert_true(h.ended && h.knn1_error == 13 && h.seconds == 6 && isnan(h.validation_error));
+    ole_history_free(&h);
+}
+
+static void test_runs_at_work(void **state) {
+    (void)state;
+    write_lines("");
+    ole_history h;
+    ole_error error;
+    assert_ok(ole_history_read(&h, temporary_dir, &error), &error);
+    assert_true(h.count == 0 && !h.ended && isnan(h.test_error));
+    ole_history_free(&h);
+}
+
+static void test_other_files(void **state) {
+    (void)state;
+    ole_history h;
+    ole_error error;
+    assert_int_equal(ole_history_read(&h, temporary_dir, &error), OLE_ERROR_IO);
+    write_lines("{\"event\": \"epoch\"}\n[1, 2]\n");
+    assert_int_equal(ole_history_read(&h, temporary_dir, &error), OLE_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "line 2"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_epochs_and_the_end, temporary_clear),
+        cmocka_unit_test_teardown(test_runs_at_work, temporary_clear),
+        cmocka_unit_test_teardown(test_other_files, temporary_clear),
+    };
+    return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
+}
