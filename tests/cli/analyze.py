@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""analyze.py OLE - runs `ole analyze` on features made here.
+
+The numbers are compared with scikit-learn, SciPy and NumPy where this Python has them (it says when it
+has not), figures and page with what they should hold.
+"""
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import npyfile
+import run
+from run import check, check_that, read_json
+
+try:
+    import numpy
+    import scipy.linalg
+    import sklearn.neighbors
+except ImportError as missing:
+    numpy = None
+    SYSTEM = "/usr/bin/python3"  # Debian's packages are there, whatever Python the build has found
+    if sys.executable != SYSTEM and not subprocess.call(
+            [SYSTEM, "-c", "import numpy, scipy, sklearn"], stderr=subprocess.DEVNULL):
+        os.execv(SYSTEM, [SYSTEM, *sys.argv])
+    print(f"skipped: the comparison with scikit-learn and SciPy ({missing})")
+
+
+# ---- Files --------------------------------------------------------------------------------------
+
+def make_features(rows, dim, classes, noise, seed):
+    """Rows along a line of their class, the lines at random; every 13th row is ignored."""
+    lines = random.Random(5)
+    lines = [[lines.gauss(0, 1) for _ in range(dim)] for _ in range(classes)]
+    chance = random.Random(seed)
+    labels = [-1 if i % 13 == 12 else 3 * chance.randrange(classes) for i in range(rows)]
+    features = []
+    for i, label in enumerate(labels):
+        along = chance.uniform(0.5, 2)
+        features += [along * x + noise * chance.gauss(0, 1) for x in lines[max(label, 0) // 3]]
+    return features, labels
+
+
+def write_set(work, name, rows, dim, classes, noise, seed=1):
+    features, labels = make_features(rows, dim, classes, noise, seed)
+    (work / f"{name}-F.npy").write_bytes(npyfile.array("<f4", (rows, dim), features))
+    (work / f"{name}-L.npy").write_bytes(npyfile.array("<i8", (rows,), labels))
+
+
+def write_files(work):
+    write_set(work, "train", 400, 12, 4, 1.0)
+    write_set(work, "test", 150, 12, 4, 1.0, seed=2)
+    write_set(work, "wide", 90, 40, 3, 0.7)
+    write_set(work, "toy", 120, 3, 3, 0.2)
+    write_set(work, "flat", 60, 2, 2, 0.2)
+    write_set(work, "many", 300, 16, 30, 0.4)
+    bad = {
+        "nan-F": npyfile.array("<f4", (4, 2), [1, 2, 3, 4, 5, math.nan, 7, 8]),
+        "four-L": npyfile.array("<i8", (4,), [0, 0, 1, 1]),
+        "three-L": npyfile.array("<i8", (3,), [0, 0, 1]),
+        "one-L": npyfile.array("<i8", (4,), [5, 5, 5, 5]),
+        "none-L": npyfile.array("<i8", (4,), [-1, -1, -2, -1]),
+        "four-F": npyfile.array("<f4", (4, 2), [1, 0, 2, 0, 0, 1, 0, 3]),
+        "empty-F": npyfile.array("<f4", (0, 2), []),
+        "empty-L": npyfile.array("<i8", (0,), []),
+        "skip-L": npyfile.array("<i8", (4,), [0, 1, -1, 1]),
+    }
+    for name, content in bad.items():
+        (work / f"{name}.npy").write_bytes(content)
+
+
+# ---- Mistakes -----------------------------------------------------------------------------------
+
+def check_mistakes(ole):
+    def wrong(args, message, code=1):
+        check(ole, "analyze " + args, err=f"ole analyze: {message}\n", code=code)
+
+    wrong("four-F.npy three-L.npy",
+          "four-F.npy has 4 rows and three-L.npy has 3 labels; they must match")
+    wrong("four-F.npy one-L.npy",
+          "all rows have the label 5: give features of two classes or more")
+    wrong("nan-F.npy four-L.npy", "nan-F.npy: features: row 2 holds NaN or Inf")
+    wrong("four-F.npy none-L.npy",
+          "none-L.npy: every label is negative, so that every row is ignored")
+    wrong("empty-F.npy empty-L.npy", "empty-F.npy: there are no features, the shape is (0, 2)")
+    wrong("four-F.npy four-L.npy --test nan-F.npy four-L.npy",
+          "nan-F.npy: test features: row 2 holds NaN or Inf")
+    wrong("train-F.npy train-L.npy --test four-F.npy four-L.npy",
+          "test features have 2 dimensions, those of training 12")
+    wrong("four-F.npy four-L.npy --k 0", "--k 0: a whole number from 1 to 1000 expected", 2)
+    wrong("four-F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
+          "ignored; see 'ole analyze --help'", 2)
+    ignored = read_json(ole, "analyze", "nan-F.npy", "skip-L.npy", "--json")
+    check_that("a row that is ignored may hold NaN",
+               ignored.get("n") == 3 and ignored.get("ignored") == 1)
+
+
+# ---- Numbers ------------------------------------------------------------------------------------
+
+def check_text(ole):
+    run_ = ole.run("analyze", "four-F.npy", "four-L.npy", "--no-tsne")
+    expected = """\
+rows                          4
+dimensions                    2
+classes                       2
+
+error, %                each row by all others, of 4 rows
+  1-NN (cosine)            0.00
+  5-NN (cosine)          100.00
+  nearest centroid         0.00
+  nearest subspace         0.00   1.0 directions a class
+
+angle, degrees             mean      5 %   median     95 %
+  inside a class           0.00     0.00     0.00     0.00
+  between classes         90.00    90.00    90.00    90.00
+
+OLE loss                      0   (5.39835 - 5.39835) / 4
+effective rank             1.97   of a class 1.00
+
+classes that overlap most, by principal angle (90 degrees: orthogonal)
+  0 and 1                 90.00
+"""
+    check_that(f"the text of two orthogonal classes:\n{run_.stdout}{run_.stderr}",
+               run_.stdout == expected and run_.stderr == "")
+
+
+def check_same(ole):
+    """The same numbers whatever the threads; the loss of `ole score`; --exact is no sample."""
+    args = ("analyze", "train-F.npy", "train-L.npy", "--json")
+    one = read_json(ole, *args, "--threads", "1")
+    check_that("threads do not matter", one and one == read_json(ole, *args, "--threads", "3"))
+    score = read_json(ole, "score", "train-F.npy", "train-L.npy", "--json")
+    check_that("the loss is that of ole score",
+               all(abs(one[k] - score[k]) <= 1e-6 * abs(score["class_term"])
+                   for k in ("loss", "class_term", "global_norm")))
+    few = read_json(ole, *args, "--sample", "50")
+    check_that("a sample says how large it is",
+               few["errors"]["n"] == few["angles"]["n"] == few["map"]["n"] == 50
+               and few["errors"]["of"] == few["angles"]["of"] == few["errors"]["references"] == 370)
+    check_that("--exact takes all rows", read_json(ole, *args, "--sample", "50", "--exact") == one)
+    check_that("--no-tsne leaves the map out", "map" not in read_json(ole, *args, "--no-tsne"))
+
+
+def load(ole, name):
+    x = numpy.load(ole.work / f"{name}-F.npy").astype("f8")
+    y = numpy.load(ole.work / f"{name}-L.npy")
+    return x[y >= 0], y[y >= 0]
+
+
+def left_out_errors(x, y, k):
+    """Errors in % of each row by all others: 1-NN, k-NN and centroid."""
+    wrong = numpy.zeros(3)
+    for i in range(len(y)):
+        rest = numpy.arange(len(y)) != i
+        wrong += [neighbours(x[rest], y[rest], 1).predict(x[i:i + 1])[0] != y[i],
+                  neighbours(x[rest], y[rest], k).predict(x[i:i + 1])[0] != y[i],
+                  centroids(x[rest], y[rest]).predict(x[i:i + 1])[0] != y[i]]
+    return 100 * wrong / len(y)
+
+
+def neighbours(x, y, k):
+    return sklearn.neighbors.KNeighborsClassifier(k, metric="cosine", algorithm="brute").fit(x, y)
+
+
+def centroids(x, y):
+    with warnings.catch_warnings():  # that the centroid of a class is its mean
+        warnings.simplefilter("ignore")
+        return sklearn.neighbors.NearestCentroid(metric="cosine").fit(x, y)
+
+
+def basis(rows, energy=0.95):
+    """The principal subspace as `ole analyze` defines it, [dim, directions]."""
+    _, sigma, vt = numpy.linalg.svd(rows, full_matrices=False)
+    share = numpy.cumsum(sigma ** 2) / numpy.sum(sigma ** 2)
+    return vt[:min(32, 1 + int(numpy.argmax(share >= energy)))].T
+
+
+def subspace_error(x, y, tx, ty):
+    energy = [numpy.sum((tx @ basis(x[y == c])) ** 2, axis=1) for c in numpy.unique(y)]
+    return 100 * numpy.mean(numpy.unique(y)[numpy.argmax(energy, axis=0)] != ty)
+
+
+def close(name, got, expected, tolerance=1e-9):
+    check_that(f"{name}: {got} is {expected}", abs(got - expected) <= tolerance)
+
+
+def check_against_libraries(ole, name):
+    x, y = load(ole, name)
+    got = read_json(ole, "analyze", f"{name}-F.npy", f"{name}-L.npy", "--k", "3", "--no-tsne", "--json")
+    for what, expected in zip(("knn1_error", "knn_error", "centroid_error"),
+                              left_out_errors(x, y, 3)):
+        close(f"{name}: {what}", got["errors"][what], expected)
+    unit = x / numpy.linalg.norm(x, axis=1)[:, None]
+    angle = numpy.degrees(numpy.arccos(numpy.clip(unit @ unit.T, -1, 1)))
+    upper = numpy.triu(numpy.ones_like(angle), 1) > 0
+    for what, mask in (("within", y[:, None] == y), ("between", y[:, None] != y)):
+        pairs, found = angle[upper & mask], got["angles"][what]
+        close(f"{name}: pairs {what}", found["pairs"], pairs.size, 0)
+        close(f"{name}: mean angle {what}", found["mean"], pairs.mean(), 1e-6)
+        for key, share in (("q05", 5), ("median", 50), ("q95", 95)):
+            close(f"{name}: {key} {what}", found[key], numpy.percentile(pairs, share), 0.2)
+        histogram = numpy.histogram(pairs, numpy.arange(181))[0]
+        check_that(f"{name}: histogram {what}", list(histogram) == found["histogram"])
+    sigma = numpy.linalg.svd(x, compute_uv=False)
+    check_that(f"{name}: singular values",
+               numpy.allclose(got["spectrum"]["singular_values"], sigma, rtol=0, atol=1e-6 * sigma[0]))
+    for part in got["per_class"]:
+        sigma = numpy.linalg.svd(x[y == part["label"]], compute_uv=False)
+        close(f"{name}: norm of class {part['label']}", part["norm"], sigma.sum(), 1e-6 * sigma.sum())
+        share = sigma / sigma.sum()
+        close(f"{name}: effective rank of class {part['label']}", part["effective_rank"],
+              math.exp(-sum(share * numpy.log(share))), 1e-6)
+    for pair in got["principal_angles"]:
+        angles = scipy.linalg.subspace_angles(basis(x[y == pair["a"]]), basis(x[y == pair["b"]]))
+        close(f"{name}: angle of {pair['a']} and {pair['b']}", pair["angle"],
+              math.degrees(angles.min()), 1e-4)
+
+
+def check_test_set(ole):
+    x, y = load(ole, "train")
+    tx, ty = load(ole, "test")
+    got = read_json(ole, "analyze", "train-F.npy", "train-L.npy", "--test", "test-F.npy",
+                    "test-L.npy", "--no-tsne", "--json")["errors"]
+    check_that("a test set", got["protocol"] == "test" and got["n"] == len(ty)
+               and got["references"] == len(y))
+    close("1-NN of the test set", got["knn1_error"],
+          100 * numpy.mean(neighbours(x, y, 1).predict(tx) != ty))
+    close("5-NN of the test set", got["knn_error"],
+          100 * numpy.mean(neighbours(x, y, 5).predict(tx) != ty))
+    close("centroids of the test set", got["centroid_error"],
+          100 * numpy.mean(centroids(x, y).predict(tx) != ty))
+    close("subspaces of the test set", got["subspace_error"], subspace_error(x, y, tx, ty))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-analyze-") as folder:
+        ole = run.Program(os.path.abspath(sys.argv[1]), Path(folder))
+        write_files(ole.work)
+        check_mistakes(ole)
+        check_text(ole)
+        check_same(ole)
+        if numpy:
+            for name in ("train", "wide", "toy", "many"):
+                check_against_libraries(ole, name)
+            check_test_set(ole)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
