@@ -28,19 +28,19 @@ enum { LARGEST = 1 << 26 };
 
 /* ---- The lock ----------------------------------------------------------------------------- */
 
+/* The lock is on the folder itself, and ends with the process; a file system without locks has
+ * none. */
 static ole_status take_lock(ole_study *study, ole_error *error) {
-    char path[OLE_RUN_PATH];
-    ole_status status = ole_run_path(path, study->train.out, ".lock", error);
-    if (status != OLE_OK) return status;
+    const char *out = study->train.out;
     ole_shown shown;
-    study->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    study->lock = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (study->lock < 0)
-        return ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s", ole_show_string(&shown, path),
-                        strerror(errno));
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
+                        ole_show_string(&shown, out), strerror(errno));
     if (flock(study->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
     return ole_fail(error, OLE_ERROR_IO,
                     "%s: another process is at work in this folder: wait for it, or name another",
-                    ole_show_string(&shown, study->train.out));
+                    ole_show_string(&shown, out));
 }
 
 void ole_record_close(ole_study *study) {

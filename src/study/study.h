@@ -22,6 +22,13 @@ typedef struct ole_share {
     double now, before;
 } ole_share;
 
+/* The last messages that runs had: each of them would say the same again. */
+enum { OLE_SAID = 8 };
+typedef struct ole_said {
+    int count;
+    char text[OLE_SAID][600];
+} ole_said;
+
 typedef struct ole_study {
     ole_study_kind kind;
     const ole_study_options *given;
@@ -30,8 +37,9 @@ typedef struct ole_study {
     bool baseline;
     ole_study_result result;
     ole_share *shares; /* [room for runs] */
-    double started;    /* when this process took it up */
-    int lock;          /* file that keeps other processes out; -1: none */
+    ole_said said;
+    double started; /* when this process took it up */
+    int lock;       /* the folder, locked against other processes; -1: not yet */
 } ole_study;
 
 /* A sentence for the caller's message function. */

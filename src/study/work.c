@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAID = 8, TEXT = 400 };
-
 /* What the workers share; the mutex guards all of it, and the study. */
 typedef struct crew {
     ole_study *study;
@@ -25,8 +23,6 @@ typedef struct crew {
     bool stop;
     ole_status status; /* the first failure */
     ole_error error;
-    char said[SAID][TEXT]; /* messages that were passed on: each run would say them again */
-    int said_count;
 } crew;
 
 /* A run at work. */
@@ -88,15 +84,26 @@ static bool pass_progress(void *context, const ole_train_progress *p) {
     return stop;
 }
 
+/* Whether two messages are the same but for their numbers. */
+static bool same_message(const char *a, const char *b) {
+    static const char digits[] = "0123456789";
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b || !*a) return *a == *b;
+    }
+}
+
 /* An ole_train_message: what one run says, the others need not say again. */
 static void pass_message(void *context, const char *text) {
     crew *all = ((const job *)context)->all;
     pthread_mutex_lock(&all->mutex);
+    ole_said *said = &all->study->said;
     bool known = false;
-    for (int i = 0; i < SAID && i < all->said_count; i++)
-        known |= strncmp(all->said[i], text, TEXT - 1) == 0;
+    for (int i = 0; i < OLE_SAID && i < said->count; i++)
+        known |= same_message(said->text[i], text);
     if (!known) {
-        snprintf(all->said[all->said_count++ % SAID], TEXT, "%s", text);
+        snprintf(said->text[said->count++ % OLE_SAID], sizeof said->text[0], "%s", text);
         ole_study_say(all->study, "%s", text);
     }
     pthread_mutex_unlock(&all->mutex);

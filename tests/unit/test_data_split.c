@@ -160,6 +160,30 @@ static void test_classes(void **state) {
     ole_dataset_close(set);
 }
 
+/* Without the test split the others stay as they were. */
+static void test_skip_test(void **state) {
+    (void)state;
+    ole_dataset_options options = defaults();
+    options.validation = 0.1;
+    ole_dataset *whole = data_open("digits", &options);
+    options.skip_test = true;
+    ole_dataset *set = data_open("digits", &options);
+    const ole_dataset_info *all = ole_dataset_get_info(whole), *rest = ole_dataset_get_info(set);
+    assert_true(all->count[OLE_SPLIT_TEST] > 0);
+    assert_int_equal(rest->count[OLE_SPLIT_TEST], 0);
+    static const ole_split kept[] = {OLE_SPLIT_TRAIN, OLE_SPLIT_VALIDATION};
+    for (int k = 0; k < 2; k++) {
+        int64_t count_a, count_b;
+        uint64_t *a = prints(whole, kept[k], &count_a), *b = prints(set, kept[k], &count_b);
+        assert_int_equal(count_a, count_b);
+        assert_memory_equal(a, b, (size_t)count_a * sizeof *a);
+        free(a);
+        free(b);
+    }
+    ole_dataset_close(whole);
+    ole_dataset_close(set);
+}
+
 static void test_class_errors(void **state) {
     (void)state;
     ole_dataset_options options = defaults();
@@ -297,10 +321,15 @@ static void test_checksums(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_validation),        cmocka_unit_test(test_seed),
-        cmocka_unit_test(test_samples_per_class), cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_class_errors),      cmocka_unit_test(test_options),
-        cmocka_unit_test(test_statistics),        cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_samples_per_class),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_skip_test),
+        cmocka_unit_test(test_class_errors),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_philox),
         cmocka_unit_test(test_checksums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
