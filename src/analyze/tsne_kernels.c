@@ -29,6 +29,7 @@ enum {
 
 typedef float vec __attribute__((vector_size(VL * sizeof(float)), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t)), aligned(4), may_alias));
+typedef uint32_t uvec __attribute__((vector_size(VL * sizeof(uint32_t)), aligned(4), may_alias));
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -46,6 +47,15 @@ INLINE vec splat(float x) {
     return x - (vec){0};
 }
 
+/* Unlike fminf() and fmaxf() one instruction each; of a NaN in front they give the other. */
+INLINE float lesser(float a, float b) {
+    return a < b ? a : b;
+}
+
+INLINE float greater(float a, float b) {
+    return a > b ? a : b;
+}
+
 /* 1 / v for v >= 1, to a few units in the last place. */
 INLINE vec reciprocal(vec v) {
 #if defined(__AVX512F__)
@@ -61,24 +71,37 @@ INLINE vec reciprocal(vec v) {
 
 /* ---- Order ---------------------------------------------------------------------------------- */
 
+/* The places of VL points whose coordinates are whole numbers of OLE_TSNE_LEVELS bits. */
+INLINE uvec places(uvec x, uvec y) {
+    /* The curve's turns on the way down: both axes flipped, axes swapped. */
+    uvec flip = {0}, swap = {0}, place = {0};
+    for (int level = OLE_TSNE_LEVELS - 1; level >= 0; level--) {
+        uvec a = (x >> level & 1) ^ flip, b = (y >> level & 1) ^ flip;
+        uvec cross = (a ^ b) & swap;
+        a ^= cross;
+        b ^= cross;
+        place = place << 2 | (a << 1 | (a ^ b));
+        flip ^= a & ~b;
+        swap ^= b ^ 1;
+    }
+    return place;
+}
+
 static void codes(const float *xy, int64_t count, float x0, float y0, float side, uint32_t *code) {
     const float most = (float)((1 << OLE_TSNE_LEVELS) - 1);
     const float scale = side > 0.0f ? (most + 1.0f) / side : 0.0f;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t x = (uint32_t)(int32_t)fminf(most, fmaxf(0.0f, (xy[2 * i] - x0) * scale));
-        uint32_t y = (uint32_t)(int32_t)fminf(most, fmaxf(0.0f, (xy[2 * i + 1] - y0) * scale));
-        /* The curve's turns on the way down: both axes flipped, axes swapped. */
-        uint32_t flip = 0, swap = 0, place = 0;
-        for (int level = OLE_TSNE_LEVELS - 1; level >= 0; level--) {
-            uint32_t a = (x >> level & 1) ^ flip, b = (y >> level & 1) ^ flip;
-            uint32_t cross = (a ^ b) & (0u - swap);
-            a ^= cross;
-            b ^= cross;
-            place = place << 2 | ((3 * a) ^ b);
-            flip ^= a & ~b;
-            swap ^= b ^ 1;
+    for (int64_t i = 0; i < count; i += VL) {
+        int width = count - i < VL ? (int)(count - i) : VL;
+        uvec x = {0}, y = {0};
+        uint32_t at[2][VL] = {{0}};
+        for (int j = 0; j < 2 * width; j++) {
+            float away = (xy[2 * i + j] - (j & 1 ? y0 : x0)) * scale;
+            at[j & 1][j >> 1] = (uint32_t)(int32_t)lesser(greater(away, 0.0f), most);
         }
-        code[i] = place;
+        memcpy(&x, at[0], sizeof x);
+        memcpy(&y, at[1], sizeof y);
+        uvec place = places(x, y);
+        memcpy(code + i, &place, (size_t)width * sizeof *code);
     }
 }
 
@@ -143,18 +166,18 @@ static double sum_z(const group *g, int width) {
 static void walk(const ole_tsne_tree *tree, group *g, int width, const float *x, const float *y) {
     float left = x[0], right = x[0], low = y[0], high = y[0];
     for (int i = 1; i < width; i++) {
-        left = fminf(left, x[i]);
-        right = fmaxf(right, x[i]);
-        low = fminf(low, y[i]);
-        high = fmaxf(high, y[i]);
+        left = lesser(left, x[i]);
+        right = greater(right, x[i]);
+        low = lesser(low, y[i]);
+        high = greater(high, y[i]);
     }
     sources list;
     list.count = 0;
     const ole_tsne_cell *cells = tree->cell;
     for (int64_t c = 0; c < tree->cells;) {
         const ole_tsne_cell *cell = &cells[c];
-        float dx = fmaxf(0.0f, fmaxf(left - cell->x, cell->x - right));
-        float dy = fmaxf(0.0f, fmaxf(low - cell->y, cell->y - high));
+        float dx = greater(0.0f, greater(left - cell->x, cell->x - right));
+        float dy = greater(0.0f, greater(low - cell->y, cell->y - high));
         if (dx * dx + dy * dy > cell->reach) {
             list.x[list.count] = cell->x;
             list.y[list.count] = cell->y;

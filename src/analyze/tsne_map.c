@@ -37,6 +37,7 @@ struct ole_tsne_map {
     ole_tsne_forest forest;
     double entropy; /* sum p log p */
     double *y;      /* [rows, 2] */
+    double *shown;  /* [rows, 2]: y centred, for those who look at it */
     double *update; /* [rows, 2]: the last step */
     double *gain;   /* [rows, 2] */
     float *xy;      /* [rows, 2]: y */
@@ -56,6 +57,7 @@ struct ole_tsne_map {
 static void place(ole_tsne_map *m, ole_arena *arena) {
     int64_t n = m->rows;
     m->y = ole_arena_take(arena, 2 * n, sizeof *m->y);
+    m->shown = ole_arena_take(arena, 2 * n, sizeof *m->shown);
     m->update = ole_arena_take(arena, 2 * n, sizeof *m->update);
     m->gain = ole_arena_take(arena, 2 * n, sizeof *m->gain);
     m->xy = ole_arena_take(arena, 2 * n, sizeof *m->xy);
@@ -86,8 +88,8 @@ static void note_point(ole_tsne_map *m, int64_t i, block *b) {
         float rounded = (float)y;
         m->xy[2 * i + k] = rounded;
         b->sum[k] += y;
-        b->low[k] = fminf(b->low[k], rounded);
-        b->high[k] = fmaxf(b->high[k], rounded);
+        if (rounded < b->low[k]) b->low[k] = rounded;
+        if (rounded > b->high[k]) b->high[k] = rounded;
     }
 }
 
@@ -109,7 +111,6 @@ static void note_all(ole_tsne_map *m) {
         for (int64_t i = b * POINTS_A_BLOCK; i < end_of(b, POINTS_A_BLOCK, m->rows); i++)
             note_point(m, i, &m->block[b]);
     }
-    m->forces_current = false;
 }
 
 ole_status ole_tsne_map_create(ole_tsne_map **map, ole_pool *pool, const ole_affinity *affinity,
@@ -202,7 +203,8 @@ static void step_task(void *context, int64_t task, int worker) {
             double gradient = 4.0 * (m->exaggeration * m->pull[2 * i + k] - push[k]);
             double *gain = &m->gain[2 * i + k], *update = &m->update[2 * i + k];
             /* Larger while the direction stays, smaller once it turns. */
-            *gain = gradient * *update < 0.0 ? *gain + 0.2 : fmax(0.01, *gain * 0.8);
+            *gain = gradient * *update < 0.0 ? *gain + 0.2 : *gain * 0.8;
+            if (*gain < 0.01) *gain = 0.01;
             *update = m->momentum * *update - m->rate * *gain * gradient;
             m->y[2 * i + k] += *update - m->mean[k];
         }
@@ -241,9 +243,7 @@ double ole_tsne_map_kl(ole_tsne_map *map) {
 
 const double *ole_tsne_map_points(ole_tsne_map *map) {
     block all = all_blocks(map);
-    for (int64_t i = 0; i < map->rows; i++)
-        for (int k = 0; k < 2; k++)
-            map->y[2 * i + k] -= all.sum[k] / (double)map->rows;
-    note_all(map);
-    return map->y;
+    for (int64_t i = 0; i < 2 * map->rows; i++)
+        map->shown[i] = map->y[i] - all.sum[i % 2] / (double)map->rows;
+    return map->shown;
 }

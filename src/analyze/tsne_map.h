@@ -23,7 +23,7 @@ bool ole_tsne_map_step(ole_tsne_map *map, double exaggeration, double momentum, 
 /* KL(P || Q) of the points as they are, Q's sum by the tree; NaN or Inf once they diverge. */
 double ole_tsne_map_kl(ole_tsne_map *map);
 
-/* The points, [rows, 2], centred at 0. */
+/* The points as they are, [rows, 2], centred at 0; until the next call. */
 const double *ole_tsne_map_points(ole_tsne_map *map);
 
 #endif

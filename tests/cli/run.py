@@ -199,6 +199,7 @@ Orthogonal low-rank embeddings: features that are orthogonal between classes.
   predict  label, score and runners-up of images
   features deep features and labels of a data set, as .npy files
   score    the OLE loss and gradient of features and labels in .npy files
+  tsne     a map of features in the plane (Barnes-Hut t-SNE)
   bench    step time by stage, OLE's share, images/s, memory
   data     lists, fetches and checks data sets
   net      layers, shapes, weights, FLOP and memory of a network
