@@ -1,6 +1,7 @@
 /*
  * cli/analyze.c - `ole analyze`: everything about an embedding, as text, JSON, figures and a page.
  */
+#include "analyze_page.h"
 #include "commands.h"
 #include "embedding.h"
 #include "progress.h"
@@ -23,6 +24,7 @@ typedef struct arguments {
     int sample;
     bool exact, no_tsne, json;
     ole_analyze_options options;
+    picture_options pictures;
 } arguments;
 
 /* ---- The command line --------------------------------------------------------------------- */
@@ -53,23 +55,26 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"threads", ARG_INTEGER, &a->options.threads, "N",
          .help = "threads (default: all processors); the result is the same", .min = 1,
          .max = 1024},
+        PICTURE_OPTIONS(&a->pictures),
         {"json", ARG_FLAG, &a->json, .help = "print JSON"},
         {0},
     };
     const arg_command command = {
         .name = "analyze",
         .summary = analyze_summary,
-        .example = "  $ ole analyze features.npy labels.npy\n"
+        .example = "  $ ole analyze features.npy labels.npy --out page.html --figures figures\n"
                    "  $ ole analyze train.npy train-labels.npy --test test.npy test-labels.npy\n",
         .about = "Says how well features tell their classes apart: errors of nearest neighbours,\n"
                  "centroids and class subspaces, angles inside and between classes, singular\n"
-                 "values, the OLE loss, and which classes overlap.\n",
+                 "values, the OLE loss, which classes overlap, and a map by t-SNE.  Spectra and\n"
+                 "overlaps are of all rows; what compares rows with each other takes a sample of\n"
+                 "large files and says so.\n",
         .positionals = positionals,
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     a->options.sample = a->exact ? 0 : a->sample;
-    a->options.map = !a->no_tsne;
+    a->options.map = !a->no_tsne && (a->json || a->pictures.page || a->pictures.folder);
     return true;
 }
 
@@ -260,9 +265,10 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     ole_status status = ole_analyze(&analysis, &train_view, &a->options, &error);
     progress_clear(&line);
     if (status != OLE_OK) return fail_analysis(a, &error);
-    (a->json ? print_json : print_text)(&analysis);
+    int code = write_analysis(&a->pictures, &analysis, a->features);
+    if (code == EXIT_DONE) (a->json ? print_json : print_text)(&analysis);
     ole_analysis_free(&analysis);
-    return EXIT_DONE;
+    return code;
 }
 
 int run_analyze(int argc, char **argv) {

@@ -20,6 +20,7 @@ target_sources(ole_objects PRIVATE
     src/report/canvas.c
     src/report/canvas_cairo.c
     src/report/canvas_svg.c
+    src/report/drawing.c
     src/report/figure.c
     src/report/figure_heatmap.c
     src/report/figure_legend.c

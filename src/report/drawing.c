@@ -1,0 +1,420 @@
+/*
+ * src/report/drawing.c - the figures of an analysis.  A drawing owns what its figure points to.
+ */
+#include "ole/drawing.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_ROOM = 24,
+    MOST_CLASS_LINES = 10, /* spectra of classes, a line each */
+    MOST_GROUPS = 100,     /* of points, told apart by colour and marker */
+    MOST_BREAKS = 100,
+    AXIS_POINTS = 60,
+};
+
+struct ole_drawing {
+    ole_figure figure;
+    const char *name;
+    char caption[320];
+    ole_series *series;
+    double *numbers;         /* of all series */
+    float *values;           /* of a heat map, where it is not the analysis's own */
+    char (*text)[NAME_ROOM]; /* names of classes */
+    const char **names;      /* the same, as figures want them */
+    char label[96];          /* of a series, where it holds a number */
+};
+
+/* Room for series, their numbers and the names of groups; false when there is none. */
+static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t names) {
+    d->series = calloc((size_t)series + 1, sizeof *d->series);
+    d->numbers = malloc(((size_t)numbers + 1) * sizeof *d->numbers);
+    d->text = calloc((size_t)names + 1, sizeof *d->text);
+    d->names = calloc((size_t)names + 1, sizeof *d->names);
+    if (!d->series || !d->numbers || !d->text || !d->names) return false;
+    for (int64_t i = 0; i < names; i++)
+        d->names[i] = d->text[i];
+    d->figure.series = d->series;
+    d->figure.series_count = (int)series;
+    return true;
+}
+
+static const char *sample_text(char out[64], int64_t count, int64_t of) {
+    out[0] = '\0';
+    if (count < of) snprintf(out, 64, " (%" PRId64 " rows drawn from %" PRId64 ")", count, of);
+    return out;
+}
+
+/* ---- Angles ------------------------------------------------------------------------------- */
+
+static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
+    const ole_angles *angles = &a->angles;
+    char sample[64];
+    d->name = "angles";
+    d->figure.kind = OLE_FIGURE_HEATMAP;
+    d->figure.title = "Angle between features, ordered by class";
+    d->figure.values = angles->picture;
+    d->figure.rows = d->figure.columns = angles->side;
+    d->figure.value_min = 0.0;
+    d->figure.value_max = angles->between.pairs > 0 ? fmax(90.0, angles->between.q95) : 90.0;
+    d->figure.value_label = "angle, degrees";
+    if (angles->classes <= MOST_BREAKS) {
+        d->figure.breaks = angles->begins;
+        d->figure.break_count = (int)angles->classes;
+    }
+    d->figure.width = 460;
+    d->figure.height = 400;
+    snprintf(d->caption, sizeof d->caption,
+             "Each row with each other%s: 0° inside the blocks and 90° outside them is what OLÉ "
+             "asks for.",
+             sample_text(sample, angles->rows, angles->of_rows));
+    return true;
+}
+
+static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
+    const int64_t *bins[] = {a->angles.within_bins, a->angles.between_bins};
+    const ole_angle_summary *summary[] = {&a->angles.within, &a->angles.between};
+    static const char *const names[] = {"inside a class", "between classes"};
+    int last = 0;
+    for (int i = 0; i < OLE_ANGLE_BINS; i++)
+        if (bins[0][i] > 0 || bins[1][i] > 0) last = i;
+    int64_t count = last < 90 ? 90 : last + 1;
+    if (!take_room(d, 2, 3 * OLE_ANGLE_BINS + 1, 0)) return false;
+    double *edges = d->numbers;
+    for (int i = 0; i <= OLE_ANGLE_BINS; i++)
+        edges[i] = i;
+    for (int s = 0; s < 2; s++) {
+        double *share = edges + OLE_ANGLE_BINS + 1 + s * OLE_ANGLE_BINS;
+        for (int i = 0; i < OLE_ANGLE_BINS; i++)
+            share[i] = summary[s]->pairs > 0
+                           ? 100.0 * (double)bins[s][i] / (double)summary[s]->pairs
+                           : 0.0;
+        d->series[s] = (ole_series){.name = names[s], .count = count, .x = edges, .y = share};
+    }
+    d->name = "angle-histogram";
+    d->figure.kind = OLE_FIGURE_HISTOGRAM;
+    d->figure.title = "Angles inside and between classes";
+    d->figure.x_label = "angle, degrees";
+    d->figure.y_label = "pairs, %";
+    snprintf(d->caption, sizeof d->caption,
+             "Median %.1f° inside classes, %.1f° between them; shares of the pairs of each kind, "
+             "by degree.",
+             summary[0]->median, summary[1]->median);
+    return true;
+}
+
+/* ---- Spectra ------------------------------------------------------------------------------ */
+
+/* x = 1, 2, ... and y = σ/σ_max. */
+static ole_series spectrum_line(const ole_row_spectrum *s, const char *name, double *numbers) {
+    for (int64_t i = 0; i < s->count; i++) {
+        numbers[i] = (double)(i + 1);
+        numbers[s->count + i] = s->sigma[0] > 0.0 ? s->sigma[i] / s->sigma[0] : 0.0;
+    }
+    return (ole_series){.name = name, .count = s->count, .x = numbers, .y = numbers + s->count};
+}
+
+static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
+    const ole_row_spectrum *s = &a->spectra.all;
+    if (!take_room(d, 2, 2 * s->count + 4, 0)) return false;
+    d->series[0] = spectrum_line(s, "all rows", d->numbers);
+    double *mark = d->numbers + 2 * s->count;
+    mark[0] = mark[1] = (double)a->classes;
+    mark[2] = 0.0;
+    mark[3] = 1.0;
+    snprintf(d->label, sizeof d->label, "%" PRId64 " classes", a->classes);
+    d->series[1] =
+        (ole_series){.name = d->label, .count = 2, .x = mark, .y = mark + 2, .dotted = true};
+    d->figure.series_count = a->classes <= s->count ? 2 : 1;
+    d->name = "spectrum";
+    d->figure.title = "Singular values of the features";
+    d->figure.x_label = "singular value";
+    d->figure.y_label = "σ / largest σ";
+    snprintf(d->caption, sizeof d->caption,
+             "One strong direction a class is what OLÉ asks for. Effective rank %.1f of %" PRId64
+             "; nuclear norm %.5g.",
+             s->effective_rank, s->count, s->norm);
+    return true;
+}
+
+/* The mean over the classes that have such a value, and the deviation. */
+static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
+    double *x = d->numbers, *mean = x + count, *spread = mean + count;
+    for (int64_t i = 0; i < count; i++) {
+        double sum = 0.0, squares = 0.0, n = 0.0;
+        for (int64_t c = 0; c < s->classes; c++) {
+            const ole_row_spectrum *of = &s->of[c];
+            if (i >= of->count || !(of->sigma[0] > 0.0)) continue;
+            double value = of->sigma[i] / of->sigma[0];
+            sum += value;
+            squares += value * value;
+            n += 1.0;
+        }
+        x[i] = (double)(i + 1);
+        mean[i] = n > 0.0 ? sum / n : NAN;
+        spread[i] = n > 0.0 ? sqrt(fmax(0.0, squares / n - mean[i] * mean[i])) : NAN;
+    }
+    d->series[0] = (ole_series){.name = "mean and deviation over the classes",
+                                .count = count,
+                                .x = x,
+                                .y = mean,
+                                .spread = spread};
+    d->figure.series_count = 1;
+}
+
+static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
+    const ole_spectra *s = &a->spectra;
+    int64_t longest = 0, numbers = 0;
+    double rank = 0.0;
+    for (int64_t c = 0; c < s->classes; c++) {
+        longest = s->of[c].count > longest ? s->of[c].count : longest;
+        numbers += 2 * s->of[c].count;
+        rank += s->of[c].effective_rank / (double)s->classes;
+    }
+    bool each = s->classes <= MOST_CLASS_LINES;
+    if (!take_room(d, each ? s->classes : 1, each ? numbers : 3 * longest, each ? s->classes : 0))
+        return false;
+    double *next = d->numbers;
+    for (int64_t c = 0; each && c < s->classes; c++) {
+        snprintf(d->text[c], NAME_ROOM, "%" PRId64, s->of[c].label);
+        d->series[c] = spectrum_line(&s->of[c], d->names[c], next);
+        next += 2 * s->of[c].count;
+    }
+    if (!each) mean_spectrum(d, s, longest);
+    d->name = "class-spectra";
+    d->figure.title = "Singular values of each class";
+    d->figure.x_label = "singular value";
+    d->figure.y_label = "σ / largest σ";
+    snprintf(d->caption, sizeof d->caption,
+             "Low rank inside classes is what OLÉ asks for. Effective rank of a class: %.1f in the "
+             "mean.",
+             rank);
+    return true;
+}
+
+/* ---- Overlaps ----------------------------------------------------------------------------- */
+
+static int64_t class_of(const ole_spectra *s, int64_t label) {
+    int64_t low = 0, high = s->classes - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (s->of[middle].label < label)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
+    int64_t n = a->classes;
+    d->values = malloc((size_t)(n * n) * sizeof *d->values);
+    if (!d->values || !take_room(d, 0, 0, n)) return false;
+    for (int64_t i = 0; i < n * n; i++)
+        d->values[i] = i % (n + 1) == 0 ? 0.0f : NAN;
+    for (int64_t i = 0; i < a->overlap_count; i++) {
+        int64_t x = class_of(&a->spectra, a->overlaps[i].label_a);
+        int64_t y = class_of(&a->spectra, a->overlaps[i].label_b);
+        d->values[x * n + y] = d->values[y * n + x] = (float)a->overlaps[i].angle;
+    }
+    for (int64_t c = 0; c < n; c++)
+        snprintf(d->text[c], NAME_ROOM, "%" PRId64, a->spectra.of[c].label);
+    d->name = "overlaps";
+    d->figure.kind = OLE_FIGURE_HEATMAP;
+    d->figure.title = "Smallest principal angle between classes";
+    d->figure.values = d->values;
+    d->figure.rows = d->figure.columns = n;
+    d->figure.value_min = 0.0;
+    d->figure.value_max = 90.0;
+    d->figure.value_label = "angle, degrees";
+    d->figure.row_names = d->figure.column_names = d->names;
+    d->figure.width = 460;
+    d->figure.height = 400;
+    snprintf(d->caption, sizeof d->caption,
+             "Between the principal subspaces of two classes, of %.1f directions in the mean; 90° "
+             "where they are orthogonal.",
+             a->errors.directions);
+    return true;
+}
+
+/* ---- Points ------------------------------------------------------------------------------- */
+
+/* Positions xy[points, 2] in groups by label, which lie one after the other. */
+static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy, int64_t more) {
+    bool groups = a->classes <= MOST_GROUPS;
+    if (!take_room(d, (groups ? a->classes : 1) + 1, 2 * (a->points + more), MOST_GROUPS))
+        return false;
+    double *x = d->numbers, *y = x + a->points;
+    int count = 0;
+    for (int64_t i = 0; i < a->points; i++) {
+        x[i] = xy[2 * i];
+        y[i] = xy[2 * i + 1];
+        if (i == 0 || (groups && a->point_labels[i] != a->point_labels[i - 1])) {
+            if (groups) snprintf(d->text[count], NAME_ROOM, "%" PRId64, a->point_labels[i]);
+            d->series[count] =
+                (ole_series){.name = groups ? d->names[count] : NULL, .x = x + i, .y = y + i};
+            count++;
+        }
+        d->series[count - 1].count++;
+    }
+    d->figure.kind = OLE_FIGURE_SCATTER;
+    d->figure.series_count = count;
+    d->figure.width = 460;
+    d->figure.height = 440;
+    return true;
+}
+
+static bool draw_map(ole_drawing *d, const ole_analysis *a) {
+    char sample[64];
+    if (!draw_groups(d, a, a->map, 0)) return false;
+    d->name = "map";
+    d->figure.title = "Map by t-SNE";
+    snprintf(d->caption, sizeof d->caption,
+             "Neighbours among the features stay neighbours%s; distances far apart mean little.",
+             sample_text(sample, a->points, a->rows));
+    return true;
+}
+
+/* Seen from (1, 1, 1), so that the three axes leave the middle at 120 degrees. */
+static void project(const double *from, double to[2]) {
+    to[0] = (from[1] - from[0]) * sqrt(1.0 / 2.0);
+    to[1] = from[2] * sqrt(2.0 / 3.0) - (from[0] + from[1]) * sqrt(1.0 / 6.0);
+}
+
+/* The three axes as dots, as long as the longest coordinate. */
+static void add_axes(ole_drawing *d, const ole_analysis *a) {
+    double longest = 0.0, *x = d->numbers + 2 * a->points, *y = x + 3 * AXIS_POINTS;
+    for (int64_t i = 0; i < 3 * a->points; i++)
+        longest = fmax(longest, fabs(a->space[i]));
+    for (int i = 0; i < 3 * AXIS_POINTS; i++) {
+        double at[3] = {0.0, 0.0, 0.0}, to[2];
+        at[i / AXIS_POINTS] = longest * (i % AXIS_POINTS) / (AXIS_POINTS - 1);
+        project(at, to);
+        x[i] = to[0];
+        y[i] = to[1];
+    }
+    d->series[d->figure.series_count++] =
+        (ole_series){.name = "axes", .count = 3 * AXIS_POINTS, .x = x, .y = y};
+}
+
+static bool draw_space(ole_drawing *d, const ole_analysis *a) {
+    bool deep = a->dim == 3;
+    double *xy = malloc((size_t)(2 * a->points + 1) * sizeof *xy);
+    if (!xy) return false;
+    for (int64_t i = 0; i < a->points; i++) {
+        if (deep)
+            project(a->space + 3 * i, xy + 2 * i);
+        else
+            memcpy(xy + 2 * i, a->space + 2 * i, 2 * sizeof *xy);
+    }
+    bool good = draw_groups(d, a, xy, deep ? 3 * AXIS_POINTS : 0);
+    free(xy);
+    if (!good) return false;
+    if (deep) add_axes(d, a);
+    d->name = "space";
+    d->figure.title = deep ? "Features in their three dimensions" : "Features in their plane";
+    if (!deep) {
+        d->figure.x_label = "dimension 1";
+        d->figure.y_label = "dimension 2";
+    }
+    snprintf(d->caption, sizeof d->caption, "The features as they are%s",
+             deep ? ", seen from (1, 1, 1): axis 1 leads down to the left, axis 2 down to the "
+                    "right, axis 3 up."
+                  : ".");
+    return true;
+}
+
+/* ---- The call ----------------------------------------------------------------------------- */
+
+static bool has(const ole_analysis *a, ole_drawing_kind kind) {
+    switch (kind) {
+    case OLE_DRAW_ANGLES:
+        return a->angles.side > 0;
+    case OLE_DRAW_HISTOGRAM:
+        return a->angles.within.pairs + a->angles.between.pairs > 0;
+    case OLE_DRAW_OVERLAPS:
+        return a->overlap_count > 0 && a->classes <= 100;
+    case OLE_DRAW_MAP:
+        return a->map != NULL;
+    case OLE_DRAW_SPACE:
+        return a->space != NULL;
+    default:
+        return true;
+    }
+}
+
+ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_drawing_kind kind,
+                             ole_error *error) {
+    static bool (*const draw[OLE_DRAWINGS])(ole_drawing *, const ole_analysis *) = {
+        draw_angles,   draw_histogram, draw_spectrum, draw_class_spectra,
+        draw_overlaps, draw_map,       draw_space};
+    if (!drawing || !a || (int)kind < 0 || kind >= OLE_DRAWINGS)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_analysis_draw: drawing or analysis is NULL, or kind %d is none",
+                        (int)kind);
+    *drawing = NULL;
+    if (!has(a, kind)) return OLE_OK;
+    ole_drawing *d = calloc(1, sizeof *d);
+    if (d) ole_figure_init(&d->figure);
+    if (!d || !draw[kind](d, a)) {
+        ole_drawing_free(d);
+        return ole_fail(error, OLE_ERROR_MEMORY, "ole_analysis_draw: out of memory");
+    }
+    *drawing = d;
+    return OLE_OK;
+}
+
+const ole_figure *ole_drawing_figure(const ole_drawing *drawing) {
+    return &drawing->figure;
+}
+
+const char *ole_drawing_name(const ole_drawing *drawing) {
+    return drawing->name;
+}
+
+const char *ole_drawing_caption(const ole_drawing *drawing) {
+    return drawing->caption;
+}
+
+void ole_drawing_free(ole_drawing *d) {
+    if (!d) return;
+    free(d->series);
+    free(d->numbers);
+    free(d->values);
+    free(d->text);
+    free(d->names);
+    free(d);
+}
+
+void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
+    ole_drawing *d; /* for its caption */
+    if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, NULL) != OLE_OK || !d) return;
+    size_t classes = (size_t)a->classes;
+    int32_t *labels = malloc((size_t)a->points * sizeof *labels);
+    char(*text)[NAME_ROOM] = calloc(classes, sizeof *text);
+    const char **names = calloc(classes, sizeof *names);
+    if (labels && text && names) {
+        for (size_t c = 0; c < classes; c++) {
+            snprintf(text[c], NAME_ROOM, "%" PRId64, a->spectra.of[c].label);
+            names[c] = text[c];
+        }
+        for (int64_t i = 0; i < a->points; i++)
+            labels[i] = (int32_t)class_of(&a->spectra, a->point_labels[i]);
+        ole_page_add_map(page, d->caption,
+                         &(ole_page_map){.count = a->points,
+                                         .at = a->map,
+                                         .labels = labels,
+                                         .classes = (int)a->classes,
+                                         .names = names});
+    }
+    free(labels);
+    free(text);
+    free(names);
+    ole_drawing_free(d);
+}
