@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""novelty.py OLE - runs `ole novelty` on digits: seven known classes, three novel ones.
+
+The numbers are computed again from --scores: curves by scikit-learn where /usr/bin/python3 has it,
+the rest here.
+"""
+import csv
+import json
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import npyfile
+import oracle
+import run
+from run import check, check_that, read_json
+
+SEE = "see 'ole novelty --help'"
+TRAIN = "train digits --net C8-MP-FC16 --epochs 3 --threads 1"
+SEVEN = TRAIN + " --classes 0,1,2,3,4,5,6"
+SCORES = ("softmax", "calibrated", "residual", "cosine", "energy")
+BINS = 15
+
+
+def near(a, b, tolerance=1e-9):
+    return abs(a - b) <= tolerance * (1 + abs(b))
+
+
+def metadata(path):
+    """The header of a safetensors file, and what follows it."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(content[8:8 + size]), content[8 + size:]
+
+
+# ---- Mistakes -----------------------------------------------------------------------------------
+
+def check_usage(ole):
+    def wrong(args, message, code=2):
+        check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
+
+    wrong("", f"MODEL is missing: a .safetensors file or a run folder; {SEE}")
+    wrong("m", f"--known is missing: DATA; {SEE}")
+    wrong("m --known digits", f"--novel is missing: DATA; {SEE}")
+    wrong("m --known digits --novel digits --score best",
+          "--score best: expected one of softmax|calibrated|residual|cosine|energy")
+    wrong("m --known digits --novel digits --temperature 0",
+          "--temperature 0: a number from 0.001 to 1000 or fit expected")
+    wrong("no --known digits --novel digits", "no: cannot read: No such file or directory", 1)
+    check_that("--help", ole.run("novelty", "--help").stdout.startswith("  $ ole train digits"))
+
+
+def check_data_mistakes(ole, work):
+    def wrong(args, message, code=1):
+        check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
+
+    both = "--known digits --novel digits"
+    wrong(f"m {both} --keep 0", "--keep 0: a share such as 95% or 0.95 expected", 2)
+    wrong(f"m {both} --keep 120%", "--keep 120%: a share such as 95% or 0.95 expected", 2)
+    wrong(f"m {both} --val-split x", "--val-split x: a share such as 10% or 0.1 expected", 2)
+    wrong(f"m {both} --val-split 0", "digits has no validation samples to set the threshold on: "
+          "train with --val-split 10%, and give the same here")
+    wrong(f"m {both} --known-classes 0,1", "the model knows 7 classes, the known set digits has 2: "
+          "choose them with --known-classes")
+    wrong(f"m {both} --known-classes 1,0,2,3,4,5,6", "class 0 of the model is '0', that of the "
+          "known set digits is '1': choose them with --known-classes, in the model's order")
+    wrong(f"m {both} --novel-classes 12",
+          "digits: there is no class '12': its 10 classes are 0 '0' to 9 '9'")
+    wrong("m --known digits --novel mnist:nowhere",
+          "nowhere: there is no train-images-idx3-ubyte(.gz) here")
+    ole.run(*SEVEN.split(), "--out", "none-held-out")
+    wrong(f"none-held-out {both}", "digits has no validation samples to set the threshold on: "
+          "train with --val-split 10%, and give the same here")
+    done = ole.run("novelty", "none-held-out", *both.split(), "--val-split", "20%", "--no-store")
+    check_that("a warning", done.returncode == 0 and done.stderr.startswith(
+        "ole novelty: warning: the run held no samples out: "))
+    ole.run(*TRAIN.split(), "--val-split", "20%", "--out", "ten")
+    wrong(f"ten {both}", "digits: the model knows all its classes: name another set with --novel, "
+          "or classes with --novel-classes")
+    ole.run(*SEVEN.split(), "--val-split", "20%", "--loss", "ole", "--out", "alone")
+    wrong(f"alone {both}", "the model was trained with OLE alone: its classifier was not trained, "
+          "so that its scores mean nothing; train with --loss softmax+ole")
+
+
+def check_vectors(ole, work):
+    """Vectors of two classes and of a third; empty, of another size, with NaN."""
+    def write(name, rows, labels):
+        flat = [x for row in rows for x in row]
+        (work / f"{name}-x.npy").write_bytes(npyfile.array("<f4", (len(rows), len(rows[0])), flat))
+        (work / f"{name}-y.npy").write_bytes(npyfile.array("<i8", (len(labels),), labels))
+        return f"npy:{name}-x.npy,{name}-y.npy"
+
+    known = write("known", [[5 * (i % 2), i / 40, 1, 0] for i in range(80)],
+                  [i % 2 for i in range(80)])
+    novel = write("novel", [[0, 0, -4, i / 10] for i in range(10)], [0] * 10)
+    wide = write("wide", [[1, 2, 3, 4, 5]] * 4, [0] * 4)
+    nan = write("nan", [[1, 2, 3, 4]] * 4 + [[1, float("nan"), 3, 4]], [0] * 5)
+    done = ole.run("train", known, "--net", "FC4", "--epochs", "2", "--batch-size", "16",
+                   "--val-split", "25%", "--threads", "1", "--out", "vectors")
+    check_that("training on vectors", done.returncode == 0)
+    result = read_json(ole, "novelty", "vectors", "--known", known, "--novel", novel, "--json")
+    check_that("vectors", result.get("novel") == 10 and result["known"] == 16)
+    check(ole, f"novelty vectors --known {known} --novel {wide}", code=1, err="ole novelty: the "
+          "model takes 4x1x1, the novel samples of npy are 5x1x1\n")
+    check(ole, f"novelty vectors --known {known} --novel {novel} --novel-split test "
+          "--test-share 0", code=1, err="ole novelty: the known set npy has no samples in this "
+          "split\n")
+    check(ole, f"novelty vectors --known {known} --novel {novel} --novel-split test "
+          "--test-share 0 --known-split train", code=1,
+          err="ole novelty: the novel set npy has no samples in this split\n")
+    bad = ole.run("novelty", "vectors", "--known", known, "--novel", nan)
+    check_that("NaN", bad.returncode == 1 and "NaN" in bad.stderr and bad.stderr.count("\n") == 1)
+
+
+# ---- Numbers ------------------------------------------------------------------------------------
+
+def read_scores(path):
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    return ([r for r in rows if r["set"] == "known"], [r for r in rows if r["set"] == "novel"])
+
+
+def calibration_error(rows, column):
+    bins = {}
+    for r in rows:
+        score = float(r[column])
+        bins.setdefault(math.ceil(score * BINS), []).append((score, r["class"] == r["predicted"]))
+    return sum(abs(sum(right for _, right in b) - sum(score for score, _ in b))
+               for b in bins.values()) / len(rows)
+
+
+def check_score(s, known, novel):
+    name, t = s["score"], s["threshold"]
+    kept = [r for r in known if float(r[name]) >= t]
+    right = [r for r in kept if r["class"] == r["predicted"]]
+    check_that(f"{name} at its threshold", near(s["kept"], 100 * len(kept) / len(known)) and
+               near(s["accuracy"], 100 * len(right) / len(known)) and
+               near(s["accepted"], 100 * sum(float(r[name]) >= t for r in novel) / len(novel)))
+    expected = oracle.ask("curve", positive=[float(r[name]) for r in known],
+                          negative=[float(r[name]) for r in novel])
+    if expected is None:
+        print("scikit-learn: not in /usr/bin/python3, not compared")
+        return
+    check_that(f"{name} against scikit-learn", all(
+        near(s[key], expected[key]) for key in ("auroc", "aupr_known", "aupr_novel", "fpr95")))
+    check_that(f"{name} tells something", s["auroc"] > 0.7)
+
+
+def check_numbers(ole, work):
+    done = ole.run(*SEVEN.split(), "--val-split", "20%", "--seed", "3", "--out", "m")
+    check_that("training", done.returncode == 0)
+    result = read_json(ole, "novelty", "m", "--known", "digits", "--novel", "digits", "--scores",
+                       "s.csv", "--json")
+    known, novel = read_scores(work / "s.csv")
+    check_that("counts", result.get("known") == len(known) == 379 and
+               result["novel"] == len(novel) == 533 and result["validation"] == 176)
+    check_that("classes", {r["class"] for r in known} == set("0123456") and
+               {r["class"] for r in novel} == set("789") and
+               {r["predicted"] for r in novel} <= set("0123456"))
+    check_that("accuracy", near(result["accuracy"], 100 * sum(
+        r["class"] == r["predicted"] for r in known) / len(known)) and result["accuracy"] > 80)
+    check_that("ECE before", near(result["before"]["ece"], calibration_error(known, "softmax")))
+    check_that("ECE after", near(result["after"]["ece"], calibration_error(known, "calibrated")))
+    check_that("temperature", result["temperature_fitted"] and 0.05 < result["temperature"] < 20 and
+               result["after"]["temperature"] == result["temperature"] and
+               result["before"]["temperature"] == 1)
+    check_that("scores", [s["score"] for s in result["scores"]] == list(SCORES))
+    for s in result["scores"]:
+        check_score(s, known, novel)
+    check_that("kept", all(85 < s["kept"] <= 100 for s in result["scores"]))
+    check_that("stored", result["stored"] == {
+        "score": "calibrated", "threshold": result["scores"][1]["threshold"]})
+    text = ole.run("novelty", "m", "--known", "digits", "--novel", "digits").stdout
+    check_that("text", text.startswith("samples              379 known, 533 novel; the threshold "
+                                       "from 176 for validation\n") and
+               "\nm: unknown under " in text)
+
+
+def check_pictures(ole, work):
+    done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "f",
+                   "--out", "page.html", "--no-store")
+    if done.returncode == 1 and "cairo" in done.stderr:
+        print("figures: this build has none")
+        return
+    names = ["novelty", "reliability", *(f"scores-{s}" for s in SCORES)]
+    check_that("--figures", done.returncode == 0 and
+               {p.name for p in (work / "f").iterdir()} ==
+               {f"{n}.{end}" for n in names for end in ("svg", "pdf", "png")})
+    page = (work / "page.html").read_text()
+    check_that("--out", "Reliability" in page and "AUROC" in page)
+
+
+# ---- The threshold ------------------------------------------------------------------------------
+
+def check_no_leak(ole, work):
+    """Novel samples change nothing of what is stored, nor do threads."""
+    model = work / "m/best.safetensors"
+    stored = []
+    for novel in (["--novel-classes", "7"], ["--novel-classes", "8,9", "--threads", "1"],
+                  ["--novel-classes", "9,8,7", "--novel-split", "test", "--threads", "2"]):
+        ole.run("novelty", "m", "--known", "digits", "--novel", "digits", *novel)
+        stored.append(model.read_bytes())
+    check_that("the stored threshold does not see novel samples", stored[0] == stored[1] ==
+               stored[2])
+    ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--keep", "50%",
+            "--no-store")
+    check_that("--no-store", model.read_bytes() == stored[0])
+    thresholds = [read_json(ole, "novelty", "m", "--known", "digits", "--novel", "digits",
+                            "--no-store", "--keep", keep, "--json")["scores"]
+                  for keep in ("0.99", "90%", "50%")]
+    check_that("--keep", all(a["threshold"] < b["threshold"] < c["threshold"]
+                             for a, b, c in zip(*thresholds)))
+    given = read_json(ole, "novelty", "m", "--known", "digits", "--novel", "digits", "--no-store",
+                      "--temperature", "1", "--json")
+    check_that("--temperature 1", given["after"]["ece"] == given["before"]["ece"] and
+               not given["temperature_fitted"] and
+               {**given["scores"][0], "score": ""} == {**given["scores"][1], "score": ""})
+
+
+def check_weights_stay(work, before):
+    """Storing changes the metadata and adds directions; all other tensors keep their bytes."""
+    def tensors(path):
+        header, data = metadata(path)
+        del header["__metadata__"]
+        return {name: data[t["data_offsets"][0]:t["data_offsets"][1]]
+                for name, t in header.items() if not name.startswith("novelty.")}
+    check_that("weights stay", tensors(work / "m/best.safetensors") == tensors(before))
+
+
+def check_predict(ole, work):
+    one = bytes(255 if x in (3, 4) else 0 for _ in range(8) for x in range(8))
+    (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + one)
+    (work / "before.safetensors").write_bytes((work / "m/best.safetensors").read_bytes())
+    for score in SCORES:
+        for keep, known in (("100%", True), ("0.1%", False)):
+            ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--keep", keep,
+                    "--score", score)
+            answer = read_json(ole, "predict", "m", "one.pgm", "--json")[0]
+            check_that(f"{score}, {keep} kept", answer["threshold_score"] == score and
+                       answer["known"] == (answer["known_score"] >= answer["threshold"]))
+            if not known:
+                check_that(f"{score}: unknown", answer["label"] == "unknown" and
+                           ole.run("predict", "m", "one.pgm").stdout.startswith("one.pgm: unknown"))
+            if score == "calibrated":
+                check_that("the score is calibrated", answer["known_score"] == answer["score"])
+        check_weights_stay(work, work / "before.safetensors")
+    check_that("--threshold", ole.run("predict", "m", "one.pgm", "--threshold", "0").stdout
+               .startswith("one.pgm: 1 "))
+
+
+def check_old_files(ole, work):
+    """A model of before has no score, no temperature: it loads, and knows everything."""
+    header, data = metadata(work / "m/best.safetensors")
+    texts = header["__metadata__"]
+    for key in ("threshold_score", "temperature", "classifier"):
+        del texts[key]
+    texts["threshold"] = "0"
+    encoded = json.dumps(header).encode()
+    (work / "old.safetensors").write_bytes(len(encoded).to_bytes(8, "little") + encoded + data)
+    answer = read_json(ole, "predict", "old.safetensors", "one.pgm", "--json")[0]
+    check_that("old model", answer["known"] and "threshold" not in answer)
+    texts.update(threshold="0.5", temperature="-1")
+    encoded = json.dumps(header).encode()
+    (work / "bad.safetensors").write_bytes(len(encoded).to_bytes(8, "little") + encoded + data)
+    check(ole, "predict bad.safetensors one.pgm", code=1, err="ole predict: bad.safetensors: no "
+          "model of 'ole train': its metadata lack 'temperature', or have it wrong\n")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
+        work = Path(name)
+        ole = run.Program(os.path.abspath(sys.argv[1]), work)
+        check_usage(ole)
+        check_numbers(ole, work)
+        check_pictures(ole, work)
+        check_no_leak(ole, work)
+        check_predict(ole, work)
+        check_old_files(ole, work)
+        check_data_mistakes(ole, work)
+        check_vectors(ole, work)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
