@@ -24,6 +24,7 @@ static const struct {
     {"sweep", sweep_summary, run_sweep},
     {"eval", eval_summary, run_eval},
     {"predict", predict_summary, run_predict},
+    {"report", report_summary, run_report},
     {"features", features_summary, run_features},
     {"novelty", novelty_summary, run_novelty},
 #endif

@@ -1,0 +1,22 @@
+/* cli/report.h - the page of one run folder or of several, for `ole report` and `ole train`. */
+#ifndef OLE_CLI_REPORT_H
+#define OLE_CLI_REPORT_H
+
+#include "run_view.h"
+
+enum { REPORT_MOST_RUNS = 32 };
+
+typedef struct report {
+    const char *const *folders;
+    int count;       /* 1 to REPORT_MOST_RUNS */
+    const char *out; /* the page */
+    int threads;
+    bool map;
+    run_view *runs; /* [count], filled by report_make(); free with report_free() */
+} report;
+
+/* Reads, measures and writes. False after an error or an interruption. */
+bool report_make(report *r, ole_error *error);
+void report_free(report *r);
+
+#endif
