@@ -16,7 +16,7 @@ enum {
     MOST_CLASS_LINES = 10, /* spectra of classes, a line each */
     MOST_GROUPS = 100,     /* of points, told apart by colour and marker */
     MOST_BREAKS = 100,
-    AXIS_POINTS = 60,
+    AXIS_POINTS = 21, /* dots of an axis in space */
 };
 
 struct ole_drawing {
@@ -303,6 +303,26 @@ static void add_axes(ole_drawing *d, const ole_analysis *a) {
         (ole_series){.name = "axes", .count = 3 * AXIS_POINTS, .x = x, .y = y};
 }
 
+/* The same scale along both axes: the ranges of the figure become a square. */
+static void make_square(ole_drawing *d) {
+    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY}, half = 0.0;
+    for (int s = 0; s < d->figure.series_count; s++)
+        for (int64_t i = 0; i < d->series[s].count; i++) {
+            const double at[] = {d->series[s].x[i], d->series[s].y[i]};
+            for (int k = 0; k < 2; k++) {
+                low[k] = fmin(low[k], at[k]);
+                high[k] = fmax(high[k], at[k]);
+            }
+        }
+    for (int k = 0; k < 2; k++)
+        half = fmax(half, 0.54 * (high[k] - low[k]));
+    if (!(half > 0.0)) return;
+    d->figure.x_min = (low[0] + high[0]) / 2 - half;
+    d->figure.x_max = (low[0] + high[0]) / 2 + half;
+    d->figure.y_min = (low[1] + high[1]) / 2 - half;
+    d->figure.y_max = (low[1] + high[1]) / 2 + half;
+}
+
 static bool draw_space(ole_drawing *d, const ole_analysis *a) {
     bool deep = a->dim == 3;
     double *xy = malloc((size_t)(2 * a->points + 1) * sizeof *xy);
@@ -317,6 +337,7 @@ static bool draw_space(ole_drawing *d, const ole_analysis *a) {
     free(xy);
     if (!good) return false;
     if (deep) add_axes(d, a);
+    make_square(d);
     d->name = "space";
     d->figure.title = deep ? "Features in their three dimensions" : "Features in their plane";
     if (!deep) {

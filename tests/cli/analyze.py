@@ -236,6 +236,39 @@ def check_test_set(ole):
     close("subspaces of the test set", got["subspace_error"], subspace_error(x, y, tx, ty))
 
 
+# ---- Figures and page ---------------------------------------------------------------------------
+
+def check_pictures(ole):
+    """Each figure in each format, with its title; one page with all of it, and nothing from afar."""
+    common = {"angles", "angle-histogram", "spectrum", "class-spectra", "map", "overlaps"}
+    ends = ["svg"] + (["pdf", "png"] if "cairo" in ole.run("info").stdout else [])
+    if len(ends) == 1:
+        print("skipped: figures as files (no cairo in this build)")
+        return
+    for name, more in (("toy", {"space"}), ("flat", {"space"}), ("many", set())):
+        page, folder = ole.work / f"{name}.html", ole.work / f"{name}-figures"
+        done = ole.run("analyze", f"{name}-F.npy", f"{name}-L.npy", "--out", page.name,
+                       "--figures", folder.name)
+        check_that(f"{name}: {done.stderr}", done.returncode == 0 and done.stderr == "")
+        made = sorted(path.name for path in folder.iterdir())
+        check_that(f"{name}: the figures are {made}",
+                   made == sorted(f"{n}.{e}" for n in common | more for e in ends))
+        for path in folder.iterdir():
+            begin = {".svg": b"<", ".pdf": b"%PDF", ".png": b"\x89PNG"}[path.suffix]
+            check_that(f"{path.name} is one", path.read_bytes().startswith(begin))
+        text = page.read_text()
+        for word in ("1-NN error", "nearest-subspace error", "Angles", "Singular values",
+                     "Overlaps", "Map", "OLÉ loss"):
+            check_that(f"{name}: the page has '{word}'", word in text)
+        for word in ("http://", "https://"):
+            far = [line for line in text.split(word)[1:] if not line.startswith("www.w3.org")]
+            check_that(f"{name}: the page needs no network", not far)
+    failed = ole.run("analyze", "toy-F.npy", "toy-L.npy", "--out", "nowhere/page.html")
+    check_that(f"a page that cannot be written: {failed.stderr}",
+               failed.returncode == 1 and "nowhere/page.html" in failed.stderr
+               and failed.stdout == "")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -245,6 +278,7 @@ def main():
         check_mistakes(ole)
         check_text(ole)
         check_same(ole)
+        check_pictures(ole)
         if numpy:
             for name in ("train", "wide", "toy", "many"):
                 check_against_libraries(ole, name)
