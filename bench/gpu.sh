@@ -4,7 +4,8 @@
 #
 # BUILD is a build folder (default build, made with ./dev's preset where it is missing); one that was
 # built elsewhere will do, with the libraries it needs in BUILD/lib.  Torch is the peer, where python3
-# has it.  OLE_QUICK=1 leaves out the checkers and the slower nets.
+# has it.  OLE_NETS, OLE_PRECISIONS and OLE_PARTS (of "tests loss steps seeds memory checkers") choose
+# a part of the work.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}
@@ -30,7 +31,7 @@ run_test() { # NAME [PATTERN]: the closing lines, and what failed
 
 check_kernels() { # TOOL PROGRAM PATTERN: one of compute-sanitizer's checkers on our kernels
     command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there: skipped"; return; }
-    if timeout 240 compute-sanitizer --tool "$1" --error-exitcode 9 \
+    if timeout 120 compute-sanitizer --tool "$1" --error-exitcode 9 \
         --kernel-regex-exclude kns="cudnn|cutlass|cublas|gemm|xmma|sm80|sm90|splitK|nchw|nhwc" \
         "$build/tests/$2" "$3" >"$logs/$1-$2" 2>&1; then
         echo "$1 $2 $3: clean ($(grep -c '  OK ' "$logs/$1-$2") tests)"
@@ -44,52 +45,76 @@ peer() {
     python3 -c "import torch, sys; sys.exit(not torch.cuda.is_available())" 2>/dev/null
 }
 
-measure_nets() {
-    local nets="cnn5 vgg11 vgg16 vgg19 resnet110 preresnet110 densenet40" with="" net
+one_line() {
+    tr -d '\n' | sed 's/  */ /g'
+    echo
+}
+
+measure_nets() { # a line of JSON for each net and precision, beside PyTorch; then with OLE, alone
+    local net precision with=""
     peer && with="--peer torch"
-    for net in $nets; do
+    for net in ${OLE_NETS:-cnn5 vgg11 vgg16 vgg19 resnet110 preresnet110 densenet40}; do
         for precision in ${OLE_PRECISIONS:-bf16 tf32 fp32}; do
             # shellcheck disable=SC2086
             "$build/ole" bench --net "$net" --device cuda --precision "$precision" \
-                --softmax-only --seconds 2 $with --json | tr -d '\n' | sed 's/  */ /g'
-            echo
+                --softmax-only --seconds 1 $with --json | one_line
         done
-        "$build/ole" bench --net "$net" --device cuda --precision bf16 --seconds 2 --json |
-            tr -d '\n' | sed 's/  */ /g'
-        echo
+        "$build/ole" bench --net "$net" --device cuda --precision bf16 --seconds 1 --json | one_line
     done
 }
 
-measure_seeds() { # images a second of K runs side by side
+measure_seeds() { # images a second of K runs side by side, CNN-5 on 5,000 images of 96 x 96
+    python3 - "$logs" <<'PYTHON' || return
+import sys
+import numpy
+random = numpy.random.default_rng(0)
+numpy.save(sys.argv[1] + "/x.npy", random.integers(0, 256, (5000, 3, 96, 96), dtype=numpy.uint8))
+numpy.save(sys.argv[1] + "/y.npy", random.integers(0, 10, 5000))
+PYTHON
     for seeds in 1 2 4 8; do
-        start=$(date +%s.%N)
-        "$build/ole" train digits --net cnn5 --resize 96 --channels 3 --device cuda --precision bf16 --epochs 20 \
-            --batch-size 32 --opt adam --seeds $seeds --eval-every 20 >"$logs/seeds" 2>&1 || failed=1
-        echo "$seeds runs side by side: $(echo "$(date +%s.%N) - $start" | bc) s"
+        "$build/ole" train "npy:$logs/x.npy,$logs/y.npy" --net cnn5 --device cuda --precision bf16 \
+            --opt adam --epochs 6 --eval-every 6 --batch-size 32 --seeds $seeds --augment crop:12,flip \
+            --out "$logs/seeds-$seeds" >"$logs/seeds" 2>&1 || { failed=1; tail -3 "$logs/seeds"; }
+        cat "$logs"/seeds-$seeds/metrics.jsonl "$logs"/seeds-$seeds/seed-*/metrics.jsonl 2>/dev/null |
+            python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+rates = [line["images_per_s"] for line in lines if line.get("epoch") == 4]
+print(len(rates), "runs side by side:", round(sum(rates)), "images/s in all")'
     done
+}
+
+measure_memory() { # a batch that no card has room for must be refused with a sentence
+    "$build/ole" bench --net vgg16 --device cuda --batch-size 65536 --input 3x224x224 2>&1 | head -3
+}
+
+wants() {
+    case " ${OLE_PARTS:-tests loss steps seeds memory checkers} " in
+    *" $1 "*) section "$1" ;;
+    *) return 1 ;;
+    esac
 }
 
 main() {
     date -u "+%Y-%m-%d %H:%M UTC"
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     "$build/ole" info
-    section "tests"
-    run_test test_loss_cuda
-    run_test test_ops_cuda
-    run_test test_torch_steps
-    run_test test_train_cuda
-    section "the loss"
-    "$build/bench/bench_loss_cuda" 2>/dev/null || "$build/tests/bench_loss_cuda" || failed=1
-    peer && python3 "$here/bench/peer_loss_torch.py" cuda
-    section "training steps"
-    measure_nets
-    section "seeds side by side"
-    measure_seeds
-    if [ -z "${OLE_QUICK:-}" ]; then
-        section "checkers"
+    if wants tests; then
+        for name in test_loss_cuda test_loss_cuda_calls test_torch_steps test_train_cuda test_ops_cuda; do
+            run_test $name
+        done
+    fi
+    if wants loss; then
+        "$build/bench/bench_loss_cuda" || failed=1
+        peer && python3 "$here/bench/peer_loss_torch.py" cuda
+    fi
+    wants steps && measure_nets
+    wants seeds && measure_seeds
+    wants memory && measure_memory
+    if wants checkers; then
         for tool in memcheck racecheck initcheck synccheck; do
-            check_kernels $tool test_train_cuda "recorded_as_single"
-            check_kernels $tool test_loss_cuda "${OLE_LOSS_PATTERN:-*small*}"
+            check_kernels $tool test_train_cuda recorded_as_single
+            check_kernels $tool test_loss_cuda_calls "recorded"
         done
     fi
     return $failed

@@ -200,7 +200,7 @@ static void enough_was_checked(void **state) {
     assert_true(gradients_checked >= 400);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grid),
         cmocka_unit_test(narrow_types),
@@ -210,5 +210,6 @@ int main(void) {
         cmocka_unit_test(larger),
         cmocka_unit_test(enough_was_checked),
     };
+    card_filter(argc, argv);
     return cmocka_run_group_tests_name("loss_cuda", tests, NULL, NULL);
 }

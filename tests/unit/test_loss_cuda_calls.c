@@ -240,7 +240,7 @@ static void classes_as_on_the_cpu(void **state) {
     card_batch_free(&b);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_card_is_said),
         cmocka_unit_test(narrow_types_are_the_gpus),
@@ -252,5 +252,6 @@ int main(void) {
         cmocka_unit_test(recorded),
         cmocka_unit_test(classes_as_on_the_cpu),
     };
+    card_filter(argc, argv);
     return cmocka_run_group_tests_name("loss_cuda_calls", tests, NULL, NULL);
 }
