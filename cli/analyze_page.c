@@ -76,7 +76,7 @@ static void add_angle_table(pictures *p, const ole_analysis *a) {
         snprintf(text[r][0], CELL, "%s", r == 0 ? "inside a class" : "between classes");
         snprintf(text[r][1], CELL, "%" PRId64, s->pairs);
         for (int c = 2; c < COLUMNS; c++)
-            snprintf(text[r][c], CELL, s->pairs > 0 ? "%.2f" : "", values[c - 2]);
+            snprintf(text[r][c], CELL, s->pairs > 0 ? "%.2f" : "–", values[c - 2]);
         for (int c = 0; c < COLUMNS; c++)
             cells[r * COLUMNS + c] = text[r][c];
     }
