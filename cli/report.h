@@ -4,14 +4,14 @@
 
 #include "run_view.h"
 
-enum { REPORT_MOST_RUNS = 32 };
+enum { REPORT_MOST_RUNS = 32, REPORT_MOST_MAPS = 4 };
 
 typedef struct report {
     const char *const *folders;
     int count;       /* 1 to REPORT_MOST_RUNS */
     const char *out; /* the page */
     int threads;
-    bool map;
+    int maps;       /* runs of which a t-SNE map is made, REPORT_MOST_MAPS at most */
     run_view *runs; /* [count], filled by report_make(); free with report_free() */
 } report;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MAPS = 4, TEXT = 96 };
+enum { TEXT = 96 };
 
 /* ---- Learning curves ---------------------------------------------------------------------- */
 
@@ -24,6 +24,7 @@ typedef struct chart {
     ole_series series[4 * REPORT_MOST_RUNS];
     double *numbers[4 * REPORT_MOST_RUNS];
     int count;
+    int64_t points;
 } chart;
 
 static double number_of(const ole_epoch *epoch, size_t offset) {
@@ -32,7 +33,10 @@ static double number_of(const ole_epoch *epoch, size_t offset) {
     return value;
 }
 
-/* Adds a curve of a run; epochs in which it was not measured are passed over. */
+/*
+ * Adds a curve of a run; epochs in which it was not measured are passed over.  A curve without any
+ * stays as an empty one without a name, so that the others keep their colours.
+ */
 static void chart_add(chart *c, const ole_history *h, const curve *which, const char *name) {
     double *numbers = malloc((2 * (size_t)h->count + 1) * sizeof *numbers);
     int64_t count = 0;
@@ -43,13 +47,10 @@ static void chart_add(chart *c, const ole_history *h, const curve *which, const 
         numbers[count] = (double)h->epochs[i].epoch;
         numbers[h->count + count++] = value;
     }
-    if (count == 0) {
-        free(numbers);
-        return;
-    }
     c->numbers[c->count] = numbers;
-    c->series[c->count++] =
-        (ole_series){name, count, numbers, numbers + h->count, NULL, which->dotted};
+    c->series[c->count++] = (ole_series){count > 0 ? name : NULL, count, numbers,
+                                         numbers + h->count,      NULL,  which->dotted};
+    c->points += count;
 }
 
 static void chart_finish(chart *c, ole_page *page, const char *title, const char *y_label,
@@ -61,7 +62,7 @@ static void chart_finish(chart *c, ole_page *page, const char *title, const char
     f.y_label = y_label;
     f.series = c->series;
     f.series_count = c->count;
-    if (c->count > 0) ole_page_figure(page, &f, caption);
+    if (c->points > 0) ole_page_figure(page, &f, caption);
     for (int i = 0; i < c->count; i++)
         free(c->numbers[i]);
     *c = (chart){0};
@@ -136,6 +137,29 @@ static void add_headlines(ole_page *page, const run_view *run) {
     snprintf(note, sizeof note, "of a class %.1f, of %lld dimensions", run->view.class_rank,
              (long long)run->view.dim);
     add_headline(page, "effective rank", run->view.spectra.all.effective_rank, "", note);
+}
+
+/* Whether runs differ in nothing but the seed, as far as a reader of the page can see. */
+static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
+    return strcmp(a->data, b->data) == 0 && strcmp(a->net, b->net) == 0 && a->loss == b->loss &&
+           a->lambda == b->lambda && a->samples_per_class == b->samples_per_class &&
+           a->seed != b->seed;
+}
+
+static void add_mean(ole_page *page, const report *r) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < r->count; i++) {
+        if (i > 0 && !same_recipe(&r->runs[i - 1].options, &r->runs[i].options)) return;
+        sum += run_test_error(&r->runs[i]);
+    }
+    double mean = sum / r->count;
+    for (int i = 0; i < r->count; i++)
+        squares += pow(run_test_error(&r->runs[i]) - mean, 2);
+    char value[TEXT], note[TEXT];
+    if (!isfinite(mean)) return;
+    snprintf(value, sizeof value, "%.2f ± %.2f %%", mean, sqrt(squares / (r->count - 1)));
+    snprintf(note, sizeof note, "mean and standard deviation of %d seeds", r->count);
+    ole_page_headline(page, "test error", value, note);
 }
 
 /* The runs in rows: what they are and what came out. */
@@ -299,7 +323,7 @@ static void add_geometry(ole_page *page, const report *r) {
     page_add_spectra(page, views, count);
     if (maps == 0) return;
     ole_page_section(page, "Map");
-    page_add_maps(page, views, count < MOST_MAPS ? count : MOST_MAPS, images);
+    page_add_maps(page, views, count, images);
 }
 
 static void add_notes(ole_page *page, const report *r) {
@@ -331,7 +355,7 @@ static bool write_page(const report *r, ole_error *error) {
     if (r->count == 1)
         add_headlines(page, first);
     else
-        add_table(page, r);
+        add_mean(page, r), add_table(page, r);
     add_notes(page, r);
     add_curves(page, r);
     add_errors(page, r);
@@ -350,7 +374,7 @@ bool report_make(report *r, ole_error *error) {
     for (int i = 0; i < r->count && good; i++)
         good = run_view_open(&r->runs[i], r->folders[i], error);
     for (int i = 0; i < r->count && good; i++) {
-        const feature_options options = {r->threads, r->map && i < MOST_MAPS, &line};
+        const feature_options options = {r->threads, i < r->maps, &line};
         good = run_view_measure(&r->runs[i], &options, error);
     }
     progress_clear(&line);

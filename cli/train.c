@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 #include "progress.h"
+#include "report.h"
 #include "train_flags.h"
 
 #include <ole/json.h>
@@ -20,7 +21,7 @@ const char train_summary[] = "trains a network with softmax, OLE or both";
 
 typedef struct flags {
     train_flags train;
-    bool json;
+    bool json, no_report;
 } flags;
 
 static bool parse(flags *f, int argc, char **argv, int *code) {
@@ -28,9 +29,14 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         {"DATA", &f->train.data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
         {0},
     };
-    arg_option options[TRAIN_FLAGS + 2] = {{0}};
-    *train_flags_rows(&f->train, NULL, options) = (arg_option){
+    arg_option options[TRAIN_FLAGS + 3] = {{0}};
+    arg_option *rows = train_flags_rows(&f->train, NULL, options);
+    rows[0] = (arg_option){
         .name = "json", .kind = ARG_FLAG, .to = &f->json, .help = "print the result as JSON"};
+    rows[1] = (arg_option){.name = "no-report",
+                           .kind = ARG_FLAG,
+                           .to = &f->no_report,
+                           .help = "do not write report.html at the end"};
     const arg_command command = {
         .name = "train",
         .summary = train_summary,
@@ -38,8 +44,9 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
                    "  $ ole train stl10 --net cnn5 --opt adam --batch-size 32 --epochs 164 \\\n"
                    "        --augment crop:12,flip --weight-decay 1e-3 --out runs/stl10\n"
                    "  $ ole train --resume --out runs/stl10\n",
-        .about = "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors and\n"
-                 "best.safetensors into the run folder. Ctrl-C saves; --resume goes on.\n",
+        .about = "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors,\n"
+                 "best.safetensors and report.html, a page to look at, into the run folder.\n"
+                 "Ctrl-C saves; --resume goes on.\n",
         .positionals = positionals,
         .none_will_do = true,
         .options = options,
@@ -109,6 +116,35 @@ static void say(void *context, const char *text) {
     fprintf(stderr, "ole train: %s\n", text);
 }
 
+/* ---- The page ----------------------------------------------------------------------------- */
+
+enum { PATH = 4096 };
+
+/* out/report.html of the run, or of the seeds side by side. False without one, which is said. */
+static bool write_page(const ole_train_options *o, char path[PATH]) {
+    char names[REPORT_MOST_RUNS][PATH];
+    const char *folders[REPORT_MOST_RUNS];
+    int count = o->seeds < REPORT_MOST_RUNS ? (int)o->seeds : REPORT_MOST_RUNS;
+    for (int i = 0; i < count; i++) {
+        if (o->seeds > 1)
+            snprintf(names[i], PATH, "%s/seed-%" PRIu64, o->out, o->seed + (uint64_t)i);
+        else
+            snprintf(names[i], PATH, "%s", o->out);
+        folders[i] = names[i];
+    }
+    snprintf(path, PATH, "%s/report.html", o->out);
+    report r = {.folders = folders,
+                .count = count,
+                .out = path,
+                .threads = o->threads > 0 ? o->threads : default_threads(),
+                .maps = 1};
+    ole_error error = {.message = "interrupted"};
+    bool good = report_make(&r, &error);
+    if (!good) fail_command("train", "the run is complete, but has no page: %s", error.message);
+    report_free(&r);
+    return good;
+}
+
 /* ---- The result --------------------------------------------------------------------------- */
 
 static void json_error(ole_json *w, const char *name, double mean, double deviation, bool several) {
@@ -118,7 +154,7 @@ static void json_error(ole_json *w, const char *name, double mean, double deviat
     if (several) ole_json_number(w, key, deviation);
 }
 
-static void print_json(const train_setup *s, const ole_train_summary *r) {
+static void print_json(const train_setup *s, const ole_train_summary *r, const char *page) {
     bool several = s->options.seeds > 1;
     ole_json w;
     ole_json_init(&w, stdout, 2);
@@ -131,6 +167,7 @@ static void print_json(const train_setup *s, const ole_train_summary *r) {
     json_error(&w, "validation_error", r->validation_error, r->validation_error_std, several);
     json_error(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
     ole_json_number(&w, "seconds", r->seconds);
+    if (page) ole_json_string(&w, "report", page);
     ole_json_close(&w);
 }
 
@@ -141,15 +178,16 @@ static void print_error_row(const char *name, double mean, double deviation) {
     printf("%-18s %.2f%s %%\n", name, mean, spread);
 }
 
-static void print_text(const train_setup *s, const ole_train_summary *r) {
+static void print_text(const train_setup *s, const ole_train_summary *r, const char *page) {
     print_error_row("test error", r->test_error, r->test_error_std);
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
     if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
     printf("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder", s->options.out);
+    if (page) printf("%-18s %s\n", "report", page);
 }
 
-static int train(train_setup *s, bool json) {
+static int train(train_setup *s, const flags *f) {
     view v = {.line = progress_start()};
     s->options.callback = show;
     s->options.message = say;
@@ -168,10 +206,13 @@ static int train(train_setup *s, bool json) {
                 "ole train: stopped after epoch %" PRId64 ", step %" PRId64
                 ", and saved; 'ole train --resume --out %s' goes on\n",
                 v.epoch, v.step, s->options.out);
-    if (json)
-        print_json(s, &summary);
+    char path[PATH];
+    bool wanted = !f->no_report && !summary.interrupted && s->options.out;
+    const char *page = wanted && write_page(&s->options, path) ? path : NULL;
+    if (f->json)
+        print_json(s, &summary, page);
     else if (!summary.interrupted)
-        print_text(s, &summary);
+        print_text(s, &summary, page);
     return summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
@@ -180,7 +221,7 @@ int run_train(int argc, char **argv) {
     train_setup s;
     int code;
     if (!parse(&f, argc, argv, &code)) return code;
-    code = train_flags_read(&f.train, &s) ? train(&s, f.json) : EXIT_USAGE;
+    code = train_flags_read(&f.train, &s) ? train(&s, &f) : EXIT_USAGE;
     train_setup_free(&s);
     return code;
 }
