@@ -39,10 +39,6 @@ INLINE vec load(const float *p) {
     return *(const vec *)p;
 }
 
-INLINE void store(float *p, vec v) {
-    *(vec *)p = v;
-}
-
 INLINE vec splat(float x) {
     return x - (vec){0};
 }
