@@ -100,8 +100,8 @@ typedef struct ole_analysis {
 
 /*
  * Classifiers, angles, spectra, overlaps and a map of the features.  There must be two classes.
- * Angles, spectra, overlaps and map are those of `embedding`.  A million rows of 512 dimensions
- * take 4 GB besides the features and some minutes.  On failure there is nothing to free.
+ * Angles, spectra, overlaps and map are those of `embedding`.  The memory that it takes
+ * besides the features does not grow with rows x dim.  On failure there is nothing to free.
  */
 OLE_API ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *embedding,
                                const ole_analyze_options *options, ole_error *error);

@@ -1,6 +1,9 @@
 // Every public header in C++, together.
 #include <ole/analyze.h>
 #include <ole/base.h>
+#include <ole/classify.h>
+#include <ole/drawing.h>
+#include <ole/geometry.h>
 #include <ole/json.h>
 #include <ole/linalg.h>
 #include <ole/loss.h>
