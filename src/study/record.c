@@ -24,7 +24,7 @@
 
 #include <jansson.h>
 
-enum { LARGEST = 1 << 26 };
+enum { LARGEST = 1 << 26, CHANGE = 120 };
 
 /* ---- The lock ----------------------------------------------------------------------------- */
 
@@ -100,32 +100,37 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
 
 /* ---- The study that is there already ------------------------------------------------------ */
 
-/* Options that may be others when a study goes on, or that the grid sets. */
-static bool may_differ(const ole_study *study, const char *name) {
-    static const char *const always[] = {"out",     "resume",  "seeds",      "device",
-                                         "threads", "workers", "eval_every", "lambda"};
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (strcmp(name, always[i]) == 0) return true;
+/* Options that change nothing in what a run learns. */
+static bool may_differ(const char *name) {
+    static const char *const names[] = {"out",    "resume",  "seeds",   "eval_every",
+                                        "device", "threads", "workers", "init_from"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Options that the grid sets. */
+static bool is_grids(const ole_study *study, const char *name) {
+    if (strcmp(name, "lambda") == 0) return true;
     return study->kind == OLE_STUDY_SWEEP && strcmp(name, "samples_per_class") == 0;
 }
 
-static ole_status compare_options(const ole_study *study, const ole_train_options *then,
-                                  ole_error *error) {
+/* The first option that is not what it was, as "epochs '2', not '3'"; false: there is none. */
+static bool find_change(const ole_study *study, const ole_train_options *now,
+                        const ole_train_options *then, bool grid, char out[2 * CHANGE]) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
         char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
         const char *name = ole_train_option_get(i).name;
-        const char *now = ole_option_text(&study->train, i, a);
-        const char *old = ole_option_text(then, i, b);
-        if (may_differ(study, name) || strcmp(now ? now : "", old ? old : "") == 0) continue;
-        ole_shown where, was, is;
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: the study has %s '%s', not '%s': go on with the same, or name another "
-                        "folder",
-                        ole_show_string(&where, study->train.out), name,
-                        ole_show_string(&was, old ? old : ""),
-                        ole_show_string(&is, now ? now : ""));
+        const char *is = ole_option_text(now, i, a), *was = ole_option_text(then, i, b);
+        if (may_differ(name) || (!grid && is_grids(study, name))) continue;
+        if (strcmp(is ? is : "", was ? was : "") == 0) continue;
+        ole_shown x, y;
+        snprintf(out, 2 * CHANGE, "%s '%.*s', not '%.*s'", name, CHANGE / 2,
+                 ole_show_string(&x, was ? was : ""), CHANGE / 2,
+                 ole_show_string(&y, is ? is : ""));
+        return true;
     }
-    return OLE_OK;
+    return false;
 }
 
 static ole_status compare_config(const ole_study *study, const char *config, const char *path,
@@ -133,8 +138,13 @@ static ole_status compare_config(const ole_study *study, const char *config, con
     ole_train_options then;
     ole_train_options_init(&then);
     ole_recipe *recipe;
+    char change[2 * CHANGE];
+    ole_shown shown;
     ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
-    if (status == OLE_OK) status = compare_options(study, &then, error);
+    if (status == OLE_OK && find_change(study, &study->train, &then, false, change))
+        status = ole_fail(error, OLE_ERROR_ARGUMENT,
+                          "%s: the study has %s: go on with the same, or name another folder",
+                          ole_show_string(&shown, study->train.out), change);
     ole_recipe_free(recipe);
     return status;
 }
@@ -275,6 +285,25 @@ static json_t *last_line(char *bytes, size_t size) {
     return NULL;
 }
 
+/* A run that was trained again by other options is no longer the study's. */
+static ole_status check_run(const ole_study *study, const ole_study_run *run, const char *folder,
+                            ole_error *error) {
+    char path[OLE_RUN_PATH], change[2 * CHANGE];
+    const ole_train_options now = ole_study_run_options(study, run);
+    ole_train_options then;
+    ole_train_options_init(&then);
+    ole_recipe *recipe = NULL;
+    ole_shown shown;
+    ole_status status = ole_run_path(path, folder, "config.yaml", error);
+    if (status == OLE_OK) status = ole_recipe_read(&recipe, path, &then, error);
+    if (status == OLE_OK && find_change(study, &now, &then, true, change))
+        status = ole_fail(error, OLE_ERROR_ARGUMENT,
+                          "%s: the run has %s: remove the folder to train it again",
+                          ole_show_string(&shown, folder), change);
+    ole_recipe_free(recipe);
+    return status;
+}
+
 ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_error *error) {
     char folder[OLE_RUN_PATH], path[OLE_RUN_PATH], *bytes = NULL;
     size_t size;
@@ -288,13 +317,14 @@ ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_e
     json_t *end = last_line(bytes, size);
     free(bytes);
     if (!end) return OLE_OK;
+    status = check_run(study, run, folder, error);
     run->state = OLE_STUDY_FINISHED;
     run->test_error = number_of(end, "test_error");
     run->validation_error = number_of(end, "validation_error");
     run->knn1_error = number_of(end, "knn1_error");
     run->seconds = number_of(end, "seconds");
     json_decref(end);
-    return OLE_OK;
+    return status;
 }
 
 ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL = 64 };
+enum { CELL = 64, LONGEST_TITLE = 60 }; /* bytes; a longer one has no room in the figure */
 
 /* ---- The curve ---------------------------------------------------------------------------- */
 
@@ -123,7 +123,7 @@ static void fill_figure(const ole_study *study, curve *c, const char *title, ole
         c->series[figure->series_count].dotted = l->dotted;
         figure->series_count += l->count > 0;
     }
-    figure->title = title;
+    if (strlen(title) <= LONGEST_TITLE) figure->title = title;
     figure->x_label = tune ? "λ" : "samples a class";
     figure->y_label = tune ? "validation error, %" : "test accuracy, %";
     figure->x_log = tune;

@@ -257,6 +257,9 @@ def check_changes(ole, work):
     check_that("more lambdas and seeds", more.returncode == 0 and got["complete"] and
                [p["finished"] for p in got["points"]] == [3] * len(got["points"]) and
                all(after[one] == stamp for one, stamp in before.items()))
+    ole.run("train", "--resume", "--out", "tune/lambda-1/seed-0", "--epochs", "3")
+    check(ole, "tune --resume --out tune", code=2, err="ole tune: tune/lambda-1/seed-0: the run has "
+          "epochs '3', not '2': remove the folder to train it again\n")
     (work / "tune/study.json").write_text("{")
     check(ole, f"{TUNE} --out tune", code=1, err="ole tune: tune/study.json: damaged or of another "
           "program: name another folder for a new study\n")
