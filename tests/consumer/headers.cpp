@@ -15,6 +15,7 @@
 #include <ole/evaluate.h>
 #include <ole/model.h>
 #include <ole/net.h>
+#include <ole/study.h>
 #include <ole/train.h>
 #endif
 
