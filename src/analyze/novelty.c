@@ -5,6 +5,7 @@
 
 #include "analyze/calibration.h"
 #include "base/error.h"
+#include "data/dataset.h"
 #include "train/model.h"
 
 #include <inttypes.h>
@@ -45,6 +46,10 @@ static ole_status check_options(const ole_novelty_options *o, ole_error *error) 
     if (!(o->temperature >= 0.0 && isfinite(o->temperature)))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.temperature is %g: give 0 to fit it, or more", o->temperature);
+    if (!ole_is_split(o->known_split) || !ole_is_split(o->novel_split))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.known_split is %d, options.novel_split %d: give an ole_split",
+                        (int)o->known_split, (int)o->novel_split);
     if (o->threads < 1 || o->threads > 1024)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 1 to 1024",
                         o->threads);
