@@ -103,7 +103,7 @@ static ole_status neighbours(task *t, ole_feature_errors *errors, ole_error *err
 typedef struct summing {
     const task *task;
     double *sums; /* [classes, dim] */
-    double *rows; /* [classes or queries, dim]: one row each for who works on it */
+    double *rows; /* [classes, dim]: scratch, a row for each class; there are two at least */
     double *own;  /* [queries] */
 } summing;
 

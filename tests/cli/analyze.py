@@ -7,6 +7,7 @@ has not), figures and page with what they should hold.
 import math
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -236,6 +237,33 @@ def check_test_set(ole):
     close("subspaces of the test set", got["subspace_error"], subspace_error(x, y, tx, ty))
 
 
+def check_many_rows(ole):
+    """A file of many rows is sampled where rows meet rows, and never held in memory as float64."""
+    rows, dim, part = 300_000, 64, 10_000  # 77 MB; 154 MB as float64
+    chance = numpy.random.default_rng(3)
+    labels = chance.integers(0, 20, rows)
+    lines = chance.normal(size=(20, dim))
+    file = numpy.lib.format.open_memmap(ole.work / "large-F.npy", "w+", "f4", (rows, dim))
+    gram = 0
+    for i in range(0, rows, part):  # this process stays small: a child's peak begins with ours
+        along = chance.uniform(0.5, 2, (part, 1))
+        x = (lines[labels[i:i + part]] * along + chance.normal(size=(part, dim))).astype("f4")
+        file[i:i + part] = x
+        gram = gram + x.astype("f8").T @ x.astype("f8")
+    del file
+    numpy.save(ole.work / "large-L.npy", labels)
+    args = ("analyze", "large-F.npy", "large-L.npy", "--sample", "300", "--no-tsne", "--json")
+    got = read_json(ole, *args)
+    check_that("300 of 300,000 rows", got["errors"]["n"] == got["angles"]["n"] == 300
+               and got["errors"]["of"] == got["errors"]["references"] == got["n"] == rows)
+    sigma = numpy.sqrt(numpy.linalg.eigvalsh(gram))[::-1]
+    check_that("the singular values of many rows",
+               numpy.allclose(got["spectrum"]["singular_values"], sigma, rtol=1e-6))
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    if "ASan" not in ole.run("info").stdout:
+        check_that(f"in {peak} KiB", peak < 300_000)
+
+
 # ---- Figures and page ---------------------------------------------------------------------------
 
 def check_pictures(ole):
@@ -282,6 +310,7 @@ def main():
         if numpy:
             for name in ("train", "wide", "toy", "many"):
                 check_against_libraries(ole, name)
+            check_many_rows(ole)
             check_test_set(ole)
     print(f"{run.passed} passed, {run.failed} failed")
     return 1 if run.failed else 0
