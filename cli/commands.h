@@ -22,6 +22,7 @@ int run_report(int argc, char **argv);
 int run_novelty(int argc, char **argv);
 int run_verify(int argc, char **argv);
 int run_features(int argc, char **argv);
+int run_export(int argc, char **argv);
 int run_bench(int argc, char **argv);
 int run_data(int argc, char **argv);
 
@@ -40,6 +41,7 @@ extern const char report_summary[];
 extern const char novelty_summary[];
 extern const char verify_summary[];
 extern const char features_summary[];
+extern const char export_summary[];
 extern const char bench_summary[];
 extern const char data_summary[];
 

@@ -27,6 +27,7 @@ static const struct {
     {"report", report_summary, run_report},
     {"features", features_summary, run_features},
     {"novelty", novelty_summary, run_novelty},
+    {"export", export_summary, run_export},
 #endif
     {"score", score_summary, run_score},
     {"analyze", analyze_summary, run_analyze},

@@ -166,6 +166,7 @@ target_sources(ole_objects PRIVATE
     src/analyze/evaluate.c
     src/analyze/novelty.c
     src/analyze/novelty_collect.c
+    src/base/protobuf.c
     src/base/safetensors.c
     src/train/bench.c
     src/train/bench_queue.c
@@ -180,6 +181,9 @@ target_sources(ole_objects PRIVATE
     src/train/metrics.c
     src/train/model.c
     src/train/network.c
+    src/train/onnx.c
+    src/train/onnx_graph.c
+    src/train/onnx_values.c
     src/train/options.c
     src/train/queue.c
     src/train/recipe.c

@@ -207,6 +207,11 @@ static ole_status load_kind(const ole_safetensors *file, const char *path, int k
     return status;
 }
 
+ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
+                           float *plain, ole_error *error) {
+    return read_tensor(file, path, 0, param, plain, error);
+}
+
 ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_network *network,
                             ole_error *error) {
     return load_kind(file, path, 0, network, error);

@@ -42,6 +42,10 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
 /* Whether a tensor has the shape of a parameter, and a type that can be read as float. */
 bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param);
 
+/* One parameter of a file as plain float; it must be there with its shape. */
+ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
+                           float *plain, ole_error *error);
+
 /* The weights of a file into the network; every parameter must be there with its shape. */
 ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_network *network,
                             ole_error *error);

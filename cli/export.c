@@ -1,0 +1,91 @@
+/*
+ * cli/export.c - `ole export`: a model for other programs.
+ */
+#include "commands.h"
+
+#include <ole/export.h>
+#include <ole/json.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char export_summary[] = "a model as an ONNX file";
+
+typedef struct arguments {
+    const char *model, *onnx;
+    bool fold, json;
+} arguments;
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    *a = (arguments){0};
+    const arg_positional positionals[] = {
+        {"MODEL", &a->model, "a .safetensors file or a run folder"},
+        {0},
+    };
+    const arg_option options[] = {
+        {"onnx", ARG_STRING, &a->onnx, "M.onnx", .help = "the file to write"},
+        {"fold", ARG_FLAG, .to = &a->fold,
+         .help = "batch norms go into the layers before them (default: kept)"},
+        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "export",
+        .summary = export_summary,
+        .example = "  $ ole export runs/first --onnx first.onnx\n"
+                   "  $ ole export runs/first --onnx first.onnx --fold\n",
+        .about =
+            "Writes a model as ONNX (operator set 17). It takes 'images', float32 [N, C, H, W]\n"
+            "in 0 to 1 (bytes / 255; it normalises them itself), and gives 'features' [N, D]\n"
+            "and 'logits' [N, classes]. The names of the classes are among its metadata.\n",
+        .positionals = positionals,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    if (a->onnx) return true;
+    fail_command("export", "--onnx is missing: M.onnx; see 'ole export --help'");
+    *code = EXIT_USAGE;
+    return false;
+}
+
+static void print_text(const arguments *a, const ole_onnx_summary *s) {
+    printf("%s: images [N, %d, %d, %d] to features [N, %" PRId64 "] and logits [N, %d]\n", a->onnx,
+           s->channels, s->height, s->width, s->features, s->classes);
+    printf("%d ops, %" PRId64 " numbers, %.3g MB", s->ops, s->weights, (double)s->bytes / 1e6);
+    if (a->fold) printf(", %d batch norms folded", s->folded);
+    printf("\n");
+}
+
+static void print_json(const arguments *a, const ole_onnx_summary *s) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_string(&w, "onnx", a->onnx);
+    ole_json_open(&w, "input", '[');
+    ole_json_integer(&w, NULL, s->channels);
+    ole_json_integer(&w, NULL, s->height);
+    ole_json_integer(&w, NULL, s->width);
+    ole_json_close(&w);
+    ole_json_integer(&w, "features", s->features);
+    ole_json_integer(&w, "classes", s->classes);
+    ole_json_integer(&w, "ops", s->ops);
+    ole_json_integer(&w, "folded", s->folded);
+    ole_json_integer(&w, "weights", s->weights);
+    ole_json_integer(&w, "bytes", s->bytes);
+    ole_json_close(&w);
+}
+
+int run_export(int argc, char **argv) {
+    arguments a;
+    int code;
+    if (!parse(&a, argc, argv, &code)) return code;
+    ole_onnx_options options;
+    ole_onnx_options_init(&options);
+    options.fold = a.fold;
+    ole_onnx_summary summary;
+    ole_error error;
+    if (ole_export_onnx(a.model, a.onnx, &options, &summary, &error) != OLE_OK)
+        return fail_command("export", "%s", error.message);
+    (a.json ? print_json : print_text)(&a, &summary);
+    return EXIT_DONE;
+}
