@@ -1,0 +1,29 @@
+"""Olé: orthogonal low-rank embeddings, a geometric loss for deep learning.
+
+    ole.score(features, labels)          the loss of NumPy arrays, its terms and gradient
+    from ole.torch import OLELoss        the loss in PyTorch
+    from ole.jax import ole_loss         the loss in JAX
+    ole.info()                           what the library is built with and what this machine offers
+
+Features are [N, D], one row a sample: what the last linear layer reads.  With X_c the rows of class
+c and ‖·‖_* the nuclear norm,
+
+    loss = weight/N * ( sum_c max(Δ, ‖X_c‖_*) - ‖X‖_* )
+
+is zero when every class has a subspace of its own, orthogonal to the others.  PyTorch and JAX are
+imported only by the modules named after them.
+"""
+from __future__ import annotations
+
+from ._library import Error, InputError, info
+from ._score import ClassScore, Score, score
+
+__all__ = ["ClassScore", "Error", "InputError", "Score", "info", "score"]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # asked of the library, which is loaded when first needed
+        from ._library import version
+
+        return version()
+    raise AttributeError(f"module 'ole' has no attribute {name!r}")

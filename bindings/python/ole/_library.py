@@ -1,0 +1,179 @@
+"""libole from Python: finding and loading it, its structs, its errors.
+
+Nothing here knows of NumPy, PyTorch or JAX.  ``library()`` loads libole.so once and returns it with
+argument types set; ctypes releases the interpreter's lock during every call.  The structs repeat
+include/ole/loss.h field by field; ``library()`` refuses a library whose options have another size.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from pathlib import Path
+from typing import Iterator
+
+# ole_dtype and ole_device of ole/base.h.
+F16, BF16, F32, F64, I32, I64 = 1, 2, 3, 4, 7, 8
+CPU, CUDA = 0, 1
+# ole_status.
+OK, ARGUMENT, DATA, NUMERIC = 0, 1, 2, 6
+
+AUTO = -1.0  # OLE_DELTA_REL_AUTO
+
+
+class Error(RuntimeError):
+    """The library could not do what was asked; ``status`` is its word for why, such as "memory"."""
+
+    def __init__(self, message: str, status: str = "unsupported") -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class InputError(Error, ValueError):
+    """An argument or the data are unusable: shapes, options, NaN or Inf."""
+
+
+class ErrorText(ctypes.Structure):
+    """ole_error"""
+
+    _fields_ = [("status", c_int), ("message", c_char * 508)]
+
+
+class Options(ctypes.Structure):
+    """ole_loss_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("weight", c_double),
+        ("delta_floor", c_double),
+        ("delta_abs", c_double),
+        ("delta_rel", c_double),
+        ("reduction", c_int),
+        ("device", c_int),
+        ("threads", c_int),
+        ("card", c_int),
+    ]
+
+
+class Batch(ctypes.Structure):
+    """ole_loss_batch"""
+
+    _fields_ = [
+        ("rows", c_int64),
+        ("features", c_void_p),
+        ("stride", c_int64),
+        ("labels", c_void_p),
+        ("label_type", c_int),
+    ]
+
+
+class Gradient(ctypes.Structure):
+    """ole_loss_gradient"""
+
+    _fields_ = [("data", c_void_p), ("stride", c_int64), ("upstream", c_double), ("accumulate", c_bool)]
+
+
+class ClassEntry(ctypes.Structure):
+    """ole_loss_class"""
+
+    _fields_ = [("label", c_int64), ("count", c_int64), ("rank", c_int64), ("norm", c_double)]
+
+
+class Result(ctypes.Structure):
+    """ole_loss_result"""
+
+    _fields_ = [
+        ("value", c_double),
+        ("class_term", c_double),
+        ("global_norm", c_double),
+        ("rows", c_int64),
+        ("classes", c_int64),
+        ("rank", c_int64),
+        ("per_class", POINTER(ClassEntry)),
+        ("per_class_capacity", c_int64),
+    ]
+
+
+class InfoRow(ctypes.Structure):
+    """ole_info_row"""
+
+    _fields_ = [("name", c_char_p), ("value", c_char_p)]
+
+
+OUTCOME_WORDS = 7  # ole_loss_outcome: three doubles and four int64_t
+
+_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "ole_version": (c_char_p, []),
+    "ole_status_name": (c_char_p, [c_int]),
+    "ole_info": (c_size_t, [c_void_p, c_size_t]),
+    "ole_loss_options_init": (None, [c_void_p]),
+    "ole_loss_plan_create": (c_int, [c_void_p, c_int64, c_int64, c_int, c_void_p, c_void_p]),
+    "ole_loss_plan_destroy": (None, [c_void_p]),
+    "ole_loss_plan_bytes": (c_size_t, [c_void_p]),
+    "ole_loss_eval": (c_int, [c_void_p] * 5),
+    "ole_loss_queue": (c_int, [c_void_p] * 6),
+}
+
+
+def _candidates() -> Iterator[str]:
+    """Where libole may be: $OLE_LIBRARY alone where it is set, else beside this file, else the system's."""
+    given = os.environ.get("OLE_LIBRARY")
+    if given:
+        yield given
+        return
+    own = Path(__file__).resolve().parent / "lib" / "libole.so"
+    if own.exists():
+        yield str(own)
+    yield "libole.so.0"
+
+
+def library_path() -> str:
+    """The file that ``library()`` has loaded, or would."""
+    return next(_candidates())
+
+
+@functools.lru_cache(maxsize=None)
+def library() -> ctypes.CDLL:
+    """libole, loaded at the first call."""
+    path = library_path()
+    try:
+        loaded = ctypes.CDLL(path)
+    except OSError as reason:
+        raise Error(
+            f"{path} cannot be loaded ({reason}): install the package with pip, or set OLE_LIBRARY "
+            "to the libole.so of a build"
+        ) from None
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    options = Options()
+    # The library writes its own idea of the struct: give it room for a longer one.
+    room = (ctypes.c_char * 512)()
+    loaded.ole_loss_options_init(room)
+    ctypes.memmove(byref(options), room, ctypes.sizeof(options))
+    if options.struct_size != ctypes.sizeof(Options):
+        raise Error(
+            f"{path} is of version {loaded.ole_version().decode()}, which this package does not fit: "
+            "install both from one checkout"
+        )
+    return loaded
+
+
+def version() -> str:
+    """The library's version, as "0.1.0"."""
+    return str(library().ole_version().decode())
+
+
+def info() -> dict[str, str]:
+    """What the library is built with and what this machine offers, as ``ole info`` shows it."""
+    rows = (InfoRow * 64)()
+    count = min(library().ole_info(rows, len(rows)), len(rows))
+    return {row.name.decode(): row.value.decode() for row in rows[:count]}
+
+
+def fail(error: ErrorText) -> Error:
+    """The exception for a filled ole_error, to be raised."""
+    kind = InputError if error.status in (ARGUMENT, DATA) else Error
+    name = library().ole_status_name(error.status).decode()
+    return kind(error.message.decode("utf-8", "replace"), name)

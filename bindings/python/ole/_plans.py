@@ -1,0 +1,183 @@
+"""Plans of the loss, and the cache that lends them.
+
+A plan owns its memory and threads and serves one caller at a time, so the cache *lends*: ``take``
+hands out an idle plan of the wanted kind or makes one, ``give`` puts it back.  At most ``capacity``
+idle plans are kept; the longest unused go first.  On a GPU the kind includes the stream: what the
+next caller queues there runs after what the last one did, so a plan goes back while it is still at
+work on the card.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from ctypes import byref, c_void_p
+from typing import NamedTuple
+
+from . import _library as native
+
+
+class Kind(NamedTuple):
+    """What a plan is made for. Its weight is 1: callers multiply."""
+
+    max_rows: int
+    dim: int
+    dtype: int
+    mean: bool = True
+    delta_floor: float = 1.0
+    delta_abs: float = 1e-6
+    delta_rel: float = native.AUTO
+    threads: int = 1
+    card: int = -1  # -1: the CPU
+    stream: int = 0
+
+
+def bucket(rows: int) -> int:
+    """The rows a plan is made for, so that batches of like size share one: at most a quarter more."""
+    if rows <= 32:
+        return 32
+    step = 1 << ((rows - 1).bit_length() - 3)
+    return -(-rows // step) * step
+
+
+class Plan:
+    """An ole_loss_plan with the structs of its calls. Raises where the library refuses."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._library = native.library()
+        self._handle = c_void_p()
+        self._batch = native.Batch()
+        self._gradient = native.Gradient()
+        self._error = native.ErrorText()
+        self.result = native.Result()
+        options = native.Options()
+        self._library.ole_loss_options_init(byref(options))
+        options.delta_floor = kind.delta_floor
+        options.delta_abs = kind.delta_abs
+        options.delta_rel = kind.delta_rel
+        options.reduction = 0 if kind.mean else 1
+        options.threads = kind.threads
+        options.device = native.CPU if kind.card < 0 else native.CUDA
+        options.card = kind.card
+        status = self._library.ole_loss_plan_create(
+            byref(self._handle), kind.max_rows, kind.dim, kind.dtype, byref(options), byref(self._error)
+        )
+        if status != native.OK:
+            raise native.fail(self._error)
+
+    def _fill(
+        self, rows: int, features: int, stride: int, labels: int, label_type: int, gradient: int, upstream: float
+    ) -> object:
+        """Addresses into the structs; the gradient's struct, or None without one."""
+        batch = self._batch
+        batch.rows, batch.features, batch.stride = rows, features, stride
+        batch.labels, batch.label_type = labels, label_type
+        if not gradient:
+            return None
+        self._gradient.data, self._gradient.upstream = gradient, upstream
+        return byref(self._gradient)
+
+    def evaluate(
+        self,
+        rows: int,
+        features: int,
+        stride: int,
+        labels: int,
+        label_type: int,
+        gradient: int = 0,
+        upstream: float = 1.0,
+    ) -> int:
+        """ole_loss_eval on addresses. The status; ``result`` holds the rest, ``failure()`` the reason."""
+        to = self._fill(rows, features, stride, labels, label_type, gradient, upstream)
+        status: int = self._library.ole_loss_eval(
+            self._handle, byref(self._batch), to, byref(self.result), byref(self._error)
+        )
+        return status
+
+    def queue(
+        self,
+        rows: int,
+        features: int,
+        stride: int,
+        labels: int,
+        label_type: int,
+        gradient: int,
+        upstream: float,
+        outcome: int,
+        stream: int,
+    ) -> None:
+        """ole_loss_queue on addresses of the card's memory."""
+        to = self._fill(rows, features, stride, labels, label_type, gradient, upstream)
+        status = self._library.ole_loss_queue(
+            self._handle, byref(self._batch), to, outcome, stream, byref(self._error)
+        )
+        if status != native.OK:
+            raise native.fail(self._error)
+
+    def failure(self) -> native.Error:
+        """The exception for the call that has just failed."""
+        return native.fail(self._error)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._library.ole_loss_plan_destroy(self._handle)
+            self._handle = c_void_p()
+
+    def abandon(self) -> None:
+        """Forgets the plan without freeing it: its threads are not in this process."""
+        self._handle = c_void_p()
+
+
+class PlanCache:
+    """Idle plans by kind, at most ``capacity`` of them. Safe to use from many threads."""
+
+    def __init__(self, capacity: int = 32) -> None:
+        self.capacity = capacity
+        self._idle: deque[tuple[Kind, Plan]] = deque()  # the longest unused first
+        self._kept: list[Plan] = []
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def take(self, kind: Kind) -> Plan:
+        """An idle plan of the kind, or a new one."""
+        with self._lock:
+            for i in range(len(self._idle) - 1, -1, -1):
+                if self._idle[i][0] == kind:
+                    plan = self._idle[i][1]
+                    del self._idle[i]
+                    return plan
+        return Plan(kind)
+
+    def give(self, kind: Kind, plan: Plan) -> None:
+        """Puts a plan back, for who asks for the kind next."""
+        spare = None
+        with self._lock:
+            self._idle.append((kind, plan))
+            if len(self._idle) > self.capacity:
+                spare = self._idle.popleft()
+        del spare  # freed outside the lock
+
+    def keep(self, plan: Plan) -> None:
+        """Keeps a plan for good: a captured CUDA graph works in its memory."""
+        with self._lock:
+            self._kept.append(plan)
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def clear(self) -> None:
+        """Frees all idle plans."""
+        with self._lock:
+            idle, self._idle = self._idle, deque()
+        del idle
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        for plan in [plan for _, plan in self._idle] + self._kept:
+            plan.abandon()
+        self._idle.clear()
+        self._kept.clear()
+
+
+plans = PlanCache()
+"""The plans of this process."""

@@ -1,0 +1,159 @@
+"""``ole.score``: the loss of features in NumPy arrays, with its terms, classes and gradient."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _library as native
+from ._plans import Kind, bucket, plans
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """What is known of one class."""
+
+    label: int
+    count: int
+    """Rows of the class."""
+    rank: int
+    """Singular values of its rows over the threshold."""
+    norm: float
+    """Nuclear norm of its rows, before the floor."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """The loss of a set of features."""
+
+    value: float
+    """weight/rows * (class_term - global_norm), without the 1/rows for reduction "sum"."""
+    class_term: float
+    """The sum over classes of max(delta_floor, nuclear norm of the class)."""
+    global_norm: float
+    """The nuclear norm of all rows."""
+    rows: int
+    """Rows that are not ignored."""
+    classes: int
+    rank: int
+    """Singular values of all rows over the threshold."""
+    per_class: tuple[ClassScore, ...]
+    """The classes, by rising label."""
+    gradient: Optional["numpy.ndarray[Any, Any]"] = None
+    """dvalue/dfeatures, of the features' shape; None unless asked for."""
+
+
+def score(
+    features: "ArrayLike",
+    labels: "ArrayLike",
+    *,
+    gradient: bool = False,
+    weight: float = 1.0,
+    delta_floor: float = 1.0,
+    delta_abs: float = 1e-6,
+    delta_rel: Optional[float] = None,
+    reduction: str = "mean",
+    threads: int = 1,
+) -> Score:
+    """The OLÉ loss of ``features`` [N, D] with integer ``labels`` [N].
+
+    float32 and float64 features are read where they lie when their rows are; other kinds are
+    converted (float16 to float32, integers to float64).  Rows with a label below 0 are ignored.
+
+    ``delta_floor`` is the floor under each class's norm, ``delta_abs`` and ``delta_rel`` say from
+    which size on a singular value counts (``None``: 64 eps of the largest).
+
+    Raises ``ole.InputError`` for wrong shapes and for NaN or Inf.
+
+    >>> import numpy, ole
+    >>> features = numpy.array([[2, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]], numpy.float32)
+    >>> round(ole.score(features, [0, 0, 1, 1]).value, 4)
+    0.087
+    """
+    import numpy
+
+    x, y = _matrix(numpy.asarray(features)), _labels(numpy.asarray(labels))
+    rows, dim = x.shape
+    if y.shape != (rows,):
+        raise native.InputError(f"labels have shape {y.shape}: {rows} rows of features want ({rows},)")
+    if rows == 0 or dim == 0:
+        raise native.InputError(f"features have shape {x.shape}: nothing to score")
+    step, scale = kind_options(reduction, weight)
+    kind = Kind(
+        bucket(rows),
+        dim,
+        native.F64 if x.dtype == numpy.float64 else native.F32,
+        step,
+        float(delta_floor),
+        float(delta_abs),
+        native.AUTO if delta_rel is None else float(delta_rel),
+        int(threads),
+    )
+    found = numpy.empty_like(x, order="C", subok=False) if gradient else None
+    plan = plans.take(kind)
+    try:
+        entries = (native.ClassEntry * rows)()
+        plan.result.per_class, plan.result.per_class_capacity = entries, rows
+        status = plan.evaluate(
+            rows,
+            x.ctypes.data,
+            x.strides[0] // x.itemsize,
+            y.ctypes.data,
+            native.I32 if y.itemsize == 4 else native.I64,
+            0 if found is None else found.ctypes.data,
+            scale,
+        )
+        plan.result.per_class, plan.result.per_class_capacity = None, 0
+        if status != native.OK:
+            raise plan.failure()
+        result = plan.result
+        return Score(
+            value=scale * result.value,
+            class_term=result.class_term,
+            global_norm=result.global_norm,
+            rows=result.rows,
+            classes=result.classes,
+            rank=result.rank,
+            per_class=tuple(
+                ClassScore(entry.label, entry.count, entry.rank, entry.norm) for entry in entries[: result.classes]
+            ),
+            gradient=found,
+        )
+    finally:
+        plans.give(kind, plan)
+
+
+def kind_options(reduction: str, weight: float) -> tuple[bool, float]:
+    """Whether to divide by the rows, and the weight as a float."""
+    if reduction not in ("mean", "sum"):
+        raise native.InputError(f'reduction is {reduction!r}: give "mean" or "sum"')
+    return reduction == "mean", float(weight)
+
+
+def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
+    """The features as float32 or float64 with rows in one piece; the same memory where that holds."""
+    import numpy
+
+    if x.ndim != 2:
+        raise native.InputError(f"features have shape {x.shape}: give [N, D], one row a sample")
+    if x.dtype not in (numpy.float32, numpy.float64) or not x.dtype.isnative:
+        if x.dtype.kind not in "fiub":
+            raise native.InputError(f"features are of type {x.dtype}: give floats")
+        x = x.astype(numpy.float32 if x.dtype == numpy.float16 else numpy.float64)
+    along, across = x.strides
+    in_rows = across == x.itemsize and along >= x.shape[1] * x.itemsize and along % x.itemsize == 0
+    return x if in_rows and x.flags.aligned else numpy.ascontiguousarray(x)
+
+
+def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
+    """The labels as int32 or int64 in one piece; the same memory where that holds."""
+    import numpy
+
+    if y.dtype.kind not in "iub":
+        raise native.InputError(f"labels are of type {y.dtype}: give integers")
+    if y.dtype not in (numpy.int32, numpy.int64) or not y.dtype.isnative:
+        y = y.astype(numpy.int64)
+    return numpy.ascontiguousarray(y)
