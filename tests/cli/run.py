@@ -21,7 +21,7 @@ class Program:
         self.work = work
         # Tests run side by side: threads that spin while they wait would take each other's time.
         self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "OMP_WAIT_POLICY": "passive"}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
+        for name in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
 
