@@ -1,12 +1,13 @@
 /*
  * src/analyze/distances.c - squared distances as |a|² + |b|² - 2ab, the products by tiles of the
- * kernels of linalg in float64, and a heap a row of the nearest so far.
+ * kernels of linalg in float64, and a list a row of those that may be nearest.
  *
  * The distances of the neighbours found are computed once more from differences, so that rows close
  * to each other and far from the origin keep their digits.
  */
 #include "analyze/distances.h"
 
+#include "analyze/tsne_kernels.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "linalg/panels.h"
@@ -18,6 +19,7 @@
 enum {
     TILE_PANELS = 4,   /* panels of rows a tile */
     TILE_ACROSS = 24,  /* panels of columns a tile */
+    ROOM = 4,          /* times the neighbours wanted: candidates kept before a selection */
     BANDS_A_LOOP = 64, /* bands searched between two calls of the progress */
 };
 
@@ -60,20 +62,21 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* -2ab of a tile. */
+static void multiply_tile(const ole_distances *d, int64_t row, int64_t column, double *tile) {
+    d->kernels->multiply(d->packed + row * d->dim, d->packed + column * d->dim,
+                         smaller(d->rows - row, d->tile_rows),
+                         smaller(d->rows - column, d->tile_columns), d->dim, -2.0, tile,
+                         d->tile_columns, row, column, false, OLE_STORE_SET);
+}
+
 void ole_distances_tile(const ole_distances *d, int64_t row, int64_t column, double *tile) {
     int64_t rows = smaller(d->rows - row, d->tile_rows);
     int64_t columns = smaller(d->rows - column, d->tile_columns);
-    d->kernels->multiply(d->packed + row * d->dim, d->packed + column * d->dim, rows, columns,
-                         d->dim, -2.0, tile, d->tile_columns, row, column, false, OLE_STORE_SET);
-    for (int64_t i = 0; i < rows; i++) {
-        double *line = tile + i * d->tile_columns;
-        double own = d->square[row + i];
-        const double *other = d->square + column;
-        for (int64_t j = 0; j < columns; j++) {
-            double s = line[j] + (own + other[j]);
-            line[j] = s > 0.0 ? s : 0.0;
-        }
-    }
+    multiply_tile(d, row, column, tile);
+    for (int64_t i = 0; i < rows; i++)
+        ole_tsne_kernels_get()->nearer(tile + i * d->tile_columns, d->square + column,
+                                       d->square[row + i], columns, -1.0, NULL);
 }
 
 double ole_distance(const ole_distances *d, int64_t a, int64_t b) {
@@ -86,7 +89,7 @@ double ole_distance(const ole_distances *d, int64_t a, int64_t b) {
 
 /* ---- Neighbours ----------------------------------------------------------------------------- */
 
-/* A row found: a heap keeps the farthest at its top. */
+/* A row found. */
 typedef struct found {
     double away;
     int32_t row;
@@ -96,18 +99,29 @@ static bool farther(found a, found b) {
     return a.away > b.away || (a.away == b.away && a.row > b.row);
 }
 
-/* Puts `item` in the place of the top. */
-static void replace_top(found *heap, int count, found item) {
-    int at = 0;
-    for (;;) {
-        int child = 2 * at + 1;
-        if (child >= count) break;
-        if (child + 1 < count && farther(heap[child + 1], heap[child])) child++;
-        if (!farther(heap[child], item)) break;
-        heap[at] = heap[child];
-        at = child;
+/* Brings the `count` nearest to the front, the farthest of them last (Hoare's selection). */
+static void select_nearest(found *item, int64_t items, int64_t count) {
+    int64_t low = 0, high = items - 1;
+    while (low < high) {
+        found pivot = item[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (farther(pivot, item[i]))
+                i++;
+            while (farther(item[j], pivot))
+                j--;
+            if (i > j) break;
+            found swap = item[i];
+            item[i++] = item[j];
+            item[j--] = swap;
+        }
+        if (count - 1 <= j)
+            high = j;
+        else if (count - 1 >= i)
+            low = i;
+        else
+            break;
     }
-    heap[at] = item;
 }
 
 static int by_distance(const void *x, const void *y) {
@@ -115,27 +129,61 @@ static int by_distance(const void *x, const void *y) {
     return farther(*a, *b) - farther(*b, *a);
 }
 
+/* Candidates of one row: those nearer than `limit` are collected, and cut down when it is full. */
+typedef struct shortlist {
+    int64_t items;
+    double limit;
+    found *item; /* [ROOM * count] */
+} shortlist;
+
 typedef struct search {
     const ole_distances *d;
     int count;
     int64_t first_band;
-    double *tiles; /* [threads]: a tile each */
-    found *heaps;  /* [threads, tile_rows, count] */
+    double *tiles;    /* [threads]: a tile each */
+    shortlist *lists; /* [threads, tile_rows] */
+    found *items;     /* [threads, tile_rows, ROOM * count] */
+    int32_t *places;  /* [threads, tile_columns] */
     int32_t *near;
     double *away;
 } search;
 
-static void take_tile(const search *s, int64_t row, int64_t column, const double *tile,
-                      found *heaps) {
+static void cut_down(shortlist *list, int count) {
+    select_nearest(list->item, list->items, count);
+    list->items = count;
+    list->limit = list->item[count - 1].away;
+}
+
+static void take_tile(const search *s, int64_t row, int64_t column, double *tile, shortlist *lists,
+                      int32_t *place) {
     const ole_distances *d = s->d;
+    const ole_tsne_kernels *kernels = ole_tsne_kernels_get();
     int64_t rows = smaller(d->rows - row, d->tile_rows);
     int64_t columns = smaller(d->rows - column, d->tile_columns);
+    multiply_tile(d, row, column, tile);
     for (int64_t i = 0; i < rows; i++) {
-        found *heap = heaps + i * s->count;
-        const double *line = tile + i * d->tile_columns;
-        for (int64_t j = 0; j < columns; j++)
-            if (line[j] < heap->away && column + j != row + i)
-                replace_top(heap, s->count, (found){line[j], (int32_t)(column + j)});
+        shortlist *list = lists + i;
+        double *line = tile + i * d->tile_columns;
+        int64_t nearer = kernels->nearer(line, d->square + column, d->square[row + i], columns,
+                                         list->limit, place);
+        for (int64_t n = 0; n < nearer; n++) {
+            int64_t j = place[n];
+            if (line[j] >= list->limit || column + j == row + i) continue;
+            list->item[list->items++] = (found){line[j], (int32_t)(column + j)};
+            if (list->items == (int64_t)ROOM * s->count) cut_down(list, s->count);
+        }
+    }
+}
+
+/* The neighbours of a row from its list, with distances from differences. */
+static void finish_row(const search *s, int64_t row, shortlist *list) {
+    cut_down(list, s->count);
+    for (int k = 0; k < s->count; k++)
+        list->item[k].away = ole_distance(s->d, row, list->item[k].row);
+    qsort(list->item, (size_t)s->count, sizeof *list->item, by_distance);
+    for (int k = 0; k < s->count; k++) {
+        s->near[row * s->count + k] = list->item[k].row;
+        if (s->away) s->away[row * s->count + k] = list->item[k].away;
     }
 }
 
@@ -145,36 +193,30 @@ static void search_band(void *context, int64_t task, int worker) {
     const ole_distances *d = s->d;
     int64_t row = (s->first_band + task) * d->tile_rows;
     int64_t rows = smaller(d->rows - row, d->tile_rows);
-    double *tile = s->tiles + worker * ole_distances_tile_size(d);
-    found *heaps = s->heaps + (int64_t)worker * d->tile_rows * s->count;
-    for (int64_t i = 0; i < rows * s->count; i++)
-        heaps[i] = (found){INFINITY, INT32_MAX};
-    for (int64_t column = 0; column < d->rows; column += d->tile_columns) {
-        ole_distances_tile(d, row, column, tile);
-        take_tile(s, row, column, tile, heaps);
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        found *heap = heaps + i * s->count;
-        for (int k = 0; k < s->count; k++)
-            heap[k].away = ole_distance(d, row + i, heap[k].row);
-        qsort(heap, (size_t)s->count, sizeof *heap, by_distance);
-        for (int k = 0; k < s->count; k++) {
-            s->near[(row + i) * s->count + k] = heap[k].row;
-            if (s->away) s->away[(row + i) * s->count + k] = heap[k].away;
-        }
-    }
+    int64_t room = (int64_t)ROOM * s->count;
+    shortlist *lists = s->lists + worker * d->tile_rows;
+    found *items = s->items + worker * d->tile_rows * room;
+    for (int64_t i = 0; i < rows; i++)
+        lists[i] = (shortlist){0, INFINITY, items + i * room};
+    for (int64_t column = 0; column < d->rows; column += d->tile_columns)
+        take_tile(s, row, column, s->tiles + worker * ole_distances_tile_size(d), lists,
+                  s->places + worker * d->tile_columns);
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(s, row + i, &lists[i]);
 }
 
 ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, int count,
                           int32_t *near, double *away, ole_neighbours_progress *progress,
                           void *context, bool *stopped, ole_error *error) {
-    size_t room = (size_t)(threads * d->tile_rows * count);
+    size_t rows = (size_t)threads * (size_t)d->tile_rows;
     search s = {.d = d, .count = count, .near = near, .away = away};
     s.tiles = ole_arena_allocate((size_t)(threads * ole_distances_tile_size(d)) * sizeof(double));
-    s.heaps = malloc(room * sizeof *s.heaps);
+    s.lists = malloc(rows * sizeof *s.lists);
+    s.items = malloc(rows * ROOM * (size_t)count * sizeof *s.items);
+    s.places = malloc((size_t)(threads * d->tile_columns) * sizeof *s.places);
     ole_status status = OLE_OK;
     if (stopped) *stopped = false;
-    if (!s.tiles || !s.heaps)
+    if (!s.tiles || !s.lists || !s.items || !s.places)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %d neighbours", count);
     int64_t bands = ole_distances_bands(d);
     bool stop = status != OLE_OK;
@@ -186,6 +228,8 @@ ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, i
     }
     if (stopped && status == OLE_OK) *stopped = stop;
     free(s.tiles);
-    free(s.heaps);
+    free(s.lists);
+    free(s.items);
+    free(s.places);
     return status;
 }

@@ -65,6 +65,25 @@ INLINE vec reciprocal(vec v) {
 #endif
 }
 
+/* ---- Neighbours ----------------------------------------------------------------------------- */
+
+static int64_t nearer(double *line, const double *square, double own, int64_t count, double limit,
+                      int32_t *place) {
+    enum { CHUNK = 32 }; /* few chunks hold one that is nearer, once the nearest are found */
+    int64_t found = 0;
+    for (int64_t at = 0; at < count; at += CHUNK) {
+        int64_t width = count - at < CHUNK ? count - at : CHUNK, here = 0;
+        for (int64_t i = at; i < at + width; i++) {
+            double s = line[i] + (own + square[i]);
+            line[i] = s = s > 0.0 ? s : 0.0;
+            here += s < limit;
+        }
+        for (int64_t i = at; here && i < at + width; i++)
+            if (line[i] < limit) place[found++] = (int32_t)i;
+    }
+    return found;
+}
+
 /* ---- Order ---------------------------------------------------------------------------------- */
 
 /* The places of VL points whose coordinates are whole numbers of OLE_TSNE_LEVELS bits. */
@@ -309,6 +328,7 @@ static double cost(const ole_affinity *a, const float *xy, int64_t begin, int64_
 extern const ole_tsne_kernels PASTE(ole_tsne_kernels_, OLE_ISA);
 const ole_tsne_kernels PASTE(ole_tsne_kernels_, OLE_ISA) = {
     .group = GROUP,
+    .nearer = nearer,
     .codes = codes,
     .repel = repel,
     .repel_all = repel_all,

@@ -1,6 +1,6 @@
 /*
- * src/analyze/tsne_kernels.h - the inner loops of t-SNE, compiled once per instruction set
- * (tsne_kernels.c) and picked as those of linalg are.
+ * src/analyze/tsne_kernels.h - the inner loops of t-SNE and its neighbours, compiled once per
+ * instruction set (tsne_kernels.c) and picked as those of linalg are.
  *
  * Repulsion.  The points lie in the order of a Hilbert curve, along which neighbours in the list
  * are neighbours in the plane.  `group` of them walk through the tree together: a cell counts as
@@ -39,6 +39,13 @@ typedef struct ole_tsne_tree {
 
 typedef struct ole_tsne_kernels {
     int group; /* points that walk together */
+
+    /*
+     * line[i] = max(0, line[i] + own + square[i]): squared distances from -2ab.  The places where
+     * they are under `limit` go into place[], which has room for `count`; their number returns.
+     */
+    int64_t (*nearer)(double *line, const double *square, double own, int64_t count, double limit,
+                      int32_t *place);
 
     /* The place of points on the Hilbert curve over the square [x0, x0 + side] x [y0, y0 + side].
      */
