@@ -90,8 +90,9 @@ typedef struct ole_recorder {
                      ole_layout layout, void *images, int32_t *labels);
     void (*softmax)(ole_device_context *context, int64_t n, ole_layout layout, const void *logits,
                     const int32_t *labels, double scale, void *dlogits);
+    /* At most 16 a step; taken in by check(), which lets a bad loss stop the updates. */
     void (*add_ole)(ole_device_context *context, const ole_loss_outcome *outcome, double weight);
-    void (*check)(ole_device_context *context); /* a bad loss stops the updates */
+    void (*check)(ole_device_context *context);
     void (*tock)(ole_device_context *context);
 
     /* Evaluation: right rows counted, features [n, D] (plain floats) kept from row batch * n on. */

@@ -255,6 +255,7 @@ static ole_status time_ole(ole_queue *q, ole_error *error) {
     if (status != OLE_OK) return status;
     for (int i = 0; i < q->stepper->acts; i++)
         ole_plan_queue_seed(q->stepper->plan[0], q->act[i].act->node);
+    q->recorder->check(q->context);
     status = q->recorder->end(q->context, &recording, error);
     if (status == OLE_OK) status = time_replays(q, recording, 0.02, &q->ole_seconds, error);
     q->recorder->recording_free(q->context, recording);

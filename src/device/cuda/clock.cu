@@ -14,7 +14,13 @@ __global__ void tick(cuda_clock *clock, const double *rates) {
     clock->step_loss = 0.0;
 }
 
-__global__ void check(cuda_clock *clock) {
+__global__ void check(cuda_clock *clock, cuda_ole_terms terms) {
+    for (int i = 0; i < terms.count; i++) {
+        const ole_loss_outcome *outcome = static_cast<const ole_loss_outcome *>(terms.outcome[i]);
+        clock->step_loss += terms.weight[i] * outcome->value;
+        clock->ole_loss += outcome->value;
+        if (outcome->bad_row >= 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
+    }
     if (!isfinite(clock->step_loss) && clock->bad_step == 0) clock->bad_step = (int64_t)clock->step;
 }
 
@@ -29,12 +35,6 @@ __global__ void set_clock(cuda_clock *clock, uint64_t step, double lr) {
     clock->bad_step = 0;
 }
 
-__global__ void add_ole(cuda_clock *clock, const ole_loss_outcome *outcome, double weight) {
-    clock->step_loss += weight * outcome->value;
-    clock->ole_loss += outcome->value;
-    if (outcome->bad_row >= 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
-}
-
 } // namespace
 
 extern "C" void cuda_tick(ole_device_context *context, const double *rates) {
@@ -43,7 +43,8 @@ extern "C" void cuda_tick(ole_device_context *context, const double *rates) {
 }
 
 extern "C" void cuda_check(ole_device_context *context) {
-    check<<<1, 1, 0, context->stream>>>(context->clock);
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole);
+    context->ole.count = 0;
     cuda_launched(context, "check");
 }
 
@@ -58,7 +59,7 @@ extern "C" void cuda_set_clock(ole_device_context *context, uint64_t step, doubl
 }
 
 extern "C" void cuda_add_ole(ole_device_context *context, const void *outcome, double weight) {
-    add_ole<<<1, 1, 0, context->stream>>>(context->clock,
-                                          static_cast<const ole_loss_outcome *>(outcome), weight);
-    cuda_launched(context, "add_ole");
+    cuda_ole_terms *terms = &context->ole;
+    terms->outcome[terms->count] = outcome;
+    terms->weight[terms->count++] = weight;
 }

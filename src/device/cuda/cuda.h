@@ -39,7 +39,13 @@
 extern "C" {
 #endif
 
-enum { CUDA_CHANNELS = 8, CUDA_ALIGNMENT = 256, CUDA_MAX_PARTS = 64, CUDA_ROW_BLOCKS = 64 };
+enum {
+    CUDA_CHANNELS = 8,
+    CUDA_ALIGNMENT = 256,
+    CUDA_MAX_PARTS = 64,
+    CUDA_MAX_OLE = 16,
+    CUDA_ROW_BLOCKS = 64
+};
 
 /* Side work ends at most so many backwards of nodes after the one that queued it. */
 enum { CUDA_LAG = 6 };
@@ -70,6 +76,13 @@ typedef struct cuda_clock {
     cuda_row_sums rows[CUDA_ROW_BLOCKS];
 } cuda_clock;
 
+/* OLÉ losses that the next check takes in. */
+typedef struct cuda_ole_terms {
+    int count;
+    const void *outcome[CUDA_MAX_OLE]; /* ole_loss_outcome, device memory */
+    double weight[CUDA_MAX_OLE];
+} cuda_ole_terms;
+
 typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
 
 struct ole_device_context {
@@ -88,6 +101,7 @@ struct ole_device_context {
     cudaEvent_t *event; /* where side work may start, then a ring of its ends (side.c) */
     int events, next_event;
     unsigned side_pending; /* bit i: event[1 + i] ends work that stream has not waited for */
+    cuda_ole_terms ole;    /* of the step being queued */
     int64_t launches;      /* own kernels queued since the context was opened */
     void *staging;         /* device memory on the way to and from the host */
     size_t staging_bytes;
@@ -356,8 +370,8 @@ void cuda_tock(ole_device_context *context);
 /* Step and rate for what is not recorded. */
 void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
 
-/* Adds weight * value of the OLÉ loss to step_loss and its value to ole_loss, and notes a bad row;
- * `outcome`: an ole_loss_outcome in device memory. */
+/* Lets the next check first add weight * value of the OLÉ loss to step_loss and its value to
+ * ole_loss, and note a bad row; `outcome`: an ole_loss_outcome in device memory. */
 void cuda_add_ole(ole_device_context *context, const void *outcome, double weight);
 
 /* Plain floats of a tensor's rows to all + clock->batch * n rows (keep.cu). */
