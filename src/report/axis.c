@@ -8,7 +8,7 @@
 #include <string.h>
 
 ole_range ole_range_start(bool log) {
-    return (ole_range){log, HUGE_VAL, -HUGE_VAL};
+    return (ole_range){log, HUGE_VAL, -HUGE_VAL, false};
 }
 
 void ole_range_add(ole_range *range, double value) {
@@ -34,7 +34,7 @@ static void add_tick(ole_axis *axis, double value) {
 
 static void linear_ticks(ole_axis *axis, int wanted) {
     double length = axis->max - axis->min;
-    axis->step = round_step(length / wanted);
+    axis->step = fmax(axis->step, round_step(length / wanted));
     double slack = 1e-9 * length;
     for (double k = ceil((axis->min - slack) / axis->step); k * axis->step <= axis->max + slack;
          k += 1) {
@@ -74,8 +74,11 @@ void ole_axis_make(ole_axis *axis, const ole_range *range, double min, double ma
         double more = (high - low) * pad;
         low -= more, high += more;
     }
-    *axis = (ole_axis){
-        .log = range->log, .min = isnan(min) ? low : min, .max = isnan(max) ? high : max, .to = 1};
+    *axis = (ole_axis){.log = range->log,
+                       .min = isnan(min) ? low : min,
+                       .max = isnan(max) ? high : max,
+                       .to = 1,
+                       .step = range->whole ? 1 : 0};
     if (!(axis->min < axis->max)) { /* only one end was given, beyond all numbers */
         if (isnan(min))
             axis->min = axis->log ? axis->max / 10 : axis->max - 1;

@@ -16,13 +16,14 @@ typedef struct ole_axis {
     double from, to; /* on the paper */
     int ticks;       /* how many */
     double at[OLE_AXIS_TICKS];
-    double step; /* between ticks of a linear axis */
+    double step; /* between ticks of a linear axis; for whole numbers 1 at least */
 } ole_axis;
 
 /* The range of numbers as it grows; NaN, infinities and (log) what is not above 0 left out. */
 typedef struct ole_range {
     bool log;
     double min, max;
+    bool whole; /* there is nothing between whole numbers, as epochs; false at first */
 } ole_range;
 
 ole_range ole_range_start(bool log);

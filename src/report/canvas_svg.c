@@ -196,6 +196,9 @@ void ole_canvas_svg_begin(ole_canvas_svg *svg, ole_text *out, double width, doub
         ole_text_add(out, "\"");
     }
     ole_text_add(out, ">\n");
+    const ole_paint paper = {0xffffff, 1, "paper"};
+    ole_canvas_rectangle(&svg->canvas, &(ole_box){0, 0, width, height});
+    svg_paint(&svg->canvas, &paper, NULL);
 }
 
 ole_status ole_canvas_svg_end(ole_canvas_svg *svg) {

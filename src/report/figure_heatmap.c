@@ -242,6 +242,7 @@ void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box bo
     h.box.height -= names + (f->x_label ? label : 2);
     if (f->rows == f->columns) { /* square cells */
         double side = fmin(h.box.width, h.box.height);
+        h.box.x += (h.box.width - side) / 2;
         h.box.width = h.box.height = side;
     }
     (f->rows * f->columns <= MOST_SHAPES ? draw_shapes : draw_image)(canvas, &h);
@@ -249,7 +250,7 @@ void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box bo
     draw_names(canvas, &h, upright);
     draw_labels(canvas, &h, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
     ole_axis axis;
-    const ole_range range = {false, h.min, h.max};
+    const ole_range range = {.min = h.min, .max = h.max};
     ole_axis_make(&axis, &range, h.min, h.max, 0, (int)fmax(2, h.box.height / 40));
     axis.from = h.box.y + h.box.height;
     axis.to = h.box.y;

@@ -11,6 +11,7 @@
 static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
     *x = ole_range_start(f->x_log);
     *y = ole_range_start(f->y_log);
+    x->whole = f->kind == OLE_FIGURE_LINES;
     for (int i = 0; i < f->series_count; i++) {
         const ole_series *s = &f->series[i];
         bool bars = f->kind == OLE_FIGURE_HISTOGRAM;
@@ -18,6 +19,7 @@ static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
             ole_range_add(x, s->x[k]);
         for (int64_t k = 0; k < s->count; k++) {
             if (isnan(s->x[k])) continue;
+            if (s->x[k] != floor(s->x[k])) x->whole = false;
             double spread = s->spread && isfinite(s->spread[k]) ? s->spread[k] : 0;
             ole_range_add(y, s->y[k] - spread);
             ole_range_add(y, s->y[k] + spread);

@@ -6,7 +6,7 @@
  */
 #include "report/page.h"
 #include "base/atomic_file.h"
-#include "page_files.h"
+#include "report/page_files.h"
 #include "report/picture.h"
 
 #include <stdlib.h>
@@ -142,6 +142,11 @@ static void add_cell(ole_text *out, const char *open, const char *text, const ch
     ole_text_add(out, close);
 }
 
+/* Numbers stand to the right, words to the left. */
+static bool is_number(const char *text) {
+    return !text || strchr("0123456789.+-", text[0]) || strncmp(text, "−", strlen("−")) == 0;
+}
+
 void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
                     const char *const *names, const char *const *cells) {
     ole_text *out = &page->body;
@@ -153,13 +158,17 @@ void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t c
     ole_text_add(out, "<div class=\"table\"><div class=\"scroll\" tabindex=\"0\" role=\"region\"");
     add_cell(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
     for (int64_t c = 0; c < columns; c++)
-        add_cell(out, "<th scope=\"col\">", names[c], "</th>");
+        add_cell(out,
+                 rows == 0 || is_number(cells[c]) ? "<th scope=\"col\">"
+                                                  : "<th scope=\"col\" class=\"words\">",
+                 names[c], "</th>");
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int64_t r = 0; r < rows; r++) {
         ole_text_add(out, "<tr>");
         add_cell(out, "<th scope=\"row\">", cells[r * columns], "</th>");
         for (int64_t c = 1; c < columns; c++)
-            add_cell(out, "<td>", cells[r * columns + c], "</td>");
+            add_cell(out, is_number(cells[r * columns + c]) ? "<td>" : "<td class=\"words\">",
+                     cells[r * columns + c], "</td>");
         ole_text_add(out, "</tr>\n");
     }
     ole_text_add(out, "</tbody></table></div>");

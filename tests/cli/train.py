@@ -107,12 +107,13 @@ def check_output(ole, work):
     done = ole.run(*SMALL.split(), "--epochs", "2", "--out", "runs/a")
     lines = done.stdout.splitlines()
     check_that("the result", [line[:19] for line in lines] ==
-               ["test error         ", "1-NN error         ", "run folder         "])
+               ["test error         ", "1-NN error         ", "run folder         ",
+                "report             "])
     check_that("a line an epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
                ["epoch 1/2", "epoch 2/2"])
     check_that("the files", sorted(p.name for p in (work / "runs/a").iterdir()) ==
                ["best.safetensors", "config.yaml", "last.safetensors", "metrics.jsonl",
-                "previous.safetensors"])
+                "previous.safetensors", "report.html"])
     end = metrics(work / "runs/a")[-1]
     check_that("the last line", end["event"] == "end" and
                f"{end['test_error']:.2f} %" in lines[0])

@@ -321,6 +321,19 @@ static void test_round_numbers(void **state) {
     assert_ticks(7, 7, false, 3, "6.5 7.0 7.5");
 }
 
+static void test_epochs_are_whole(void **state) {
+    (void)state;
+    const double x[] = {1, 2, 3}, y[] = {9, 5, 4};
+    const ole_series s = {NULL, 3, x, y, NULL, false};
+    ole_figure f = lines();
+    f.x_log = false;
+    f.series = &s;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">2<"));
+    assert_null(strstr(text, ">1.5<"));
+    free(text);
+}
+
 static void test_scale_falls_evenly(void **state) {
     (void)state;
     uint32_t scale[256];
@@ -351,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_bad_figures),
         cmocka_unit_test(test_figures_without_numbers_are_drawn),
         cmocka_unit_test(test_round_numbers),
+        cmocka_unit_test(test_epochs_are_whole),
         cmocka_unit_test(test_scale_falls_evenly),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);

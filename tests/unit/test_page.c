@@ -63,8 +63,9 @@ static void test_parts_and_escapes(void **state) {
     ole_page_headline(page, "test error", "25.4 %", "softmax <alone>");
     ole_page_section(page, "First & last");
     ole_page_text(page, "a < b");
-    const char *const names[] = {"class", "error"}, *const cells[] = {"\"cat\"", "1 < 2"};
-    ole_page_table(page, "Errors", 1, 2, names, cells);
+    const char *const names[] = {"class", "error", "taken for"}, *const cells[] = {"\"cat\"",
+                                                                                   "1 < 2", "dog"};
+    ole_page_table(page, "Errors", 1, 3, names, cells);
     ole_page_section(page, "Second");
     char *text = written(page);
     assert_has(text, "<title>A &lt;title&gt;</title>");
@@ -73,7 +74,9 @@ static void test_parts_and_escapes(void **state) {
     assert_has(text, "<h2 id=\"section-1\">First &amp; last</h2>");
     assert_has(text, "<a href=\"#section-2\">Second</a>");
     assert_has(text, "<p>a &lt; b</p>");
-    assert_has(text, "<th scope=\"row\">&quot;cat&quot;</th><td>1 &lt; 2</td>");
+    assert_has(
+        text,
+        "<th scope=\"row\">&quot;cat&quot;</th><td>1 &lt; 2</td><td class=\"words\">dog</td>");
     assert_null(strstr(text, "{{"));
     assert_int_equal(occurrences(text, "<section"), occurrences(text, "</section>"));
     assert_null(strstr(text, "src=\"http"));

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""browser.py OLE FOLDER - opens a report in headless Chromium and uses it as a reader would.
+
+Makes a report with the program OLE, opens it from disk, points, filters, zooms, switches to dark and
+to a phone, runs the checks of accessibility.js, and keeps screenshots in FOLDER.  Where Chromium is
+not installed it says so and is skipped (exit 77).  Chromium is spoken to through a pipe, in its
+DevTools protocol; nothing but Python's standard library is needed.
+"""
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SKIPPED = 77
+failures = []
+
+
+def check(name, condition, detail=""):
+    print(f"{'ok' if condition else 'FAILED'}  {name}" + (f": {detail}" if detail and not condition else ""))
+    if not condition:
+        failures.append(name)
+
+
+class Browser:
+    """A Chromium without a window and one page in it."""
+
+    def __init__(self, program, profile):
+        to_browser, self.to = os.pipe()
+        self.back, from_browser = os.pipe()
+        # Chromium reads its descriptor 3 and writes its descriptor 4.
+        command = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", program,
+                   "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+                   "--no-first-run", "--disable-background-networking", "--disable-extensions",
+                   "--disable-dev-shm-usage", f"--user-data-dir={profile}", "about:blank"]
+        self.process = subprocess.Popen(command, pass_fds=(to_browser, from_browser),
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.buffer = b""
+        self.number = 0
+        self.events = []
+        self.session = None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+
+    def receive(self, seconds):
+        end = time.monotonic() + seconds
+        while b"\0" not in self.buffer:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.back], [], [], left)[0]:
+                return None
+            part = os.read(self.back, 1 << 20)
+            if not part:
+                raise RuntimeError("Chromium has ended")
+            self.buffer += part
+        line, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(line)
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive(60)
+            if answer is None:
+                raise RuntimeError(f"no answer to {method}")
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def settle(self, seconds=0.3):
+        """Takes what arrives within so much time."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            event = self.receive(left)
+            if event:
+                self.events.append(event)
+
+    def evaluate(self, script):
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(json.dumps(answer["exceptionDetails"])[:600])
+        return answer["result"].get("value")
+
+    def open(self, path):
+        self.call("Page.navigate", url=path.as_uri())
+        for _ in range(100):
+            self.settle(0.1)
+            if self.evaluate("document.readyState") == "complete":
+                return
+        raise RuntimeError("the page does not load")
+
+    def size(self, width, height, mobile=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=2 if mobile else 1, mobile=mobile)
+        self.settle()
+
+    def mouse(self, kind, x, y, **more):
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def click(self, x, y):
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y, button="left", clickCount=1)
+        self.settle(0.1)
+
+    def key(self, key):
+        text = {"text": key} if len(key) == 1 else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        self.settle(0.1)
+
+    def screenshot(self, path):
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def close(self):
+        try:
+            self.session = None
+            self.call("Browser.close")
+        except (RuntimeError, OSError):
+            pass
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+# ---- What is tried ------------------------------------------------------------------------------
+
+def centre(browser, selector):
+    """Where an element is, scrolled into view."""
+    return browser.evaluate(f"""(() => {{
+        const element = document.querySelector({json.dumps(selector)});
+        element.scrollIntoView({{ block: "center", behavior: "instant" }});
+        const box = element.getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+    }})()""")
+
+
+def check_console(browser):
+    wrong = []
+    for event in browser.events:
+        kind, about = event.get("method"), event.get("params", {})
+        if kind == "Runtime.exceptionThrown":
+            wrong.append(json.dumps(about)[:300])
+        elif kind == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+            wrong.append(about["entry"]["text"])
+        elif kind == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning", "assert"):
+            wrong.append(json.dumps(about["args"])[:300])
+        elif kind == "Network.requestWillBeSent":
+            url = about["request"]["url"]
+            if not url.startswith(("file:", "data:", "about:")):
+                wrong.append("asks the network for " + url)
+    check("no console error, nothing from the network", not wrong, "; ".join(wrong))
+
+
+def check_hover(browser):
+    centre(browser, "figure.map canvas")
+    x, y, name = browser.evaluate("""(() => {
+        const map = document.querySelector("figure.map").pointMap;
+        const box = map.canvas.getBoundingClientRect(), [x, y] = map.place(7);
+        return [box.x + x, box.y + y, map.names[map.labels[7]]];
+    })()""")
+    browser.mouse("mouseMoved", x, y)
+    browser.settle()
+    tip = browser.evaluate("""(() => {
+        const map = document.querySelector("figure.map").pointMap, tip = map.tip;
+        const at = tip.querySelector("canvas").getContext("2d")
+            .getImageData(0, 0, map.picture.width, map.picture.height).data;
+        return { hidden: tip.hidden, text: tip.textContent, bright: at.some((v, i) => i % 4 < 3 && v > 100),
+            width: map.picture.width };
+    })()""")
+    check("pointing shows label and thumbnail", not tip["hidden"] and tip["text"].startswith(name) and
+          tip["bright"] and tip["width"] == 8, str(tip))
+
+
+def check_filter(browser):
+    before = browser.evaluate("document.querySelector('figure.map').pointMap.count")
+    browser.click(*centre(browser, "fieldset.classes label:nth-of-type(3) input"))
+    state = browser.evaluate("""(() => {
+        const map = document.querySelector("figure.map").pointMap;
+        const expected = [...map.labels].filter((label) => label !== 2).length;
+        return [Number(map.canvas.dataset.visible), expected, map.spoken.textContent];
+    })()""")
+    check("a class can be filtered out", state[0] == state[1] < before, str(state))
+    check("the filter is announced", state[2].startswith(f"{state[1]} of {before}"), state[2])
+    browser.click(*centre(browser, "button[data-do=none]"))
+    hidden = browser.evaluate("""(() => {
+        const map = document.querySelector("figure.map").pointMap, [x, y] = map.place(7);
+        return map.nearest(x, y);
+    })()""")
+    check("filtered points cannot be pointed at", hidden == -1, str(hidden))
+    browser.click(*centre(browser, "button[data-do=all]"))
+
+
+def check_moving(browser):
+    zoom = "document.querySelector('figure.map').pointMap.view.zoom"
+    x, y = centre(browser, "figure.map canvas")
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
+    browser.settle()
+    wheel = browser.evaluate(zoom)
+    check("the wheel zooms", wheel > 1.5, str(wheel))
+    before = browser.evaluate("document.querySelector('figure.map').pointMap.view.x")
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+    browser.mouse("mouseMoved", x - 80, y, button="left", buttons=1)
+    browser.mouse("mouseReleased", x - 80, y, button="left", clickCount=1)
+    after = browser.evaluate("document.querySelector('figure.map').pointMap.view.x")
+    check("dragging moves the map", after > before, f"{before} {after}")
+    browser.evaluate("document.querySelector('figure.map canvas').focus()")
+    browser.key("+")
+    check("the keyboard zooms", browser.evaluate(zoom) > wheel)
+    browser.key("n")
+    spoken = browser.evaluate("document.querySelector('figure.map [aria-live]').textContent")
+    check("the keyboard shows and announces points", "sample 0" in spoken, spoken)
+    browser.key("0")
+    check("0 shows the whole map again", browser.evaluate(zoom) == 1)
+
+
+def check_accessibility(browser, look):
+    problems = browser.evaluate((Path(__file__).parent / "accessibility.js").read_text())
+    check(f"accessibility, {look}", not problems, "; ".join(problems[:12]))
+
+
+def check_the_checks(browser):
+    """What is wrong is found: an image, a button and a heading as they should not be."""
+    browser.evaluate("""document.querySelector("main").insertAdjacentHTML("beforeend", '<div id="wrong">'
+        + '<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="><button></button><h5>deep</h5>'
+        + '<p style="color:#bbb;background:#fff">pale</p></div>')""")
+    problems = browser.evaluate((Path(__file__).parent / "accessibility.js").read_text())
+    found = [any(p.startswith(what) for p in problems)
+             for what in ("an image without alt", "no name", "a heading skips", "contrast 1.")]
+    check("the checks of accessibility find mistakes", all(found), str(problems))
+    browser.evaluate("document.getElementById('wrong').remove()")
+
+
+def check_looks(browser, folder):
+    background = "getComputedStyle(document.body).backgroundColor"
+    browser.size(1280, 900)
+    check_accessibility(browser, "light")
+    browser.screenshot(folder / "page-light.png")
+    light = browser.evaluate(background)
+    browser.click(*centre(browser, "#theme"))
+    check("the button switches to dark", browser.evaluate(background) != light)
+    check_accessibility(browser, "dark")
+    browser.evaluate("window.scrollTo(0, 0)")
+    browser.screenshot(folder / "page-dark.png")
+    browser.size(360, 740, mobile=True)
+    wide = browser.evaluate("document.documentElement.scrollWidth")
+    check("a phone need not scroll sideways", wide <= 360, f"{wide} pixels")
+    check_accessibility(browser, "phone")
+    browser.screenshot(folder / "page-phone.png")
+    browser.call("Emulation.setEmulatedMedia", features=[
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+        {"name": "prefers-color-scheme", "value": "dark"}])
+    browser.evaluate("delete document.documentElement.dataset.theme")
+    check("the system's dark look is followed", browser.evaluate(background) != light)
+    motion = browser.evaluate("getComputedStyle(document.documentElement).scrollBehavior")
+    check("reduced motion is respected", motion == "auto", motion)
+
+
+def make_page(ole, work):
+    environment = dict(os.environ, OMP_WAIT_POLICY="passive")
+    for loss in ("softmax", "softmax+ole"):
+        subprocess.run([ole, "train", "digits", "--net", "C16-MP-C32-MP-FC32", "--epochs", "3", "--loss",
+                        loss, "--out", loss, "--no-report"], cwd=work, env=environment, check=True,
+                       capture_output=True)
+    for runs, page in ((["softmax+ole"], "one.html"), (["softmax", "softmax+ole"], "two.html")):
+        subprocess.run([ole, "report", *runs, "--out", page], cwd=work, env=environment, check=True,
+                       capture_output=True)
+
+
+def main():
+    ole, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not program:
+        print("skipped: Chromium is not installed (Debian: chromium)")
+        return SKIPPED
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        make_page(ole, work)
+        browser = Browser(program, work / "profile")
+        try:
+            browser.size(1280, 900)
+            browser.open(work / "one.html")
+            check_hover(browser)
+            check_filter(browser)
+            check_moving(browser)
+            check_the_checks(browser)
+            check_looks(browser, folder)
+            browser.size(1280, 900)
+            browser.open(work / "two.html")
+            check("two runs, two maps", browser.evaluate(
+                "[...document.querySelectorAll('figure.map')].filter((f) => f.pointMap).length") == 2)
+            check_accessibility(browser, "two runs")
+            browser.screenshot(folder / "page-two-runs.png")
+            check_console(browser)
+        finally:
+            browser.close()
+    return 1 if failures else 0
+
+
+sys.exit(main())
