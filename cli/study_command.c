@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_SEEDS = 3, MOST_VALUES = 1000, WORD = 64, MOST_OWN = 4 };
+enum { MOST_VALUES = 1000, WORD = 64, MOST_OWN = 4 };
 
 /* ---- The command line --------------------------------------------------------------------- */
 
@@ -222,7 +222,7 @@ static int conduct(const study_command *c, const ole_study_options *options, boo
 }
 
 int study_run(const study_command *c, const study_flags *flags, int argc, char **argv) {
-    arguments a = {.train = {.command = c->name, .seeds = DEFAULT_SEEDS}};
+    arguments a = {.train = {.command = c->name, .study = true}};
     train_setup setup;
     grid g;
     view v = {.name = c->name, .line = progress_start()};

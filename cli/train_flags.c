@@ -19,6 +19,20 @@ static bool is_one_of(const char *name, const char *const *names) {
     return false;
 }
 
+/* What an option is to a study. */
+static const char *study_help(const ole_train_option *option) {
+    static const struct {
+        const char *name, *help;
+    } other[] = {
+        {"out", "folder of the study: runs, results, curve, page"},
+        {"resume", "go on with the study in the folder, with its options"},
+        {"seeds", "runs of each point, from seed on (default 3)"},
+    };
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (strcmp(option->name, other[i].name) == 0) return other[i].help;
+    return option->help;
+}
+
 arg_option *train_flags_rows(train_flags *f, const char *const *without, arg_option *row) {
     *row++ = (arg_option){.name = "config",
                           .kind = ARG_STRING,
@@ -34,16 +48,11 @@ arg_option *train_flags_rows(train_flags *f, const char *const *without, arg_opt
             if (*c == '_') *c = '-';
         if (strcmp(option.name, "data") == 0) continue; /* it stands without a name */
         if (is_one_of(option.name, without)) continue;
-        if (f->seeds > 0 && strcmp(option.name, "seeds") == 0) {
-            snprintf(f->seeds_help, sizeof f->seeds_help,
-                     "runs of each point, from seed on (default %d)", f->seeds);
-            option.help = f->seeds_help;
-        }
         *row++ = (arg_option){.name = f->name[i],
                               .kind = option.value ? ARG_STRING : ARG_FLAG,
                               .to = option.value ? (void *)&f->text[i] : (void *)&f->on[i],
                               .value = option.value,
-                              .help = option.help};
+                              .help = f->study ? study_help(&option) : option.help};
     }
     *row++ = (arg_option){
         .name = "no-nesterov", .kind = ARG_FLAG, .to = &f->no_nesterov, .help = "plain momentum"};
@@ -85,7 +94,7 @@ static bool read_own_recipe(const train_flags *f, train_setup *s) {
 bool train_flags_read(const train_flags *f, train_setup *s) {
     *s = (train_setup){0};
     ole_train_options_init(&s->options);
-    if (f->seeds > 0) s->options.seeds = f->seeds;
+    if (f->study) s->options.seeds = 3;
     if (!read_own_recipe(f, s)) return false;
     if (f->recipe && !read_recipe(f, s, 1, f->recipe)) return false;
     for (size_t i = 0; i < f->count; i++) {

@@ -21,8 +21,7 @@ enum { TRAIN_OPTIONS = 64, TRAIN_FLAGS = TRAIN_OPTIONS + 2, TRAIN_NAME = 32 };
 /* A flag for each option: the text given, or for switches whether it was there. */
 typedef struct train_flags {
     const char *command; /* whose flags they are, for messages */
-    int seeds;           /* of a study: the default of --seeds; else 0 */
-    char seeds_help[64];
+    bool study;          /* of many runs: other defaults and other words for some */
     size_t count;
     char name[TRAIN_OPTIONS][TRAIN_NAME];
     const char *text[TRAIN_OPTIONS];
