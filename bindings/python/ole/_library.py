@@ -117,14 +117,16 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 
 def _candidates() -> Iterator[str]:
-    """Where libole may be: $OLE_LIBRARY alone where it is set, else beside this file, else the system's."""
+    """Where libole may be: $OLE_LIBRARY alone where it is set, else beside this file (a package) or in
+    build/ (a checkout), else where the system has it."""
     given = os.environ.get("OLE_LIBRARY")
     if given:
         yield given
         return
-    own = Path(__file__).resolve().parent / "lib" / "libole.so"
-    if own.exists():
-        yield str(own)
+    here = Path(__file__).resolve().parent
+    for path in (here / "lib" / "libole.so", here.parents[2] / "build" / "libole.so"):
+        if path.exists():
+            yield str(path)
     yield "libole.so.0"
 
 

@@ -1,0 +1,76 @@
+"""The features and labels of all ranks, for ``OLELoss(group=...)``.
+
+Each rank's rows travel as bytes, a row's features and its label side by side, so that one collective
+of any backend carries any type.  Short batches are filled up with rows of label -1, which the loss
+ignores.  In the gathered matrix a rank's own rows are its own tensor, so that autograd leads the
+gradient back to them, and to nothing else.
+"""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Tuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from . import _library as native
+
+_LABEL_BYTES = 8
+
+
+def _most_rows(rows: int, device: torch.device, group: Any) -> int:
+    """The largest number of rows of any rank."""
+    most = torch.tensor([rows], dtype=torch.int64, device=device)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX, group=group)
+    return int(most.item())
+
+
+def _pack(features: Tensor, labels: Tensor, rows: int) -> Tensor:
+    """[rows, bytes of a row and its label]; labels of rows that are not there are -1."""
+    width = features.size(1) * features.element_size()
+    packed = torch.full((rows, width + _LABEL_BYTES), 255, dtype=torch.uint8, device=features.device)
+    mine = features.size(0)
+    packed[:mine, :width] = features.detach().contiguous().view(torch.uint8)
+    packed[:mine, width:] = labels.to(torch.int64).view(-1, 1).view(torch.uint8)
+    return packed
+
+
+def _unpack(packed: Tensor, like: Tensor) -> Tuple[Tensor, Tensor]:
+    width = like.size(1) * like.element_size()
+    features = packed[:, :width].contiguous().view(like.dtype)
+    return features, packed[:, width:].contiguous().view(torch.int64).view(-1)
+
+
+class _Multiply(torch.autograd.Function):
+    """The same tensor; its gradient times a number."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None]:
+        return gradient * ctx.factor, None
+
+
+def gather(
+    features: Tensor, labels: Tensor, group: Any, averaged: bool, rows_per_rank: Optional[int]
+) -> Tuple[Tensor, Tensor]:
+    """Features and labels of all ranks, in their order, with this rank's part differentiable."""
+    if not dist.is_available() or not dist.is_initialized():
+        raise native.Error("OLELoss(group=...): call torch.distributed.init_process_group() first")
+    ranks, own = dist.get_world_size(group), dist.get_rank(group)
+    mine = features.size(0)
+    rows = _most_rows(mine, features.device, group) if rows_per_rank is None else rows_per_rank
+    if mine > rows:
+        raise native.InputError(f"rows_per_rank is {rows}, but rank {own} has a batch of {mine} rows")
+    packed = _pack(features, labels, rows)
+    received: List[Tensor] = [torch.empty_like(packed) for _ in range(ranks)]
+    if rows:
+        dist.all_gather(received, packed, group=group)
+    parts = [_unpack(part, features) for part in received]
+    local = _Multiply.apply(features, float(ranks)) if averaged else features
+    missing = features.new_zeros((rows - mine, features.size(1)))
+    parts[own] = (torch.cat([local, missing]), parts[own][1])
+    return torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])

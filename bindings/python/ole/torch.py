@@ -1,0 +1,163 @@
+"""The OLÉ loss in PyTorch.
+
+    from ole.torch import OLELoss
+
+    criterion = OLELoss(weight=0.25)
+    loss = cross_entropy(logits, labels) + criterion(features, labels)
+
+``features`` [N, D] are what the last linear layer reads, ``labels`` [N] integers (below 0: ignored).
+Any floating type, on the CPU or a CUDA card: read where they lie, evaluated on the current stream
+without waiting for the card.  The loss is float32 (float64 of float64 features); the gradient has the
+features' type.  Works under autocast, in torch.compile without a graph break and in CUDA graphs
+(torch 2.4 and later).  Over several processes: ``OLELoss(group=...)``.
+"""
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+import torch
+from torch import Tensor
+
+from . import _library as native
+from ._score import kind_options
+from ._torch_op import loss_of
+
+__all__ = ["OLELoss", "ole_loss"]
+
+
+def ole_loss(
+    features: Tensor,
+    labels: Tensor,
+    weight: float = 1.0,
+    *,
+    delta_floor: float = 1.0,
+    delta_abs: float = 1e-6,
+    delta_rel: Optional[float] = None,
+    reduction: str = "mean",
+    threads: Optional[int] = None,
+) -> Tensor:
+    """The OLÉ loss of a batch, a tensor of no dimensions.
+
+    ``weight`` is λ.  ``delta_floor`` is the floor under each class's norm; ``delta_abs`` and
+    ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of the largest).
+    ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.  ``threads`` of the
+    CPU, by default torch's.  A batch without rows, or with all of them ignored, gives 0 and a zero
+    gradient; NaN or Inf in a row give NaN.
+    """
+    if features.dim() != 2 or not features.is_floating_point() or features.size(1) == 0:
+        raise native.InputError(
+            f"features are {features.dtype} of shape {tuple(features.shape)}: give floats [N, D], one "
+            "row a sample (flatten what has more dimensions)"
+        )
+    if labels.dim() != 1 or labels.size(0) != features.size(0):
+        raise native.InputError(
+            f"labels have shape {tuple(labels.shape)}: {features.size(0)} rows of features want "
+            f"({features.size(0)},)"
+        )
+    if labels.is_floating_point() or labels.is_complex():
+        raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
+    if features.device.type not in ("cpu", "cuda"):
+        raise native.InputError(f"features are on {features.device}: the loss runs on cpu and cuda")
+    if labels.device != features.device:
+        raise native.InputError(
+            f"labels are on {labels.device}, features on {features.device}: move them to one device"
+        )
+    mean, weight = kind_options(reduction, weight)
+    return loss_of(
+        features,
+        labels,
+        weight,
+        float(delta_floor),
+        float(delta_abs),
+        native.AUTO if delta_rel is None else float(delta_rel),
+        mean,
+        0 if threads is None else threads,
+    )
+
+
+class OLELoss(torch.nn.Module):
+    """The OLÉ loss as a module: ``OLELoss(weight=0.25)(features, labels)``.
+
+    Options are those of ``ole_loss``; ``weight`` may be changed between steps.  The signature is that
+    of pytorch-metric-learning, ``loss(embeddings, labels)``.
+
+    ``group`` is a torch.distributed process group, or "world": features and labels are gathered, and
+    the loss is that of the batches of all ranks together.  Every rank gets the same value and, exactly,
+    the gradient of it with respect to its own features; batches may differ in size.
+
+    DistributedDataParallel *averages* gradients over the ranks, which is right for a loss that is a
+    mean of local means, but makes the gradient of this one, whose parts add up, too small by the number
+    of ranks: set ``averaged=True`` and the gradients come multiplied by it (the value stays).
+
+    Ranks first tell each other how many rows they have, which on a GPU waits for the card; where no
+    batch has more than ``rows_per_rank`` rows, saying so spares that.
+    """
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        *,
+        delta_floor: float = 1.0,
+        delta_abs: float = 1e-6,
+        delta_rel: Optional[float] = None,
+        reduction: str = "mean",
+        threads: Optional[int] = None,
+        group: Union[Any, str, None] = None,
+        averaged: bool = False,
+        rows_per_rank: Optional[int] = None,
+    ) -> None:
+        super().__init__()
+        kind_options(reduction, weight)
+        self.weight = weight
+        self.delta_floor = delta_floor
+        self.delta_abs = delta_abs
+        self.delta_rel = delta_rel
+        self.reduction = reduction
+        self.threads = threads
+        self.group = group
+        self.averaged = averaged
+        self.rows_per_rank = rows_per_rank
+
+    def forward(
+        self,
+        features: Tensor,
+        labels: Tensor,
+        indices_tuple: None = None,
+        ref_emb: None = None,
+        ref_labels: None = None,
+    ) -> Tensor:
+        """The loss of the batch, or with ``group`` of all ranks' batches."""
+        if indices_tuple is not None or ref_emb is not None or ref_labels is not None:
+            raise native.InputError(
+                "OLE compares a batch's classes as wholes: it takes no pairs of a miner and no reference "
+                "embeddings"
+            )
+        if self.group is not None:
+            from ._torch_gather import gather
+
+            features, labels = gather(
+                features,
+                labels,
+                None if isinstance(self.group, str) else self.group,
+                self.averaged,
+                self.rows_per_rank,
+            )
+        return ole_loss(
+            features,
+            labels,
+            self.weight,
+            delta_floor=self.delta_floor,
+            delta_abs=self.delta_abs,
+            delta_rel=self.delta_rel,
+            reduction=self.reduction,
+            threads=self.threads,
+        )
+
+    def extra_repr(self) -> str:
+        shown = [f"weight={self.weight:g}"]
+        for name, usual in (("delta_floor", 1.0), ("delta_abs", 1e-6), ("delta_rel", None), ("reduction", "mean")):
+            if getattr(self, name) != usual:
+                shown.append(f"{name}={getattr(self, name)}")
+        if self.group is not None:
+            shown.append(f"group={self.group}, averaged={self.averaged}")
+        return ", ".join(shown)
