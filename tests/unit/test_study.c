@@ -3,6 +3,7 @@
  */
 #include "ole/study.h"
 
+#include "base/cuda_module.h"
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
@@ -200,6 +201,26 @@ static void test_jobs(void **state) {
     ole_study_result_free(&four);
 }
 
+/* On a card the seeds of a point run side by side by themselves. */
+static void test_on_a_card(void **state) {
+    (void)state;
+    ole_error error;
+    if (ole_cuda_module_check(&error) != OLE_OK) {
+        print_message("no GPU to test: %s\n", error.message);
+        skip();
+    }
+    study s;
+    make(&s, folder("card"));
+    s.train.device = "cuda";
+    s.train.seeds = 3;
+    ole_study_result r = tune(&s);
+    assert_true(r.ended == 9 && r.total == 9);
+    for (int64_t i = 0; i < r.run_count; i++)
+        assert_int_equal(r.runs[i].state, OLE_STUDY_FINISHED);
+    assert_int_equal(s.watch.runs, 9);
+    ole_study_result_free(&r);
+}
+
 /* OLÉ alone has no classifier: 1-NN judges. */
 static void test_sweep_of_ole_alone(void **state) {
     (void)state;
@@ -274,6 +295,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_tune, clear),
         cmocka_unit_test_teardown(test_stopped_anywhere, clear),
         cmocka_unit_test_teardown(test_jobs, clear),
+        cmocka_unit_test_teardown(test_on_a_card, clear),
         cmocka_unit_test_teardown(test_sweep_of_ole_alone, clear),
         cmocka_unit_test_teardown(test_messages, clear),
         cmocka_unit_test_teardown(test_errors, clear),
