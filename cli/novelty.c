@@ -51,7 +51,7 @@ typedef struct subjects {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.seed = -1,
                      .known_split = OLE_SPLIT_TEST,
-                     .score = OLE_SCORE_CALIBRATED - 1,
+                     .score = OLE_SCORE_SOFTMAX - 1,
                      .test_share = -1.0,
                      .keep = "95%",
                      .threads = default_threads()};
@@ -70,7 +70,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"keep", ARG_STRING, &a->keep, "95%",
          .help = "known validation samples over the threshold (default 95%)"},
         {"score", ARG_CHOICE, &a->score, "softmax|calibrated|residual|cosine|energy",
-         .help = "whose threshold is stored (default calibrated)"},
+         .help = "whose threshold is stored (default softmax)"},
         {"temperature", ARG_NUMBER, &a->temperature, "X",
          .help = "of the softmax (default fit: on the validation split); 1: as trained",
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},

@@ -40,11 +40,12 @@ static void print_scores(const ole_novelty *n) {
 }
 
 static const char *temperature_note(const novelty_report *r) {
-    if (r->result->temperature_fitted) return "";
     if (r->temperature_given) return " (given)";
+    if (!r->result->temperature_fitted)
+        return " (not fitted: no better than chance on the validation samples)";
     return r->result->validation_accuracy == 100.0
-               ? " (not fitted: no mistakes among the validation samples)"
-               : " (not fitted: no better than chance on the validation samples)";
+               ? " (no mistake among the validation samples: by their number)"
+               : "";
 }
 
 void novelty_print_text(const novelty_report *r) {

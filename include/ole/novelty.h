@@ -5,7 +5,7 @@
  *     ole_novelty n;
  *     if (ole_novelty_measure(&n, model, known, novel, NULL, &error) != OLE_OK) ...
  *     printf("AUROC %.3f\n", ole_novelty_get(&n, OLE_SCORE_SOFTMAX)->roc.auroc);
- *     ole_novelty_store(&n, OLE_SCORE_CALIBRATED, "runs/first", &error); // for ole_model_predict()
+ *     ole_novelty_store(&n, OLE_SCORE_SOFTMAX, "runs/first", &error); // for ole_model_predict()
  *     ole_novelty_free(&n);
  *
  * Four parts of the data have four roles.  The known set's training split gives the classes'
@@ -15,6 +15,9 @@
  *
  * Temperature scaling divides the logits by the T at which the validation split's negative
  * log-likelihood is smallest: the order of the classes stays, the scores become probabilities.
+ * Where the model makes no mistake on the n validation samples there is no such T (the colder the
+ * better); then it is the one at which the largest scores have the mean (n + 1) / (n + 2), the
+ * accuracy to expect by Laplace's rule after n samples without a mistake.
  */
 #ifndef OLE_NOVELTY_H
 #define OLE_NOVELTY_H
@@ -75,8 +78,8 @@ typedef struct ole_novelty {
     int64_t validation_count, known_count, novel_count;
     double accuracy;            /* % of the known samples classified right, without a threshold */
     double validation_accuracy; /* the same for the validation samples */
-    bool temperature_fitted; /* false: given; or the validation split has no mistakes (or nothing */
-                             /* but), so that there is no best one: then it is 1 */
+    bool temperature_fitted; /* false: given; or the classifier is no better than chance on the */
+                             /* validation samples: then it is 1 */
     ole_calibration before, after;          /* of the known samples, at temperature 1 and scaled */
     ole_novelty_score score[OLE_SCORES];    /* in the order of ole_score */
     int32_t *known_label, *known_predicted; /* [known_count] */

@@ -4,6 +4,10 @@
  * With β = 1/T the negative log-likelihood, sum of log sum exp(β z) - β z_y, is convex in β: its
  * derivative, the mean logit under the softmax less the logit of the right class, rises.  So the
  * minimum is where the derivative crosses zero, and bisection on log β finds it to the last bits.
+ *
+ * Without a mistake among n samples it never crosses zero: the colder, the likelier.  Then the
+ * scores are made to say what n samples without a mistake say by Laplace's rule of succession: the
+ * mean of the largest scores becomes (n + 1) / (n + 2).  It rises with β too.
  */
 #include "analyze/calibration.h"
 
@@ -30,19 +34,39 @@ static double slope(const ole_logits *d, double beta) {
     return sum;
 }
 
-bool ole_temperature_fit(const ole_logits *data, double *temperature) {
+/* The mean of the largest softmax scores, less what Laplace's rule expects. */
+static double surplus(const ole_logits *d, double beta) {
+    double sum = 0.0, largest, n = (double)d->count;
+    for (int64_t i = 0; i < d->count; i++)
+        sum += 1.0 / ole_sum_exp(d->logits + i * d->classes, d->classes, 1.0 / beta, &largest);
+    return sum / n - (n + 1.0) / (n + 2.0);
+}
+
+static bool all_right(const ole_logits *d) {
+    for (int64_t i = 0; i < d->count; i++)
+        if (ole_largest(d->logits + i * d->classes, d->classes) != d->labels[i]) return false;
+    return true;
+}
+
+/* T at the zero of a function of β that rises; false where it has none. */
+static bool find_zero(double (*rising)(const ole_logits *, double), const ole_logits *data,
+                      double *temperature) {
     double low = log(1.0 / hottest), high = log(1.0 / coldest); /* of β */
-    *temperature = 1.0;
-    if (!(slope(data, exp(low)) < 0.0) || !(slope(data, exp(high)) > 0.0)) return false;
+    if (!(rising(data, exp(low)) < 0.0) || !(rising(data, exp(high)) > 0.0)) return false;
     for (int step = 0; step < 64; step++) {
         double middle = 0.5 * (low + high);
-        if (slope(data, exp(middle)) < 0.0)
+        if (rising(data, exp(middle)) < 0.0)
             low = middle;
         else
             high = middle;
     }
     *temperature = exp(-0.5 * (low + high));
     return true;
+}
+
+bool ole_temperature_fit(const ole_logits *data, double *temperature) {
+    *temperature = 1.0;
+    return find_zero(all_right(data) ? surplus : slope, data, temperature);
 }
 
 double ole_temperature_nll(const ole_logits *d, double temperature) {

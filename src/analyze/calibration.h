@@ -16,9 +16,10 @@ typedef struct ole_logits {
 } ole_logits;
 
 /*
- * The T for which softmax(logits / T) has the smallest mean negative log-likelihood.  Where there
- * is none (every sample is classified right, and the colder the better; or the classifier is no
- * better than chance, and the hotter the better) it is 1 and false is returned.
+ * The T for which softmax(logits / T) has the smallest mean negative log-likelihood; where all n
+ * samples are classified right, so that there is none (the colder the better), that for which the
+ * largest scores have the mean (n + 1) / (n + 2).  Where the classifier is no better than chance
+ * (the hotter the better) it is 1 and false is returned.
  */
 bool ole_temperature_fit(const ole_logits *data, double *temperature);
 

@@ -171,7 +171,7 @@ def check_numbers(ole, work):
         check_score(s, known, novel)
     check_that("kept", all(85 < s["kept"] <= 100 for s in result["scores"]))
     check_that("stored", result["stored"] == {
-        "score": "calibrated", "threshold": result["scores"][1]["threshold"]})
+        "score": "softmax", "threshold": result["scores"][0]["threshold"]})
     text = ole.run("novelty", "m", "--known", "digits", "--novel", "digits").stdout
     check_that("text", text.startswith("samples              379 known, 533 novel; the threshold "
                                        "from 176 for validation\n") and

@@ -3,7 +3,7 @@
 
     /usr/bin/python3 tests/recorded/scores.py && clang-format -i tests/recorded/scores.h
 
-Needs NumPy and scikit-learn; the tests need only the header.  Scores are multiples of 1/16, so that
+Needs NumPy, SciPy and scikit-learn; the tests need only the header.  Scores are multiples of 1/16, so that
 some are equal, and logits multiples of 1/8: C and Python hold exactly the same numbers.  The
 temperature is found by golden section on the negative log-likelihood, which is another way than the
 library's.
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+from scipy import optimize
 from sklearn import metrics
 
 # name, positives, negatives, shift of the positives, distinct values of a score
@@ -75,6 +76,16 @@ def best_temperature(logits, labels):
     return best if nll(logits, labels, best) < around else 0.0
 
 
+def laplace_temperature(logits):
+    """Where the largest scores have the mean (n + 1) / (n + 2)."""
+    n = len(logits)
+
+    def surplus(log_temperature):
+        largest = np.exp(log_softmax(logits, np.exp(log_temperature))).max(axis=1)
+        return largest.mean() - (n + 1) / (n + 2)
+    return np.exp(optimize.brentq(surplus, np.log(1e-3), np.log(1e3), xtol=1e-14))
+
+
 def calibration_error(logits, labels, temperature):
     weight = np.exp((logits - logits.max(axis=1, keepdims=True)) / temperature)
     probability = weight / weight.sum(axis=1, keepdims=True)
@@ -93,7 +104,8 @@ def classifier(rng, samples, classes, margin, factor):
     logits = rng.normal(size=(samples, classes))
     logits[np.arange(samples), labels] += margin
     logits = np.round(8 * factor * logits) / 8
-    temperature = best_temperature(logits, labels)
+    right = (logits.argmax(axis=1) == labels).all()
+    temperature = laplace_temperature(logits) if right else best_temperature(logits, labels)
     used = temperature or 1.0
     return labels, logits, dict(
         temperature=temperature, nll_before=nll(logits, labels, 1.0),
@@ -123,7 +135,7 @@ def main():
            "} recorded_curve;", "",
            "typedef struct recorded_logits {",
            "const char *name; int64_t count; int classes; const float *logits; const int32_t *labels;",
-           "double temperature; /* 0: there is no best one */",
+           "double temperature; /* 0: none can be found */",
            "double nll_before, nll_after, ece_before, ece_after;",
            "} recorded_logits;", ""]
     rows = []
