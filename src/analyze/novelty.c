@@ -5,6 +5,7 @@
 
 #include "analyze/calibration.h"
 #include "base/error.h"
+#include "base/pool.h"
 #include "data/dataset.h"
 #include "train/model.h"
 
@@ -28,6 +29,7 @@ typedef struct work {
     const ole_model_info *info;
     const ole_dataset *known, *novel;
     const ole_novelty_options *options;
+    ole_pool *pool;
     ole_outputs validation, judged, strange; /* of the known set, of it again, of the novel set */
     bool interrupted;
 } work;
@@ -141,13 +143,30 @@ static ole_scorer make_scorer(const ole_novelty *n, ole_score score, int classes
                                                   : &n->directions->subspaces};
 }
 
-/* The scores of all samples; free() them. */
+/* Scoring at work: samples [task * ROWS, ...) are one task. */
+enum { ROWS = 64 };
+
+typedef struct scoring {
+    const ole_scorer *scorer;
+    const ole_outputs *outputs;
+    int64_t features;
+    double *scores;
+} scoring;
+
+static void score_rows(void *context, int64_t task, int worker) {
+    (void)worker;
+    const scoring *s = context;
+    int64_t end = (task + 1) * ROWS;
+    for (int64_t i = task * ROWS; i < end && i < s->outputs->count; i++)
+        s->scores[i] = ole_score_sample(s->scorer, s->outputs->features + i * s->features,
+                                        s->outputs->logits + i * s->scorer->classes);
+}
+
+/* The scores of all samples; free() them. NULL without memory. */
 static double *score_all(const work *w, const ole_scorer *scorer, const ole_outputs *o) {
-    double *scores = malloc((size_t)o->count * sizeof *scores);
-    for (int64_t i = 0; i < o->count && scores; i++)
-        scores[i] = ole_score_sample(scorer, o->features + i * w->info->features,
-                                     o->logits + i * w->info->classes);
-    return scores;
+    scoring s = {scorer, o, w->info->features, malloc((size_t)o->count * sizeof(double))};
+    if (s.scores) ole_pool_run(w->pool, (o->count + ROWS - 1) / ROWS, score_rows, &s);
+    return s.scores;
 }
 
 static int by_value(const void *left, const void *right) {
@@ -292,7 +311,10 @@ ole_status ole_novelty_measure(ole_novelty *result, ole_model *model, const ole_
               .novel = novel,
               .options = options};
     ole_novelty n = {0};
+    status = ole_pool_create(&w.pool, options->threads, error);
+    if (status != OLE_OK) return status;
     status = measure(&w, &n, error);
+    ole_pool_destroy(w.pool);
     ole_outputs_free(&w.validation);
     ole_outputs_free(&w.judged);
     ole_outputs_free(&w.strange);
