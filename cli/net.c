@@ -18,7 +18,7 @@ typedef struct arguments {
     int shape[3];      /* channels, height, width */
     int classes;
     int batch_size;
-    bool json;
+    bool json, graph;
 } arguments;
 
 static const double mega = 1e6, mebi = 1024.0 * 1024.0;
@@ -39,6 +39,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"batch-size", ARG_INTEGER, &a->batch_size, "N",
          .help = "images that the memory is for (default 64)", .min = 1, .max = 65536},
         {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        {"graph", ARG_FLAG, .to = &a->graph,
+         .help = "print the ops as JSON: what it takes to build NET elsewhere"},
         {0},
     };
     const arg_command command = {
@@ -55,6 +57,10 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     *code = EXIT_USAGE;
+    if (a->graph && !a->net) {
+        fail_command("net", "--graph needs NET; 'ole net' lists the names");
+        return false;
+    }
     ole_net_input(a->net, &a->shape[0], &a->shape[1], &a->shape[2]);
     if (a->input && !parse_shape(a->input, a->shape)) {
         fail_command("net", "--input %s: channels x height x width expected, as in 3x32x32",
@@ -125,6 +131,12 @@ static void print_json(const arguments *a, const ole_net *net) {
     ole_json_close(&w);
 }
 
+static void print_graph(const ole_net *net) {
+    ole_json w;
+    ole_json_init(&w, stdout, 0);
+    ole_net_write_graph(net, &w, NULL);
+}
+
 static void print_row(const arguments *a, int width, const char *name, const char *kind,
                       const char *output, int64_t weights, int64_t flop, int64_t activations) {
     printf("%-*s  %-15s %-14s %10" PRId64 " %10.2f %10.2f\n", width, name, kind, output, weights,
@@ -159,7 +171,9 @@ static int show(const arguments *a) {
     ole_error error;
     if (create(&net, a->net, a->shape, a->classes, &error) != OLE_OK)
         return fail_command("net", "%s", error.message);
-    if (a->json)
+    if (a->graph)
+        print_graph(net);
+    else if (a->json)
         print_json(a, net);
     else
         print_text(a, net);

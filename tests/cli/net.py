@@ -62,6 +62,20 @@ def check_nets(ole):
     check_that("--classes", face.get("layers", [{}])[-1].get("weights") == 1024 * 500 + 500)
 
 
+def check_graph(ole):
+    nodes = read_json(ole, "net", "C4[d0.5]-MP-R8/2-FC2[nobias]", "--input", "1x8x8", "--classes",
+                      "3", "--graph")
+    check_that("ole net --graph: from the input to the classifier",
+               nodes[0]["op"] == "input" and nodes[0]["out"] == [1, 8, 8] and
+               nodes[-1]["name"] == "classifier" and nodes[-1]["out"] == [3, 1, 1])
+    check_that("each op stands behind those it reads",
+               all(k < i for i, node in enumerate(nodes) for k in node["input"]))
+    conv = nodes[1]
+    check_that("with what it needs", (conv["op"], conv["name"], conv["kernel"], conv["stride"],
+                                      conv["pad"], conv["bias"]) == ("conv", "1.conv", 3, 1, 1, True))
+    check_that("two summands", any(n["op"] == "add" and len(n["input"]) == 2 for n in nodes))
+
+
 def check_list(ole):
     lines = ole.run("net").stdout.splitlines()
     check_that("ole net lists the names", [line.split()[0] for line in lines[1:]] == ZOO)
@@ -90,6 +104,7 @@ def check_mistakes(ole):
         bad(f"C8 --input {shape}",
             f"--input {shape}: channels x height x width expected, as in 3x32x32", code=2)
     bad("C8 --classes 0", "--classes 0: a whole number from 1 to 65536 expected", code=2)
+    bad("--graph", "--graph needs NET; 'ole net' lists the names", code=2)
     bad("C8 C8", "unexpected argument 'C8'; see 'ole net --help'", code=2)
     check(ole, "net", code=1, shell='"$@" >/dev/full',
           err="ole: cannot write to standard output: No space left on device\n")
@@ -101,6 +116,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ole-cli-") as work:
         ole = run.Program(os.path.abspath(sys.argv[1]), Path(work))
         check_nets(ole)
+        check_graph(ole)
         check_list(ole)
         check_mistakes(ole)
     print(f"{run.passed} passed, {run.failed} failed")

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""load_in_torch.py MODEL.safetensors - a model of 'ole train' as a PyTorch module with its weights.
+
+    net = OleNet("runs/first/best.safetensors").eval()
+    features, logits = net(images)  # [N, C, H, W], 0 to 1 (bytes / 255): it normalises them itself
+
+The file has the weights and the net's notation; 'ole net --graph' says which ops that stands for.
+"""
+import json
+import subprocess
+import sys
+
+import torch
+from torch import nn
+
+
+class BatchNorm(nn.BatchNorm2d):
+    def _check_input_dim(self, x):  # of images and of vectors alike
+        pass
+
+
+class OleNet(nn.Module):
+    def __init__(self, path, ole="ole"):
+        super().__init__()
+        data = open(path, "rb").read()
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        self.card = header.pop("__metadata__")
+        self.classes = json.loads(self.card["class_names"])
+        self.nodes = json.loads(subprocess.check_output(
+            [ole, "net", self.card["net"], "--input", self.card["input"], "--classes",
+             str(len(self.classes)), "--graph"]))
+        self.ops = nn.ModuleList(self.build(n) for n in self.nodes)
+        for i, key in enumerate(("mean", "deviation")):
+            values = torch.tensor([float(v) for v in self.card[key].split(",")])
+            self.register_buffer(key, values.view(1, -1, 1, 1), persistent=False)
+        for node, op in zip(self.nodes, self.ops):
+            for key, value in op.state_dict(keep_vars=True).items():
+                if key != "num_batches_tracked":
+                    about = header[f"{node['name']}.{key}"]
+                    a, b = (start + offset for offset in about["data_offsets"])
+                    value.data = torch.frombuffer(bytearray(data[a:b]), dtype=torch.float32).view(
+                        about["shape"])
+
+    @staticmethod
+    def build(n):
+        inputs, outputs, window = n["in"][0], n["out"][0], (n["kernel"], n["stride"], n["pad"])
+        return {"conv": lambda: nn.Conv2d(inputs, outputs, *window, bias=n["bias"]),
+                "norm": lambda: BatchNorm(outputs, affine=n["affine"]),
+                "linear": lambda: nn.Linear(inputs, outputs, bias=n["bias"]),
+                "relu": nn.ReLU, "flatten": nn.Flatten, "dropout": lambda: nn.Dropout(n["rate"]),
+                "max pool": lambda: nn.MaxPool2d(*window),
+                "avg pool": lambda: nn.AvgPool2d(*window) if n["kernel"] else
+                nn.AdaptiveAvgPool2d(1)}.get(n["op"], nn.Identity)()
+
+    def forward(self, images):
+        out = [(images - self.mean) / self.deviation]
+        for node, op in zip(self.nodes[1:], self.ops[1:]):
+            read = [out[k] for k in node["input"]]
+            out.append(sum(read) if node["op"] == "add" else
+                       torch.cat(read, 1) if node["op"] == "concat" else op(read[0]))
+        return out[self.nodes[-1]["input"][0]], out[-1]
+
+
+if __name__ == "__main__":
+    net = OleNet(sys.argv[1]).eval()
+    shape = net.nodes[0]["out"]
+    features, logits = net(torch.rand(2, *shape))
+    print(f"{net.card['net']}: features {list(features.shape)}, logits {list(logits.shape)}")

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""test_onnx.py OLE - `ole export --onnx`: ONNX's own checker, and ONNX Runtime against Olé.
+
+Every network of the paper's Table 1, with random weights, as it is and with --fold: features and
+logits of ole_model_run() and the scores of `ole predict`, to 1e-4.  Exits with 77 where onnx and
+onnxruntime are not installed.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+import networks
+
+MOST = 1e-4
+# Batch norms that --fold leaves: those that read a sum or a concatenation.
+KEPT = {"preresnet110": 55, "densenet40": 39}
+
+
+def export(ole, model, *flags):
+    """The path of the ONNX file, checked as a whole, with shapes inferred."""
+    path = model.with_suffix(".onnx")
+    subprocess.run([ole, "export", model, "--onnx", path, *flags], check=True,
+                   stdout=subprocess.DEVNULL)
+    onnx.checker.check_model(str(path), full_check=True)
+    return path
+
+
+def run(path, images):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(["features", "logits"], {"images": images})
+
+
+def predicted(ole, model, image):
+    """{class: score} of `ole predict` for an image of bytes, [3, H, W]."""
+    picture = model.with_suffix(".ppm")
+    picture.write_bytes(b"P6 %d %d 255\n" % (image.shape[2], image.shape[1])
+                        + image.transpose(1, 2, 0).tobytes())
+    out = subprocess.check_output([ole, "predict", model, picture, "--json"])
+    return {c["label"]: c["score"] for c in json.loads(out)[0]["classes"]}
+
+
+def score_distance(ole, model, image, logits):
+    scores = np.exp(logits - logits.max())
+    scores /= scores.sum()
+    return max(abs(scores[int(label.split()[1])] - score)
+               for label, score in predicted(ole, model, image).items())
+
+
+def norms(path):
+    return sum(node.op_type == "BatchNormalization" for node in onnx.load(str(path)).graph.node)
+
+
+def compare(ole, work, net):
+    shape = networks.named_input(ole, net)
+    model = Path(work) / f"{net}.safetensors"
+    networks.write_model(ole, model, net, shape)
+    pixels = networks.random_images(shape, 3)
+    images = pixels.astype(np.float32) / 255
+    distances, kept = [], []
+    for flags in ((), ("--fold",)):
+        path = export(ole, model, *flags)
+        theirs = run(path, images)
+        ours = networks.run_model(ole, model, images, theirs[0].shape[1])
+        alone = run(path, images[1:2])  # the batch is free
+        distances += [networks.distance(a, b) for a, b in zip(ours, theirs)]
+        distances += [networks.distance(a[1:2], b) for a, b in zip(ours, alone)]
+        distances.append(score_distance(ole, model, pixels[0], theirs[1][0]))
+        kept.append(norms(path))
+        path.unlink()
+    model.unlink()
+    print(f"{net}: differs by {max(distances):.1e}, {kept[0]} batch norms, {kept[1]} when folded,"
+          f" logits vary by {ours[1].std(axis=0).max():.2g}")
+    return max(distances) <= MOST and kept[1] == KEPT.get(net, 0) and ours[1].std(axis=0).max() > 0.01
+
+
+def check_face(ole, work):
+    """The net of the face experiment, on smaller images: its structure."""
+    model = Path(work) / "face.safetensors"
+    networks.write_model(ole, model, "vggface", [3, 32, 32])
+    types = [node.op_type for node in onnx.load(str(export(ole, model))).graph.node]
+    return (types.count("Conv"), types.count("Gemm"), types.count("MaxPool")) == (13, 4, 5) and \
+        "Dropout" not in types
+
+
+def check_card(ole, work):
+    """What a reader of the file can know: names, shapes, versions, the classes."""
+    model = Path(work) / "small.safetensors"
+    networks.write_model(ole, model, "C4-MP-FC8", [1, 8, 8])
+    proto = onnx.load(str(export(ole, model)))
+    texts = {entry.key: entry.value for entry in proto.metadata_props}
+
+    def shape(value):
+        return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+    return (proto.ir_version, proto.opset_import[0].version, proto.producer_name) == (8, 17, "ole") \
+        and shape(proto.graph.input[0]) == ["N", 1, 8, 8] and len(proto.graph.input) == 1 \
+        and [(v.name, *shape(v)) for v in proto.graph.output] == [("features", "N", 8),
+                                                                  ("logits", "N", 10)] \
+        and texts["net"] == "C4-MP-FC8" and json.loads(texts["class_names"])[3] == "class 3"
+
+
+def main():
+    ole = sys.argv[1]
+    with tempfile.TemporaryDirectory(prefix="ole-onnx-") as work:
+        good = [compare(ole, work, net) for net in networks.TABLE_1]
+        good += [check_card(ole, work), check_face(ole, work)]
+    return 0 if all(good) else 1
+
+
+sys.exit(main())
