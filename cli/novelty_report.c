@@ -27,16 +27,15 @@ static const char *const titles[OLE_SCORES] = {"softmax", "softmax, calibrated",
 /* ---- Text --------------------------------------------------------------------------------- */
 
 static void print_scores(const ole_novelty *n) {
-    printf("\n%-26s %7s %7s %7s %7s   %10s %7s %9s %9s\n", "score", "AUROC", "AUPR", "AUPR-n",
-           "FPR95", "threshold", "kept", "accuracy", "accepted");
+    printf("\n%-10s %6s %6s %6s %8s %10s %8s %8s %8s\n", "score", "AUROC", "AUPR", "AUPR-n",
+           "FPR95", "threshold", "kept", "right", "accepted");
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        printf("%-26s %7.4f %7.4f %7.4f %5.1f %%   %10.4g %5.1f %% %7.1f %% %7.1f %%\n", titles[i],
-               s->roc.auroc, s->roc.ap_positive, s->roc.ap_negative, 100.0 * s->roc.fpr95,
-               s->threshold, s->kept, s->accuracy, s->accepted);
+        printf("%-10s %6.4f %6.4f %6.4f %6.1f %% %10.4g %6.1f %% %6.1f %% %6.1f %%\n",
+               ole_score_name(s->score), s->roc.auroc, s->roc.ap_positive, s->roc.ap_negative,
+               100.0 * s->roc.fpr95, s->threshold, s->kept, s->accuracy, s->accepted);
     }
-    printf("kept, accuracy: of known samples at the threshold; accepted: of novel ones; AUPR-n: of "
-           "finding novel ones\n\n");
+    printf("\nat the threshold: known samples kept, kept and right; novel samples accepted\n\n");
 }
 
 static const char *temperature_note(const novelty_report *r) {
@@ -60,7 +59,7 @@ void novelty_print_text(const novelty_report *r) {
     print_scores(n);
     if (r->stored)
         printf("%s: unknown under %.4g (%s)\n", r->path, ole_novelty_get(n, r->score)->threshold,
-               titles[r->score - 1]);
+               ole_score_name(r->score));
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
