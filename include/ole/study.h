@@ -1,6 +1,6 @@
 /*
  * ole/study.h - many runs that answer one question: which λ (ole_tune), how many samples a class
- * (ole_sweep).
+ * (ole_sweep), with or without OLÉ (ole_compare).
  *
  *     ole_train_options train;
  *     ole_train_options_init(&train);
@@ -37,6 +37,7 @@ extern "C" {
 typedef enum ole_study_kind {
     OLE_STUDY_TUNE = 1,
     OLE_STUDY_SWEEP = 2,
+    OLE_STUDY_COMPARE = 3,
 } ole_study_kind;
 
 /* Which part of a study a point belongs to. */
@@ -105,12 +106,13 @@ typedef struct ole_study_options {
      * folder must hold a study; callback, message and model are not used. */
     const ole_train_options *train;
     /* NULL: those of the study in the folder, or the defaults: 0 and 1/64, 1/32, ... 1 for
-     * ole_tune(), 0 and 0.25 for ole_sweep(). */
+     * ole_tune(), 0 and 0.25 for ole_sweep(), 0 and train.lambda for ole_compare(). */
     const double *lambdas;
     int64_t lambda_count;
     const int64_t *samples; /* of ole_sweep(); NULL: likewise, or 50, 100, 200, 300, 400, 500 */
     int64_t sample_count;
     bool baseline; /* of ole_tune(): retrain and test softmax alone too */
+    bool look;     /* nothing is run or written: the result is what the folder holds */
     int jobs; /* runs at once; 0: the seeds of a point on a device that queues its steps, else 1 */
     ole_study_callback *callback;
     ole_train_message *message;
@@ -132,6 +134,11 @@ OLE_API ole_status ole_tune(const ole_study_options *options, ole_study_result *
  * give. */
 OLE_API ole_status ole_sweep(const ole_study_options *options, ole_study_result *result,
                              ole_error *error);
+
+/* Trains with each λ on all training data (but val_split) and tests.  0 is softmax alone, with loss
+ * OLE_LOSS_OLE too: there it is compared with OLÉ alone. */
+OLE_API ole_status ole_compare(const ole_study_options *options, ole_study_result *result,
+                               ole_error *error);
 
 /* Frees what a result holds; one that was not filled must be zero. */
 OLE_API void ole_study_result_free(ole_study_result *result);

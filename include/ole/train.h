@@ -126,6 +126,20 @@ OLE_API ole_status ole_recipe_read(ole_recipe **recipe, const char *path,
                                    ole_train_options *options, ole_error *error);
 OLE_API void ole_recipe_free(ole_recipe *recipe);
 
+/* The same from memory; `name` is what messages call the text. */
+OLE_API ole_status ole_recipe_parse(ole_recipe **recipe, const char *text, size_t length,
+                                    const char *name, ole_train_options *options, ole_error *error);
+
+/*
+ * One key of a recipe, `paper`, holds a map of its own: what is known about the experiment.
+ * Training passes over it; `ole reproduce` reads it.  The notes are the recipe's, in their order.
+ */
+typedef struct ole_recipe_note {
+    const char *key, *value; /* lists with commas between */
+} ole_recipe_note;
+
+OLE_API const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count);
+
 /* Writes all options but out and resume. */
 OLE_API ole_status ole_recipe_write(const char *path, const ole_train_options *options,
                                     ole_error *error);

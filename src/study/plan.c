@@ -97,7 +97,7 @@ static ole_status check_grid(const ole_study *study, ole_error *error) {
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "loss softmax has no lambda: leave it out, 0 among the lambdas is softmax "
                         "alone");
-    if (study->train.loss == OLE_LOSS_OLE && first == 0.0)
+    if (study->train.loss == OLE_LOSS_OLE && first == 0.0 && study->kind != OLE_STUDY_COMPARE)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "lambdas: with loss ole, 0 leaves nothing to learn from: give others");
     if (study->kind == OLE_STUDY_TUNE && (g->lambda_count < 2 || last == 0.0))

@@ -50,10 +50,6 @@ void ole_record_close(ole_study *study) {
 
 /* ---- study.json --------------------------------------------------------------------------- */
 
-static const char *kind_name(ole_study_kind kind) {
-    return kind == OLE_STUDY_TUNE ? "tune" : "sweep";
-}
-
 /* The study's own values, into study.json. */
 static void put_grid(ole_json *w, const ole_grid *g) {
     ole_json_open(w, "lambdas", '[');
@@ -82,7 +78,7 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
         ole_json w;
         ole_json_init(&w, memory, 2);
         ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "study", kind_name(study->kind));
+        ole_json_string(&w, "study", ole_study_kind_name(study->kind));
         put_grid(&w, &study->grid);
         ole_json_bool(&w, "baseline", study->baseline);
         ole_json_string(&w, "config", config);
@@ -185,12 +181,12 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
     const char *kind = json_string_value(json_object_get(record, "study"));
     const char *config = json_string_value(json_object_get(record, "config"));
     if (!kind || !config) return fail_damaged(path, error);
-    if (strcmp(kind, kind_name(study->kind)) != 0) {
+    if (strcmp(kind, ole_study_kind_name(study->kind)) != 0) {
         ole_shown shown, is;
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: this is a folder of 'ole %s', not of 'ole %s': name another",
                         ole_show_string(&shown, study->train.out), ole_show_string(&is, kind),
-                        kind_name(study->kind));
+                        ole_study_kind_name(study->kind));
     }
     ole_status status = compare_config(study, config, path, error);
     return status == OLE_OK ? take_grid(study, record, path, error) : status;
@@ -214,11 +210,11 @@ static ole_status read_study(ole_study *study, ole_error *error) {
 static ole_status take_defaults(ole_study *study, ole_error *error) {
     static const double tuned[] = {0, 1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 1};
     static const int64_t samples[] = {50, 100, 200, 300, 400, 500};
-    static const double swept[] = {0, 0.25};
+    const double swept[] = {0, study->kind == OLE_STUDY_COMPARE ? study->train.lambda : 0.25};
     bool tune = study->kind == OLE_STUDY_TUNE;
-    int first = study->train.loss == OLE_LOSS_OLE; /* which makes nothing of 0 */
+    int first = study->train.loss == OLE_LOSS_OLE && study->kind != OLE_STUDY_COMPARE;
     ole_status status = OLE_OK;
-    if (study->grid.lambda_count == 0)
+    if (study->grid.lambda_count == 0) /* OLÉ alone makes nothing of 0 */
         status = tune ? ole_grid_set_lambdas(&study->grid, tuned + first, 8 - first, error)
                       : ole_grid_set_lambdas(&study->grid, swept + first, 2 - first, error);
     if (status == OLE_OK && study->grid.sample_count == 0)
@@ -226,7 +222,7 @@ static ole_status take_defaults(ole_study *study, ole_error *error) {
     return status;
 }
 
-/* A tuning has one number of samples, which may be 0. */
+/* Other studies than a sweep have one number of samples, which may be 0. */
 static ole_status take_given(ole_study *study, ole_error *error) {
     const ole_study_options *o = study->given;
     ole_status status = OLE_OK;
@@ -250,11 +246,11 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: there is a run of 'ole train' in it: name another folder",
                         ole_show_string(&shown, out));
-    if (!there && study->train.resume)
+    if (!there && (study->train.resume || study->given->look))
         return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to go on with",
                         ole_show_string(&shown, out));
     ole_status status = take_given(study, error);
-    if (status == OLE_OK && there) status = take_lock(study, error);
+    if (status == OLE_OK && there && !study->given->look) status = take_lock(study, error);
     if (status == OLE_OK && there) status = read_study(study, error);
     if (status == OLE_OK) status = take_defaults(study, error);
     return status;

@@ -2,11 +2,13 @@
  * src/study/report.c - a study to look at: curve.svg, curve.png and report.html.
  *
  * A tuning is the paper's Fig. 4, validation error against λ with softmax alone as a dotted line; a
- * sweep its Fig. 5, accuracy against samples a class.
+ * sweep its Fig. 5, accuracy against samples a class; a comparison shows the test error after each
+ * epoch.
  */
 #include "base/error.h"
 #include "base/show.h"
 #include "ole/figure.h"
+#include "ole/history.h"
 #include "ole/page.h"
 #include "study/study.h"
 
@@ -112,21 +114,57 @@ static void trace_sweep(const ole_study *study, curve *c) {
     }
 }
 
+/* The epochs of the first run of each point; one that cannot be read has none. */
+static void trace_comparison(const ole_study *study, curve *c) {
+    const ole_study_result *r = &study->result;
+    for (int64_t p = 0; p < r->point_count; p++) {
+        line *out = &c->lines[c->count++];
+        char folder[OLE_RUN_PATH];
+        ole_history h;
+        bool alone = study->train.loss == OLE_LOSS_OLE;
+        name_line(study, r->points[p].lambda, true, out->name);
+        if (ole_run_path(folder, study->train.out, r->runs[p * r->seeds].folder, NULL) != OLE_OK ||
+            ole_history_read(&h, folder, NULL) != OLE_OK)
+            continue;
+        for (int64_t i = 0; i < h.count && i < study->train.epochs; i++) {
+            double error = alone ? h.epochs[i].knn1_error : h.epochs[i].test_error;
+            add_value(out, (double)h.epochs[i].epoch, (ole_study_error){error, NAN});
+        }
+        ole_history_free(&h);
+    }
+}
+
+/* What tells the kinds of studies apart on paper. */
+static const struct looks {
+    void (*trace)(const ole_study *, curve *);
+    const char *subtitle, *heading, *x_label, *y_label, *caption;
+} looks[] = {
+    [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %",
+                        "Error on what was held out of the training set; dotted: softmax alone. "
+                        "Bars: standard deviation over the seeds."},
+    [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples a class",
+                         "Accuracy against samples a class", "samples a class", "test accuracy, %",
+                         "Accuracy on the test set. Bars: standard deviation over the seeds."},
+    [OLE_STUDY_COMPARE] = {trace_comparison, "With and without OLÉ", "Error against epochs",
+                           "epoch", "test error, %",
+                           "Error on the test set after each epoch, of the first seed (of 1-NN "
+                           "where OLÉ is alone). What counts is the end."},
+};
+
 static void fill_figure(const ole_study *study, curve *c, const char *title, ole_figure *figure) {
-    bool tune = study->kind == OLE_STUDY_TUNE;
     for (int i = 0; i < c->count; i++) {
         const line *l = &c->lines[i];
         c->series[figure->series_count] =
             (ole_series){.name = l->name, .count = l->count, .x = l->x, .y = l->y};
-        if (study->result.seeds > 1 && !l->dotted)
+        if (study->result.seeds > 1 && !l->dotted && study->kind != OLE_STUDY_COMPARE)
             c->series[figure->series_count].spread = l->spread;
         c->series[figure->series_count].dotted = l->dotted;
         figure->series_count += l->count > 0;
     }
     if (strlen(title) <= LONGEST_TITLE) figure->title = title;
-    figure->x_label = tune ? "λ" : "samples a class";
-    figure->y_label = tune ? "validation error, %" : "test accuracy, %";
-    figure->x_log = tune;
+    figure->x_label = looks[study->kind].x_label;
+    figure->y_label = looks[study->kind].y_label;
+    figure->x_log = study->kind == OLE_STUDY_TUNE;
     figure->series = c->series;
 }
 
@@ -134,10 +172,12 @@ static ole_status draw(const ole_study *study, const char *title, curve *c, ole_
                        ole_error *error) {
     const ole_grid *g = &study->grid;
     bool tune = study->kind == OLE_STUDY_TUNE;
-    int64_t points = tune ? g->lambda_count : g->sample_count;
+    int64_t points = tune                               ? g->lambda_count
+                     : study->kind == OLE_STUDY_COMPARE ? study->train.epochs
+                                                        : g->sample_count;
     if (!make_curve(c, tune ? 2 : g->lambda_count, points > 2 ? points : 2))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
-    (tune ? trace_tuning : trace_sweep)(study, c);
+    looks[study->kind].trace(study, c);
     ole_figure_init(figure);
     fill_figure(study, c, title, figure);
     return OLE_OK;
@@ -180,6 +220,20 @@ static void add_tuned(ole_page *page, const ole_study_result *r) {
     if (alone && alone != tested && alone->finished > 0)
         snprintf(note, sizeof note, "softmax alone %s", error_text(alone->test, text));
     ole_page_headline(page, "test error", error_text(tested->test, value), *note ? note : NULL);
+}
+
+/* The errors of a comparison. */
+static void add_compared(ole_page *page, const ole_study *study) {
+    const ole_study_result *r = &study->result;
+    for (int64_t p = 0; p < r->point_count; p++) {
+        const ole_study_point *point = &r->points[p];
+        char name[CELL], value[CELL];
+        bool alone = study->train.loss == OLE_LOSS_OLE;
+        if (point->finished == 0) continue;
+        name_line(study, point->lambda, true, name);
+        ole_page_headline(page, name, error_text(alone ? point->knn1 : point->test, value),
+                          alone ? "1-NN error" : "test error");
+    }
 }
 
 /* The best accuracy of each λ, at the most samples. */
@@ -243,27 +297,23 @@ static ole_status add_table(ole_page *page, const ole_study *study, ole_error *e
 static ole_status write_page(const ole_study *study, const char *title, const ole_figure *figure,
                              ole_error *error) {
     const ole_study_result *r = &study->result;
-    bool tune = study->kind == OLE_STUDY_TUNE;
+    const struct looks *look = &looks[study->kind];
     char subtitle[CELL * 2], path[OLE_RUN_PATH];
-    snprintf(subtitle, sizeof subtitle, "%s: %" PRId64 " epochs, %" PRId64 " seeds",
-             tune ? "Choice of λ" : "Accuracy against samples a class", study->train.epochs,
-             r->seeds);
+    snprintf(subtitle, sizeof subtitle, "%s: %" PRId64 " epochs, %" PRId64 " seeds", look->subtitle,
+             study->train.epochs, r->seeds);
     ole_page *page;
     ole_status status = ole_run_path(path, study->train.out, "report.html", error);
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
-    if (tune)
+    if (study->kind == OLE_STUDY_TUNE)
         add_tuned(page, r);
-    else
+    else if (study->kind == OLE_STUDY_SWEEP)
         add_swept(page, study);
+    else
+        add_compared(page, study);
     add_progress(page, r);
-    ole_page_section(page, tune ? "Error against λ" : "Accuracy against samples a class");
-    if (figure->series_count > 0)
-        ole_page_figure(page, figure,
-                        tune
-                            ? "Error on what was held out of the training set; dotted: softmax "
-                              "alone. Bars: standard deviation over the seeds."
-                            : "Accuracy on the test set. Bars: standard deviation over the seeds.");
+    ole_page_section(page, look->heading);
+    if (figure->series_count > 0) ole_page_figure(page, figure, look->caption);
     status = add_table(page, study, error);
     if (status == OLE_OK) status = ole_page_write(page, path, error);
     ole_page_free(page);

@@ -13,6 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const char *ole_study_kind_name(ole_study_kind kind) {
+    static const char *const names[] = {"", "tune", "sweep", "compare"};
+    return names[kind];
+}
+
 const char *ole_study_part_name(ole_study_part part) {
     return part == OLE_STUDY_RETRAIN ? "retrain" : "grid";
 }
@@ -138,7 +143,7 @@ static void put_study(ole_json *w, const ole_study *study) {
     const ole_study_result *r = &study->result;
     bool tune = study->kind == OLE_STUDY_TUNE;
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "study", tune ? "tune" : "sweep");
+    ole_json_string(w, "study", ole_study_kind_name(study->kind));
     ole_json_string(w, "data", study->train.data);
     ole_json_string(w, "net", study->train.net);
     ole_json_integer(w, "epochs", study->train.epochs);

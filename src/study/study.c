@@ -96,11 +96,11 @@ static ole_status begin(ole_study *study, const ole_study_options *options, ole_
     ole_status status = check_options(study, options, error);
     if (status == OLE_OK) status = ole_record_open(study, error);
     if (status == OLE_OK) status = ole_study_plan(study, error);
-    if (status == OLE_OK) status = try_run(study, error);
-    if (status == OLE_OK) status = ole_record_write(study, error);
+    if (status == OLE_OK && !options->look) status = try_run(study, error);
+    if (status == OLE_OK && !options->look) status = ole_record_write(study, error);
     if (status == OLE_OK) status = take_up(study, 0, error);
     if (status == OLE_OK) status = choose(study, error);
-    if (status == OLE_OK && study->result.ended > 0)
+    if (status == OLE_OK && study->result.ended > 0 && !options->look)
         ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
                       study->train.out, study->result.ended, study->result.total);
     return status;
@@ -135,7 +135,7 @@ static ole_status run_study(ole_study_kind kind, const ole_study_options *option
                        .started = ole_clock(),
                        .lock = -1};
     ole_status status = begin(&study, options, error);
-    if (status == OLE_OK) status = conduct(&study, error);
+    if (status == OLE_OK && !options->look) status = conduct(&study, error);
     ole_record_close(&study);
     ole_grid_free(&study.grid);
     free(study.shares);
@@ -152,4 +152,9 @@ ole_status ole_tune(const ole_study_options *options, ole_study_result *result, 
 
 ole_status ole_sweep(const ole_study_options *options, ole_study_result *result, ole_error *error) {
     return run_study(OLE_STUDY_SWEEP, options, result, error);
+}
+
+ole_status ole_compare(const ole_study_options *options, ole_study_result *result,
+                       ole_error *error) {
+    return run_study(OLE_STUDY_COMPARE, options, result, error);
 }

@@ -2,7 +2,8 @@
  * src/train/recipe.c - options from YAML and back, by libyaml.
  *
  * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
- * between.  Anchors, tags and nested maps have no place in it.
+ * between.  The key `paper` has a map of notes, which are kept and change no option.  Anchors, tags
+ * and other maps have no place in it.
  */
 #include "train/recipe.h"
 
@@ -24,7 +25,10 @@ typedef struct text {
 } text;
 
 struct ole_recipe {
-    text *texts; /* every string that options point to */
+    text *texts; /* every string that options and notes point to */
+    ole_recipe_note *notes;
+    size_t note_count;
+    bool noted; /* the key of the notes was seen */
 };
 
 typedef struct reader {
@@ -103,10 +107,60 @@ static ole_status note_key(reader *r, const yaml_event_t *key, ole_error *error)
     return OLE_OK;
 }
 
+/* ---- Notes -------------------------------------------------------------------------------- */
+
+static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error) {
+    ole_recipe *recipe = r->recipe;
+    const char *name = NULL, *value;
+    if (key->type != YAML_SCALAR_EVENT)
+        return fail_at(r, key->start_mark, "a note's name is expected", error);
+    ole_status status = join(r, key, &name, error);
+    for (size_t i = 0; i < recipe->note_count && status == OLE_OK; i++)
+        if (strcmp(recipe->notes[i].key, name) == 0)
+            status = fail_at(r, key->start_mark, "this key was given before", error);
+    if (status == OLE_OK) status = read_value(r, &value, error);
+    if (status != OLE_OK) return status;
+    ole_recipe_note *more =
+        realloc(recipe->notes, (recipe->note_count + 1) * sizeof *recipe->notes);
+    if (!more) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", r->name);
+    recipe->notes = more;
+    more[recipe->note_count++] = (ole_recipe_note){name, value};
+    return OLE_OK;
+}
+
+/* The map behind `paper`. */
+static ole_status read_notes(reader *r, const yaml_event_t *key, ole_error *error) {
+    yaml_event_t event;
+    if (r->recipe->noted) return fail_at(r, key->start_mark, "this key was given before", error);
+    r->recipe->noted = true;
+    ole_status status = next_event(r, &event, error);
+    if (status != OLE_OK) return status;
+    bool map = event.type == YAML_MAPPING_START_EVENT, end = false;
+    if (!map) status = fail_at(r, event.start_mark, "a map of notes is expected", error);
+    yaml_event_delete(&event);
+    while (status == OLE_OK && !end) {
+        status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) status = add_note(r, &event, error);
+        yaml_event_delete(&event);
+    }
+    return status;
+}
+
+const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count) {
+    *count = recipe->note_count;
+    return recipe->notes;
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
 static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error) {
     const char *value;
     if (key->type != YAML_SCALAR_EVENT)
         return fail_at(r, key->start_mark, "an option's name is expected", error);
+    if (strcmp((const char *)key->data.scalar.value, "paper") == 0)
+        return read_notes(r, key, error);
     ole_status status = note_key(r, key, error);
     if (status == OLE_OK) status = read_value(r, &value, error);
     if (status != OLE_OK) return status;
@@ -194,6 +248,7 @@ void ole_recipe_free(ole_recipe *recipe) {
         next = t->next;
         free(t);
     }
+    free(recipe->notes);
     free(recipe);
 }
 
