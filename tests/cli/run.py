@@ -202,6 +202,7 @@ Orthogonal low-rank embeddings: features that are orthogonal between classes.
   report   the page of a run, or of several side by side
   features deep features and labels of a data set, as .npy files
   novelty  what a model does not know: threshold, AUROC, calibration
+  export   a model as an ONNX file
   score    the OLE loss and gradient of features and labels in .npy files
   analyze  errors, angles, spectra and a map of features in .npy files
   verify   same or different: ROC, AUC and 10-fold accuracy of pairs
