@@ -44,20 +44,27 @@ void pictures_table(pictures *p, const char *caption, int64_t rows, int64_t colu
     if (p->page) ole_page_table(p->page, caption, rows, columns, names, cells);
 }
 
+/* Where the build cannot write a format, the others remain; that is said once. */
+static void save(pictures *p, const ole_figure *figure, const char *path) {
+    ole_error error;
+    ole_status status = ole_figure_save(figure, path, &error);
+    if (status == OLE_OK || (status == OLE_ERROR_UNSUPPORTED && p->told)) return;
+    fail_command(p->command, "%s", error.message);
+    p->told = true;
+    p->failed = status != OLE_ERROR_UNSUPPORTED;
+}
+
 void pictures_add(pictures *p, const ole_figure *figure, const char *name, const char *caption) {
     static const char *const ends[] = {"svg", "pdf", "png"};
     if (p->page) ole_page_figure(p->page, figure, caption);
     for (int i = 0; i < 3 && p->options->folder && !p->failed; i++) {
         char path[4096];
-        ole_error error;
         int length = snprintf(path, sizeof path, "%s/%s.%s", p->options->folder, name, ends[i]);
-        if (length >= (int)sizeof path)
+        p->failed = length >= (int)sizeof path;
+        if (p->failed)
             fail_command(p->command, "--figures: the path is too long");
-        else if (ole_figure_save(figure, path, &error) != OLE_OK)
-            fail_command(p->command, "%s", error.message);
         else
-            continue;
-        p->failed = true;
+            save(p, figure, path);
     }
 }
 

@@ -35,6 +35,7 @@ typedef struct pictures {
     const picture_options *options;
     ole_page *page; /* NULL: none */
     bool failed;    /* and the reason printed */
+    bool told;      /* that a format cannot be written */
 } pictures;
 
 /* EXIT_DONE, or the exit code after an error that was printed; then there is nothing to close. */
@@ -48,7 +49,7 @@ void pictures_text(pictures *p, const char *paragraph);
 void pictures_table(pictures *p, const char *caption, int64_t rows, int64_t columns,
                     const char *const *names, const char *const *cells);
 
-/* The figure onto the page, and as NAME.svg, NAME.pdf and NAME.png into the folder. */
+/* The figure onto the page, and as NAME.svg, NAME.pdf and NAME.png (with cairo) into the folder. */
 void pictures_add(pictures *p, const ole_figure *figure, const char *name, const char *caption);
 
 /* A curve of at most CURVE_POINTS points for a figure: all of them, or some, evenly. */

@@ -181,13 +181,10 @@ def check_numbers(ole, work):
 def check_pictures(ole, work):
     done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "f",
                    "--out", "page.html", "--no-store")
-    if done.returncode == 1 and "cairo" in done.stderr:
-        print("figures: this build has none")
-        return
     names = ["novelty", "reliability", *(f"scores-{s}" for s in SCORES)]
     check_that("--figures", done.returncode == 0 and
                {p.name for p in (work / "f").iterdir()} ==
-               {f"{n}.{end}" for n in names for end in ("svg", "pdf", "png")})
+               {f"{n}.{end}" for n in names for end in run.figure_ends(done.stderr)})
     page = (work / "page.html").read_text()
     check_that("--out", "Reliability" in page and "AUROC" in page)
 

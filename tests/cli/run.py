@@ -60,6 +60,11 @@ def check_that(name, condition):
     report(name, [] if condition else ["this does not hold"])
 
 
+def figure_ends(messages):
+    """The formats that --figures writes: SVG alone where the build says that it has no cairo."""
+    return ("svg",) if "this build cannot write" in messages else ("svg", "pdf", "png")
+
+
 def read_json(program, *args):
     """What the program prints with these arguments, as Python values; {} when it is no JSON."""
     run = program.run(*args)
