@@ -1,0 +1,189 @@
+/*
+ * bindings/python/native/jax.c - the handlers: a call of XLA to a call of the library.
+ */
+#include "jax.h"
+
+#include "plans.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A call, taken apart. */
+typedef struct job {
+    plan_kind kind;
+    ole_loss_batch batch;
+    ole_loss_gradient gradient; /* data NULL: not wanted */
+    void *outcome;
+} job;
+
+/* ---- Answers ------------------------------------------------------------------------------ */
+
+static xla_error *fail(const xla_call *call, int code, const char *message) {
+    char text[600];
+    snprintf(text, sizeof text, "ole_loss: %s", message);
+    xla_make_error arguments = {.struct_size = sizeof arguments, .message = text, .code = code};
+    return call->api->make_error(&arguments);
+}
+
+static xla_error *fail_with(const xla_call *call, const ole_error *error) {
+    int code = error->status == OLE_ERROR_ARGUMENT ? XLA_INVALID_ARGUMENT
+               : error->status == OLE_ERROR_MEMORY ? XLA_RESOURCE_EXHAUSTED
+                                                   : XLA_INTERNAL;
+    return fail(call, code, error->message);
+}
+
+/* Whether XLA only asks what the handler is, and the answer: of whatever 0.x runs. */
+static bool answer_metadata(const xla_call *call) {
+    for (xla_extension *e = call->extensions; e; e = e->next) {
+        if (e->type != XLA_METADATA) continue;
+        xla_metadata *metadata = ((xla_metadata_extension *)e)->metadata;
+        metadata->version = (xla_version){.struct_size = sizeof(xla_version),
+                                          .major = XLA_MAJOR,
+                                          .minor = call->api->version.minor};
+        metadata->traits = 0;
+        return true;
+    }
+    return false;
+}
+
+/* ---- Taking a call apart ------------------------------------------------------------------ */
+
+static const xla_buffer *get_buffer(const xla_values *values, int64_t i) {
+    return i < values->count && values->type[i] == XLA_BUFFER ? values->value[i] : NULL;
+}
+
+/* The number of an attribute; NaN when it is missing. */
+static double get_number(const xla_attributes *attributes, const char *name) {
+    for (int64_t i = 0; i < attributes->count; i++) {
+        const xla_text *text = attributes->name[i];
+        if (text->length != strlen(name) || memcmp(text->at, name, text->length) != 0) continue;
+        const xla_scalar *scalar = attributes->value[i];
+        if (attributes->type[i] != XLA_SCALAR) return NAN;
+        if (scalar->dtype == XLA_F64) return *(const double *)scalar->value;
+        if (scalar->dtype == XLA_S64) return (double)*(const int64_t *)scalar->value;
+    }
+    return NAN;
+}
+
+/* What is wrong with the arrays, or NULL. */
+static const char *read_arrays(job *j, const xla_call *call) {
+    const xla_buffer *x = get_buffer(&call->arguments, 0), *y = get_buffer(&call->arguments, 1);
+    const xla_buffer *outcome = get_buffer(&call->results, 0);
+    const xla_buffer *gradient = get_buffer(&call->results, 1);
+    if (!x || x->rank != 2 || (x->dtype != XLA_F32 && x->dtype != XLA_F64))
+        return "features must be float32 or float64 [N, D]";
+    if (!y || y->rank != 1 || y->dims[0] != x->dims[0] ||
+        (y->dtype != XLA_S32 && y->dtype != XLA_S64))
+        return "labels must be int32 or int64 [N]";
+    if (!outcome || outcome->rank != 1 || outcome->dims[0] != OLE_JAX_WORDS ||
+        outcome->dtype != XLA_U32)
+        return "the first result must be the outcome's words";
+    if (gradient && (gradient->dtype != x->dtype || gradient->rank != 2 ||
+                     gradient->dims[0] != x->dims[0] || gradient->dims[1] != x->dims[1]))
+        return "the gradient must have the features' type and shape";
+    j->kind.rows = x->dims[0];
+    j->kind.dim = x->dims[1];
+    j->kind.dtype = x->dtype == XLA_F32 ? OLE_F32 : OLE_F64;
+    j->batch = (ole_loss_batch){.rows = x->dims[0],
+                                .features = x->data,
+                                .labels = y->data,
+                                .label_type = y->dtype == XLA_S32 ? OLE_I32 : OLE_I64};
+    j->gradient = (ole_loss_gradient){.data = gradient ? gradient->data : NULL, .upstream = 1.0};
+    j->outcome = outcome->data;
+    return NULL;
+}
+
+static const char *read_options(job *j, const xla_call *call, ole_device device) {
+    ole_loss_options *options = &j->kind.options;
+    double mean = get_number(&call->attributes, "mean");
+    double threads = get_number(&call->attributes, "threads");
+    ole_loss_options_init(options);
+    options->delta_floor = get_number(&call->attributes, "delta_floor");
+    options->delta_abs = get_number(&call->attributes, "delta_abs");
+    options->delta_rel = get_number(&call->attributes, "delta_rel");
+    if (isnan(mean) || !(threads >= 1 && threads <= 1024) || isnan(options->delta_floor) ||
+        isnan(options->delta_abs) || isnan(options->delta_rel))
+        return "an attribute is missing or wrong: ole/jax.py and libole_jax.so do not fit";
+    options->reduction = mean != 0.0 ? OLE_REDUCTION_MEAN : OLE_REDUCTION_SUM;
+    options->threads = device == OLE_DEVICE_CPU ? (int)threads : 1;
+    options->device = device;
+    return NULL;
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+static bool has_label(const ole_loss_batch *batch) {
+    for (int64_t i = 0; i < batch->rows; i++) {
+        int64_t label = batch->label_type == OLE_I32 ? ((const int32_t *)batch->labels)[i]
+                                                     : ((const int64_t *)batch->labels)[i];
+        if (label >= 0) return true;
+    }
+    return false;
+}
+
+static void fill_gradient(const job *j, double value) {
+    int64_t count = j->gradient.data ? j->kind.rows * j->kind.dim : 0;
+    for (int64_t i = 0; i < count; i++)
+        if (j->kind.dtype == OLE_F32)
+            ((float *)j->gradient.data)[i] = (float)value;
+        else
+            ((double *)j->gradient.data)[i] = value;
+}
+
+/* On the CPU, with the outcome that a GPU would give. */
+static ole_status evaluate(const job *j, ole_loss_plan *plan, ole_error *error) {
+    ole_loss_outcome outcome = {.bad_row = -1};
+    ole_loss_result result = {0};
+    if (has_label(&j->batch)) {
+        ole_status status =
+            ole_loss_eval(plan, &j->batch, j->gradient.data ? &j->gradient : NULL, &result, error);
+        bool bad = status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC;
+        if (status != OLE_OK && !bad) return status;
+        if (bad) {
+            result.value = result.class_term = result.global_norm = NAN;
+            fill_gradient(j, NAN);
+        }
+    } else {
+        fill_gradient(j, 0.0);
+    }
+    outcome.value = result.value;
+    outcome.class_term = result.class_term;
+    outcome.global_norm = result.global_norm;
+    outcome.rows = result.rows;
+    outcome.classes = result.classes;
+    outcome.rank = result.rank;
+    memcpy(j->outcome, &outcome, sizeof outcome);
+    return OLE_OK;
+}
+
+static xla_error *run(xla_call *call, ole_device device) {
+    if (answer_metadata(call) || call->stage != XLA_STAGE_EXECUTE) return NULL;
+    job j = {.kind = {0}};
+    const char *wrong = read_arrays(&j, call);
+    if (!wrong) wrong = read_options(&j, call, device);
+    if (wrong) return fail(call, XLA_INVALID_ARGUMENT, wrong);
+    if (device == OLE_DEVICE_CUDA) {
+        xla_get_stream stream = {.struct_size = sizeof stream, .context = call->context};
+        xla_error *error = call->api->get_stream(&stream);
+        if (error) return error;
+        j.kind.stream = stream.stream;
+    }
+    ole_error error;
+    ole_loss_plan *plan = plans_take(&j.kind, &error);
+    if (!plan) return fail_with(call, &error);
+    ole_status status = device == OLE_DEVICE_CPU
+                            ? evaluate(&j, plan, &error)
+                            : ole_loss_queue(plan, &j.batch, j.gradient.data ? &j.gradient : NULL,
+                                             j.outcome, j.kind.stream, &error);
+    plans_give(&j.kind, plan);
+    return status == OLE_OK ? NULL : fail_with(call, &error);
+}
+
+xla_error *ole_jax_loss_cpu(xla_call *call) {
+    return run(call, OLE_DEVICE_CPU);
+}
+
+xla_error *ole_jax_loss_cuda(xla_call *call) {
+    return run(call, OLE_DEVICE_CUDA);
+}

@@ -1,0 +1,28 @@
+/*
+ * bindings/python/native/jax.h - the loss as handlers of XLA's foreign function interface, which
+ * ole/jax.py registers under the name "ole_loss".
+ *
+ *     arguments   features [N, D] float32 or float64, N >= 1; labels [N] int32 or int64
+ *     results     an ole_loss_outcome as 14 words of uint32; and, if there is a second one, the
+ *                 gradient [N, D] of the features' type
+ *     attributes  delta_floor, delta_abs, delta_rel (float64), mean, threads (int64)
+ *
+ * The words are there because XLA converts types and JAX has no float64 by default.  Data cannot
+ * make a call fail: a bad row gives NaN as value and gradient; no row with a label >= 0 gives 0.
+ */
+#ifndef OLE_BINDINGS_JAX_H
+#define OLE_BINDINGS_JAX_H
+
+#include "xla_ffi.h"
+
+#include <ole/loss.h>
+
+enum { OLE_JAX_WORDS = sizeof(ole_loss_outcome) / sizeof(uint32_t) };
+
+/* On the processors: waits. */
+OLE_API xla_error *ole_jax_loss_cpu(xla_call *call);
+
+/* On a GPU: queues on XLA's stream. */
+OLE_API xla_error *ole_jax_loss_cuda(xla_call *call);
+
+#endif

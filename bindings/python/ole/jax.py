@@ -1,0 +1,189 @@
+"""The OLÉ loss in JAX.
+
+    from ole.jax import ole_loss
+
+    def objective(params, images, labels):
+        features, logits = apply(params, images)
+        return cross_entropy(logits, labels) + ole_loss(features, labels, 0.25)
+
+``features`` [N, D] are what the last linear layer reads, ``labels`` [N] integers (below 0: ignored).
+Works under ``jit``, ``grad`` (once: there is no second derivative), ``vmap`` (one batch after the
+other) and ``shard_map``, on the CPU and, where the library has its GPU's part, on CUDA cards: queued on
+XLA's stream, without waiting.
+
+Over several devices the loss is that of the whole batch.  Under ``jit`` with sharded arrays that is so
+by itself; inside ``shard_map`` gather the features first and take the mean over the devices, which have
+all computed the same number:
+
+    features = jax.lax.all_gather(features, "data", tiled=True)
+    labels = jax.lax.all_gather(labels, "data", tiled=True)
+    loss = jax.lax.pmean(ole_loss(features, labels, 0.25), "data")
+
+The gradient of this is, for each device's features, exactly that of the whole batch's loss.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Optional, Union
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from . import _library as native
+from ._score import kind_options
+
+__all__ = ["ole_loss"]
+
+_TARGET = "ole_loss"
+_WORDS = 2 * native.OUTCOME_WORDS  # an ole_loss_outcome as uint32
+_MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
+
+
+class _Options(NamedTuple):
+    """Attributes of the call."""
+
+    delta_floor: float
+    delta_abs: float
+    delta_rel: float
+    mean: bool
+    threads: int
+
+
+def ole_loss(
+    features: Array,
+    labels: Array,
+    weight: Union[float, Array] = 1.0,
+    *,
+    delta_floor: float = 1.0,
+    delta_abs: float = 1e-6,
+    delta_rel: Optional[float] = None,
+    reduction: str = "mean",
+    threads: Optional[int] = None,
+) -> Array:
+    """The OLÉ loss of a batch, a scalar: float64 of float64 features, else float32.
+
+    ``weight`` is λ, a number or a traced scalar.  ``delta_floor`` is the floor under each class's norm;
+    ``delta_abs`` and ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of
+    the largest).  ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.
+    ``threads`` of the CPU, by default all processors, at most 16.  A batch without rows, or with all of
+    them ignored, gives 0 and a zero gradient; NaN or Inf in a row give NaN.
+    """
+    features, labels = jnp.asarray(features), jnp.asarray(labels)
+    _check(features, labels)
+    mean, _ = kind_options(reduction, 1.0)
+    if threads is None:
+        threads = min(len(os.sched_getaffinity(0)), _MAX_THREADS)
+    if not 1 <= threads <= 1024:
+        raise native.InputError(f"threads is {threads}: give 1 to 1024")
+    rel = native.AUTO if delta_rel is None else float(delta_rel)
+    options = _Options(float(delta_floor), float(delta_abs), rel, mean, int(threads))
+    if features.dtype != jnp.float64:
+        features = features.astype(jnp.float32)
+    if labels.dtype not in (jnp.int32, jnp.int64):
+        labels = labels.astype(jnp.int64 if jax.config.jax_enable_x64 else jnp.int32)
+    return weight * _loss(features, labels, options)
+
+
+def _check(features: Array, labels: Array) -> None:
+    if features.ndim != 2 or not jnp.issubdtype(features.dtype, jnp.floating) or features.shape[1] == 0:
+        raise native.InputError(
+            f"features are {features.dtype} of shape {features.shape}: give floats [N, D], one row a "
+            "sample (flatten what has more dimensions)"
+        )
+    if labels.ndim != 1 or labels.shape[0] != features.shape[0]:
+        raise native.InputError(
+            f"labels have shape {labels.shape}: {features.shape[0]} rows of features want "
+            f"({features.shape[0]},)"
+        )
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
+
+
+# ---- The call ---------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=None)
+def _register() -> ctypes.CDLL:
+    """Makes the handlers of libole_jax.so known to XLA, once."""
+    native.library()
+    path = Path(native.library_path())
+    beside = str(path.with_name("libole_jax.so")) if path.parent != Path(".") else "libole_jax.so"
+    try:
+        handlers = ctypes.CDLL(beside)
+    except OSError as reason:
+        raise native.Error(
+            f"{beside} cannot be loaded ({reason}): it belongs beside libole.so, where pip and CMake put it"
+        ) from None
+    if not hasattr(jax, "ffi"):
+        raise native.Error(f"JAX {jax.__version__} is too old: 0.5 or later is needed")
+    for platform in ("cpu", "CUDA"):
+        handler = getattr(handlers, f"ole_jax_loss_{platform.lower()}")
+        jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(handler), platform=platform)
+    return handlers
+
+
+def _result(shape: tuple[int, ...], dtype: Any, *like: Array) -> jax.ShapeDtypeStruct:
+    """A result that varies over the devices as the arrays do that it is computed from."""
+    typeof = getattr(jax, "typeof", lambda array: None)  # JAX before 0.6 does not track it
+    axes: frozenset[str] = frozenset().union(*(getattr(typeof(a), "vma", ()) for a in like))
+    return jax.ShapeDtypeStruct(shape, dtype, vma=axes) if axes else jax.ShapeDtypeStruct(shape, dtype)
+
+
+def _call(features: Array, labels: Array, options: _Options, *, gradient: bool) -> tuple[Array, Optional[Array]]:
+    """Value, and gradient where it is wanted."""
+    if features.shape[0] == 0:
+        return jnp.zeros((), features.dtype), jnp.zeros_like(features) if gradient else None
+    _register()
+    results = [_result((_WORDS,), jnp.uint32, features, labels)]
+    if gradient:
+        results.append(_result(features.shape, features.dtype, features, labels))
+    words, *rest = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")(
+        features,
+        labels,
+        delta_floor=np.float64(options.delta_floor),
+        delta_abs=np.float64(options.delta_abs),
+        delta_rel=np.float64(options.delta_rel),
+        mean=np.int64(options.mean),
+        threads=np.int64(options.threads),
+    )
+    return _first_double(words, features.dtype), rest[0] if rest else None
+
+
+def _first_double(words: Array, dtype: Any) -> Array:
+    """The float64 that the first two words are, as float32 where JAX has no float64."""
+    if dtype == jnp.float64:
+        return jax.lax.bitcast_convert_type(words[:2], jnp.float64)
+    low, high = words[0], words[1]
+    exponent = (high >> 20 & 0x7FF).astype(jnp.int32) - 1023
+    fraction = (high & 0xFFFFF) << 3 | low >> 29
+    shifted = jnp.clip(exponent + 127, 0, 254).astype(jnp.uint32) << 23
+    bits = (shifted | fraction) + (low >> 28 & 1)  # rounded: a carry goes into the exponent
+    bits = jnp.where(exponent < -126, jnp.uint32(0), bits)
+    bits = jnp.where(exponent > 127, jnp.uint32(0x7F800000), bits)
+    not_a_number = (exponent == 1024) & ((high & 0xFFFFF | low) != 0)
+    bits = jnp.where(not_a_number, jnp.uint32(0x7FC00000), bits)
+    return jax.lax.bitcast_convert_type(bits | high & jnp.uint32(0x80000000), jnp.float32)
+
+
+# ---- Its derivative ---------------------------------------------------------------------------------
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _loss(features: Array, labels: Array, options: _Options) -> Array:
+    return _call(features, labels, options, gradient=False)[0]
+
+
+def _forward(features: Array, labels: Array, options: _Options) -> tuple[Array, Optional[Array]]:
+    return _call(features, labels, options, gradient=True)
+
+
+def _backward(options: _Options, gradient: Array, upstream: Array) -> tuple[Array, None]:
+    return upstream * gradient, None
+
+
+_loss.defvjp(_forward, _backward)
