@@ -57,4 +57,7 @@ bool parse_share(const char *text, double *share);
 /* The processors this process may use, 1 to 1024: the default of --threads. */
 int default_threads(void);
 
+/* Whether both names are there and mean the same file. */
+bool same_file(const char *a, const char *b);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 int fail_command(const char *name, const char *format, ...) {
     fprintf(stderr, "ole %s: ", name);
@@ -50,4 +51,9 @@ int default_threads(void) {
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
     int count = CPU_COUNT(&allowed);
     return count < 1 ? 1 : count > 1024 ? 1024 : count;
+}
+
+bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

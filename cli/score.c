@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const char score_summary[] = "the OLE loss and gradient of features and labels in .npy files";
 
@@ -78,11 +77,6 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     if (!args_parse(&command, argc, argv, code)) return false;
     a->loss.reduction = a->reduction == 1 ? OLE_REDUCTION_SUM : OLE_REDUCTION_MEAN;
     return true;
-}
-
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 /* ---- Evaluating --------------------------------------------------------------------------- */

@@ -14,10 +14,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char tsne_summary[] = "a map of features in the plane (Barnes-Hut t-SNE)";
 
-enum { NEIGHBOURS = 5, MOST_GROUPS = 64 }; /* of trustworthiness; classes in a figure */
+enum {
+    NEIGHBOURS = 5,     /* of trustworthiness */
+    MOST_GROUPS = 64,   /* classes in a figure */
+    OFTEN_FROM = 20000, /* rows whose steps are slow */
+};
 
 typedef struct arguments {
     const char *features, *labels, *start;
@@ -40,6 +45,41 @@ typedef struct job {
 } job;
 
 /* ---- The command line --------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *end) {
+    size_t length = strlen(path), part = strlen(end);
+    return length >= part && strcasecmp(path + length - part, end) == 0;
+}
+
+static bool is_picture(const char *path) {
+    return ends_in(path, ".svg") || ends_in(path, ".pdf") || ends_in(path, ".png");
+}
+
+/* Names that would fail only after all the work; false after a message. */
+static bool check_outputs(const arguments *a) {
+    const char *inputs[] = {a->features, a->labels, a->start};
+    const char *outputs[] = {a->out, a->preview, a->figure};
+    if (!a->out) {
+        fail_command("tsne",
+                     "--out is missing: where the map goes, as map.npy; see 'ole tsne --help'");
+        return false;
+    }
+    if (a->figure && !is_picture(a->figure)) {
+        fail_command("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
+        return false;
+    }
+    if (a->preview && !is_picture(a->preview) && !ends_in(a->preview, ".npy")) {
+        fail_command("tsne", "--preview %s: the name must end in .npy, .svg, .pdf or .png",
+                     a->preview);
+        return false;
+    }
+    for (int i = 0; i < 9; i++)
+        if (inputs[i % 3] && outputs[i / 3] && same_file(inputs[i % 3], outputs[i / 3])) {
+            fail_command("tsne", "%s would overwrite an input; name another file", outputs[i / 3]);
+            return false;
+        }
+    return true;
+}
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){0};
@@ -95,10 +135,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     o->seed = (uint64_t)a->seed;
-    if (a->out) return true;
-    fail_command("tsne", "--out is missing: where the map goes, as map.npy; see 'ole tsne --help'");
     *code = EXIT_USAGE;
-    return false;
+    return check_outputs(a);
 }
 
 /* ---- The figure --------------------------------------------------------------------------- */
@@ -173,14 +211,9 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
     return status;
 }
 
-static bool is_npy(const char *path) {
-    size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
-}
-
 /* The map as the name says: numbers, or a figure. */
 static ole_status write_map(const job *j, const double *map, const char *path, ole_error *error) {
-    if (!is_npy(path)) return draw(j, map, path, error);
+    if (is_picture(path)) return draw(j, map, path, error);
     return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
 }
 
@@ -308,6 +341,7 @@ static int make(job *j) {
     const embedding *e = j->e;
     ole_tsne_options o = j->a->tsne;
     o.start = j->start;
+    if (e->rows > OFTEN_FROM) o.every = 10; /* so that Ctrl-C is heard within a second or two */
     o.callback = on_progress;
     o.callback_context = j;
     ole_error error;

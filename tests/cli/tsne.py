@@ -82,6 +82,11 @@ def check_mistakes(ole, work):
           "F.npy has 120 rows and short.npy has 3 labels; they must match")
     wrong("F.npy --out Y.npy --start start.npy",
           "start.npy: a start must be (120, 2), two numbers a row of F.npy")
+    wrong("F.npy --out Y.npy --figure map.gif",
+          "--figure map.gif: the name must end in .svg, .pdf or .png", 2)
+    wrong("F.npy --out Y.npy --preview map",
+          "--preview map: the name must end in .npy, .svg, .pdf or .png", 2)
+    wrong("F.npy --out ./F.npy", "./F.npy would overwrite an input; name another file", 2)
     check_that("nothing was written", not (work / "Y.npy").exists())
 
 
