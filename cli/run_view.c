@@ -3,6 +3,8 @@
  */
 #include "run_view.h"
 
+#include "subject.h"
+
 #include "commands.h"
 
 #include <math.h>
@@ -55,17 +57,7 @@ double run_test_error(const run_view *r) {
 /* The data as in training; false with the reason in r->without. */
 static bool open_data(run_view *r, int threads) {
     const ole_train_options *o = &r->options;
-    ole_dataset_options options;
-    ole_dataset_options_init(&options);
-    options.validation = o->val_split;
-    options.samples_per_class = o->samples_per_class;
-    options.classes = o->classes;
-    options.seed = o->seed;
-    options.resize = o->resize;
-    options.channels = o->channels;
-    options.skip_bad = o->skip_bad;
-    options.test_share = o->test_share;
-    options.threads = threads;
+    const ole_dataset_options options = run_dataset_options(o, threads);
     ole_error error;
     if (ole_model_load(&r->model, r->folder, threads, &error) != OLE_OK ||
         ole_dataset_open(&r->set, o->data, &options, &error) != OLE_OK) {

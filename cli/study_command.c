@@ -4,7 +4,6 @@
 #include "study_command.h"
 
 #include "commands.h"
-#include "progress.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -114,11 +113,6 @@ static bool read_grid(const study_command *c, const char *lambdas, const char *s
 
 /* ---- While it runs ------------------------------------------------------------------------ */
 
-typedef struct view {
-    const char *name; /* of the command */
-    progress line;
-} view;
-
 const char *study_error_text(ole_study_error e, char out[ERROR_ROOM]) {
     if (isfinite(e.std))
         snprintf(out, ERROR_ROOM, "%.2f ± %.2f %%", e.mean, e.std);
@@ -136,7 +130,7 @@ static const char *part_text(const char *name, double percent, char out[ERROR_RO
     return out;
 }
 
-static void print_run(view *v, const ole_study_progress *p) {
+static void print_run(study_view *v, const ole_study_progress *p) {
     const ole_study_result *r = p->result;
     const ole_study_run *run = &r->runs[p->run];
     char validation[ERROR_ROOM], test[ERROR_ROOM], time[32], left[32];
@@ -151,8 +145,8 @@ static void print_run(view *v, const ole_study_progress *p) {
                 duration_text(r->ended == r->total ? 0.0 : p->seconds_left, left));
 }
 
-static bool show(void *context, const ole_study_progress *p) {
-    view *v = context;
+bool study_show(void *context, const ole_study_progress *p) {
+    study_view *v = context;
     const ole_study_result *r = p->result;
     if (!p->train) {
         print_run(v, p);
@@ -171,8 +165,8 @@ static bool show(void *context, const ole_study_progress *p) {
     return interrupted();
 }
 
-static void say(void *context, const char *text) {
-    view *v = context;
+void study_say(void *context, const char *text) {
+    study_view *v = context;
     progress_clear(&v->line);
     fprintf(stderr, "ole %s: %s\n", v->name, text);
 }
@@ -209,7 +203,7 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
 static int conduct(const study_command *c, const ole_study_options *options, bool json) {
     ole_study_result result = {0};
     ole_error error;
-    view *v = options->callback_context;
+    study_view *v = options->callback_context;
     ole_status status = c->conduct(options, &result, &error);
     progress_clear(&v->line);
     if (status != OLE_OK) {
@@ -225,7 +219,7 @@ int study_run(const study_command *c, const study_flags *flags, int argc, char *
     arguments a = {.train = {.command = c->name, .study = true}};
     train_setup setup;
     grid g;
-    view v = {.name = c->name, .line = progress_start()};
+    study_view v = {.name = c->name, .line = progress_start()};
     int code;
     if (!parse(c, &a, argc, argv, &code)) return code;
     bool good = train_flags_read(&a.train, &setup);
@@ -239,8 +233,8 @@ int study_run(const study_command *c, const study_flags *flags, int argc, char *
     options.sample_count = g.sample_count;
     options.baseline = flags->baseline;
     options.jobs = a.jobs;
-    options.callback = show;
-    options.message = say;
+    options.callback = study_show;
+    options.message = study_say;
     options.callback_context = &v;
     catch_interrupts();
     code = good ? conduct(c, &options, a.json) : EXIT_USAGE;

@@ -5,6 +5,7 @@
 #ifndef OLE_CLI_STUDY_COMMAND_H
 #define OLE_CLI_STUDY_COMMAND_H
 
+#include "progress.h"
 #include "train_flags.h"
 
 #include <ole/study.h>
@@ -27,6 +28,15 @@ typedef struct study_flags {
 
 /* Reads the command line, conducts the study and prints; returns the exit code. */
 int study_run(const study_command *command, const study_flags *flags, int argc, char **argv);
+
+/* How far a study is, on stderr: its callback and its messages; the context of both is the view. */
+typedef struct study_view {
+    const char *name; /* of the command */
+    progress line;
+} study_view;
+
+bool study_show(void *view, const ole_study_progress *progress);
+void study_say(void *view, const char *text);
 
 /* "5.34 ± 0.21 %", or "-" where nothing was measured. */
 enum { ERROR_ROOM = 48 };

@@ -63,3 +63,18 @@ void subject_close(subject *s) {
     ole_dataset_close(s->set);
     ole_model_free(s->model);
 }
+
+ole_dataset_options run_dataset_options(const ole_train_options *run, int threads) {
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.validation = run->val_split;
+    options.samples_per_class = run->samples_per_class;
+    options.classes = run->classes;
+    options.seed = run->seed;
+    options.resize = run->resize;
+    options.channels = run->channels;
+    options.skip_bad = run->skip_bad;
+    options.test_share = run->test_share;
+    options.threads = threads;
+    return options;
+}

@@ -5,6 +5,7 @@
 #include "args.h"
 
 #include <ole/model.h>
+#include <ole/train.h>
 
 enum { SUBJECT_OPTIONS = 7 };
 
@@ -30,5 +31,8 @@ void subject_close(subject *s);
 
 /* Has the images of folder:PATH resized to a model's shape; other sets stay as they are. */
 void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model);
+
+/* The data of a run, as it was trained with these options. */
+ole_dataset_options run_dataset_options(const ole_train_options *run, int threads);
 
 #endif

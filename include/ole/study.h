@@ -28,6 +28,7 @@
 #ifndef OLE_STUDY_H
 #define OLE_STUDY_H
 
+#include "ole/page.h"
 #include "ole/train.h"
 
 #ifdef __cplusplus
@@ -139,6 +140,11 @@ OLE_API ole_status ole_sweep(const ole_study_options *options, ole_study_result 
  * OLE_LOSS_OLE too: there it is compared with OLÉ alone. */
 OLE_API ole_status ole_compare(const ole_study_options *options, ole_study_result *result,
                                ole_error *error);
+
+/* Adds the curve of the study in the folder train.out, as far as it is, to a page; nothing where no
+ * run has ended. */
+OLE_API ole_status ole_study_add_curve(ole_page *page, ole_study_kind kind,
+                                       const ole_study_options *options, ole_error *error);
 
 /* Frees what a result holds; one that was not filled must be zero. */
 OLE_API void ole_study_result_free(ole_study_result *result);

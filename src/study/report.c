@@ -320,16 +320,33 @@ static ole_status write_page(const ole_study *study, const char *title, const ol
     return status;
 }
 
-ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
-    char title[sizeof(ole_shown) * 2];
+/* "vgg16 on cifar10" */
+typedef char title_text[sizeof(ole_shown) * 2];
+static const char *title_of(const ole_study *study, title_text title) {
     ole_shown net, data;
+    snprintf(title, sizeof(title_text), "%s on %s", ole_show_string(&net, study->train.net),
+             ole_show_string(&data, study->train.data));
+    return title;
+}
+
+ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
+    title_text title;
     curve c = {0};
     ole_figure figure;
-    snprintf(title, sizeof title, "%s on %s", ole_show_string(&net, study->train.net),
-             ole_show_string(&data, study->train.data));
-    ole_status status = draw(study, title, &c, &figure, error);
+    ole_status status = draw(study, title_of(study, title), &c, &figure, error);
     if (status == OLE_OK && figure.series_count > 0) status = save_curve(study, &figure, error);
     if (status == OLE_OK) status = write_page(study, title, &figure, error);
+    free_curve(&c);
+    return status;
+}
+
+ole_status ole_study_draw_curve(const ole_study *study, ole_page *page, ole_error *error) {
+    title_text title;
+    curve c = {0};
+    ole_figure figure;
+    ole_status status = draw(study, title_of(study, title), &c, &figure, error);
+    if (status == OLE_OK && figure.series_count > 0)
+        ole_page_figure(page, &figure, looks[study->kind].caption);
     free_curve(&c);
     return status;
 }

@@ -127,18 +127,27 @@ static ole_status conduct(ole_study *study, ole_error *error) {
     return status;
 }
 
-static ole_status run_study(ole_study_kind kind, const ole_study_options *options,
-                            ole_study_result *result, ole_error *error) {
-    ole_study study = {.kind = kind,
+static ole_study make_study(ole_study_kind kind, const ole_study_options *options) {
+    return (ole_study){.kind = kind,
                        .given = options,
                        .result = {.kind = kind, .picked = -1},
                        .started = ole_clock(),
                        .lock = -1};
+}
+
+/* All but the result. */
+static void close_study(ole_study *study) {
+    ole_record_close(study);
+    ole_grid_free(&study->grid);
+    free(study->shares);
+}
+
+static ole_status run_study(ole_study_kind kind, const ole_study_options *options,
+                            ole_study_result *result, ole_error *error) {
+    ole_study study = make_study(kind, options);
     ole_status status = begin(&study, options, error);
     if (status == OLE_OK && !options->look) status = conduct(&study, error);
-    ole_record_close(&study);
-    ole_grid_free(&study.grid);
-    free(study.shares);
+    close_study(&study);
     if (status == OLE_OK)
         *result = study.result;
     else
@@ -157,4 +166,16 @@ ole_status ole_sweep(const ole_study_options *options, ole_study_result *result,
 ole_status ole_compare(const ole_study_options *options, ole_study_result *result,
                        ole_error *error) {
     return run_study(OLE_STUDY_COMPARE, options, result, error);
+}
+
+ole_status ole_study_add_curve(ole_page *page, ole_study_kind kind,
+                               const ole_study_options *options, ole_error *error) {
+    ole_study_options looking = *options;
+    looking.look = true;
+    ole_study study = make_study(kind, &looking);
+    ole_status status = begin(&study, &looking, error);
+    if (status == OLE_OK) status = ole_study_draw_curve(&study, page, error);
+    close_study(&study);
+    ole_study_result_free(&study.result);
+    return status;
 }

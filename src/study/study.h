@@ -105,6 +105,9 @@ const ole_study_point *ole_study_find(const ole_study_result *result, ole_study_
 ole_status ole_study_write_results(const ole_study *study, ole_error *error);
 ole_status ole_study_write_report(const ole_study *study, ole_error *error);
 
+/* The curve alone, onto a page. */
+ole_status ole_study_draw_curve(const ole_study *study, ole_page *page, ole_error *error);
+
 /* "tune", "sweep", "compare"; "grid", "retrain"; "waiting", "finished", "diverged". */
 const char *ole_study_kind_name(ole_study_kind kind);
 const char *ole_study_part_name(ole_study_part part);
