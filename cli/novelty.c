@@ -43,7 +43,7 @@ typedef struct subjects {
     ole_dataset *whole;  /* the known set with classes that are not the model's; or NULL */
     char *classes[2];    /* lists of names made here */
     double validation;   /* share */
-    int seed;
+    uint64_t seed;
 } subjects;
 
 /* ---- The command line --------------------------------------------------------------------- */
@@ -145,7 +145,8 @@ static int choose_validation(const arguments *a, subjects *s, ole_dataset_option
     if (!read_run(a, &run, &recipe)) return EXIT_FAILED;
     bool same = recipe && run.data && strcmp(run.data, a->data[0]) == 0;
     s->validation = same ? run.val_split : 0.0;
-    s->seed = a->seed >= 0 ? a->seed : same ? (int)run.seed : 0;
+    s->seed = a->seed >= 0 ? (uint64_t)a->seed : same ? run.seed : 0;
+    options->skip_bad = a->skip_bad || (same && run.skip_bad);
     options->test_share = a->test_share >= 0.0 ? a->test_share
                           : same               ? run.test_share
                                                : options->test_share;
@@ -253,8 +254,7 @@ static int open_subjects(const arguments *a, subjects *s) {
     ole_dataset_options options;
     ole_dataset_options_init(&options);
     int code = choose_validation(a, s, &options);
-    options.seed = (uint64_t)s->seed;
-    options.skip_bad = a->skip_bad;
+    options.seed = s->seed;
     options.threads = a->threads;
     options.validation = s->validation;
     const ole_model_info *info = ole_model_get_info(s->model);

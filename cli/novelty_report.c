@@ -96,6 +96,13 @@ static void json_score(ole_json *w, const ole_novelty_score *s) {
     ole_json_number(w, "kept", s->kept);
     ole_json_number(w, "accuracy", s->accuracy);
     ole_json_number(w, "accepted", s->accepted);
+    double x[CURVE_POINTS], y[CURVE_POINTS];
+    const ole_series curve =
+        thin_curve(NULL, s->roc.points, s->roc.fpr, s->accuracy_at, x, y); /* the paper's Fig. 6 */
+    ole_json_open(w, "curve", '{');
+    json_column(w, "novel_accepted", curve.x, curve.count);
+    json_column(w, "known_accuracy", curve.y, curve.count);
+    ole_json_close(w);
     ole_json_close(w);
 }
 

@@ -138,6 +138,9 @@ def check_score(s, known, novel):
     check_that(f"{name} at its threshold", near(s["kept"], 100 * len(kept) / len(known)) and
                near(s["accuracy"], 100 * len(right) / len(known)) and
                near(s["accepted"], 100 * sum(float(r[name]) >= t for r in novel) / len(novel)))
+    x, y = s["curve"]["novel_accepted"], s["curve"]["known_accuracy"]
+    check_that(f"{name}: the curve", len(x) == len(y) <= 500 and x == sorted(x) and
+               y == sorted(y) and [x[0], y[0], x[-1]] == [0, 0, 1] and s["accuracy"] <= y[-1])
     expected = oracle.ask("curve", positive=[float(r[name]) for r in known],
                           negative=[float(r[name]) for r in novel])
     if expected is None:
