@@ -6,9 +6,10 @@
  * training set, after which the networks are trained on all of it; of the toy's runs the best by
  * 1-NN on such a fifth is shown, as in the paper.
  */
+#include "demo.h"
+
 #include "commands.h"
 #include "embedding.h"
-#include "progress.h"
 
 #include <ole/analyze.h>
 #include <ole/evaluate.h>
@@ -29,13 +30,6 @@ static const char toy_classes[] = "3,5,8";
 static const double lambdas[] = {0.25, 0.5, 1.0}, held_out = 0.2;
 enum { LAMBDAS = 3, TOY_RUNS = 2 /* times --seeds */, TOY_EPOCHS = 2 /* times --epochs */ };
 
-/* What the tables show, of one run or as mean or deviation. */
-typedef struct figures {
-    double between, within; /* mean angle of two features of different classes, of one class */
-    double rank;            /* effective, of all features */
-    double error, knn1;     /* %, on the test set */
-} figures;
-
 enum { FIGURES = 5 };
 
 static const struct {
@@ -48,28 +42,6 @@ static const struct {
     {"test_error", "test error, %", offsetof(figures, error)},
     {"knn1_error", "1-NN error, %", offsetof(figures, knn1)},
 };
-
-/* One side of a table: the network trained one way. */
-typedef struct side {
-    const char *key, *title;
-    ole_loss_kind loss;
-    figures mean, deviation; /* over the runs */
-    float *features;         /* of the test set, of the first (digits) or best (toy) run */
-    int64_t dim;
-} side;
-
-typedef struct demo {
-    const char *directory;
-    int seeds, epochs, threads;
-    bool json;
-    double lambda;
-    side digits[2], toy[2];
-    int32_t *labels[2]; /* of the test sets: digits, toy */
-    int64_t count[2];
-    int trained, trainings; /* done and in all */
-    progress line;
-    ole_error error;
-} demo;
 
 static double *figure(figures *f, int i) {
     return (double *)((char *)f + rows[i].offset);
@@ -322,6 +294,7 @@ static void print_json(demo *d) {
     ole_json_integer(&w, "seeds", d->seeds);
     ole_json_integer(&w, "epochs", d->epochs);
     ole_json_number(&w, "lambda", d->lambda);
+    ole_json_string(&w, "report", d->page);
     ole_json_open(&w, "digits", '{');
     for (int i = 0; i < 2; i++)
         json_side(&w, &d->digits[i], true);
@@ -363,8 +336,9 @@ static void print_text(demo *d) {
            "images, and few of them, are where OLE gains accuracy (the paper, STL-10: 28.7 %% to\n"
            "25.4 %%): ole data get stl10; ole train stl10 --net cnn5 --opt adam --batch-size 32\n"
            "--epochs 164 --lambda 1/16 --out runs/stl10\n");
+    printf("\nA page to look at: %s\n", d->page);
     if (d->directory)
-        printf("\nLook closer: ole score %s/F-ole.npy %s/L.npy\n", d->directory, d->directory);
+        printf("Look closer: ole score %s/F-ole.npy %s/L.npy\n", d->directory, d->directory);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
@@ -372,7 +346,7 @@ static void print_text(demo *d) {
 static bool parse(demo *d, int argc, char **argv, int *code) {
     const arg_option options[] = {
         {"out", ARG_STRING, &d->directory, "DIR",
-         .help = "write the test features: F-softmax.npy, F-ole.npy, L.npy, *-toy-*"},
+         .help = "the page and the test features go here (default: ole-demo.html, no features)"},
         {"seeds", ARG_INTEGER, &d->seeds, "N", .help = "runs of each kind (default 5)", .min = 1,
          .max = 1000},
         {"epochs", ARG_INTEGER, &d->epochs, "N", .help = "of each run (default 15)", .min = 1,
@@ -386,8 +360,10 @@ static bool parse(demo *d, int argc, char **argv, int *code) {
         .name = "demo",
         .summary = demo_summary,
         .example = "  $ ole demo --out demo\n",
-        .about = "Trains a small network on the embedded digits with softmax and with softmax and\n"
-                 "OLE, and one with three features by OLE alone, and compares their features.\n",
+        .about =
+            "Trains a small network on the embedded digits with softmax and with softmax and\n"
+            "OLE, and one with three features by OLE alone, and compares their features: in a\n"
+            "table, on a page and, with --out, as F-softmax.npy, F-ole.npy, L.npy, *-toy-*.\n",
         .options = options,
     };
     return args_parse(&command, argc, argv, code);
@@ -413,11 +389,14 @@ int run_demo(int argc, char **argv) {
     };
     int code;
     if (!parse(&d, argc, argv, &code)) return code;
+    snprintf(d.page, sizeof d.page, "%s%s", d.directory ? d.directory : "",
+             d.directory ? "/report.html" : "ole-demo.html");
     d.trainings = (LAMBDAS + 2 + 2 * TOY_RUNS) * d.seeds;
     catch_interrupts();
     bool good = make_directory(&d) && compute(&d);
     if (good && d.directory)
         good = write_set(&d, 0, d.digits, "") && write_set(&d, 1, d.toy, "-toy");
+    good = good && write_demo_page(&d, d.page);
     code = good ? EXIT_DONE : fail_demo(&d);
     progress_clear(&d.line);
     if (good) (d.json ? print_json : print_text)(&d);
