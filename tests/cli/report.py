@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""report.py OLE - runs `ole report` on small runs: what is on the page, and what it refuses.
+
+The page in a browser is the test tests/page/browser.py.
+"""
+import html.parser
+import os
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import run
+from run import check, check_that, read_json
+
+SMALL = ("train digits --net C4-MP-FC8 --samples-per-class 12 --batch-size 32 --threads 1 --epochs 2 "
+         "--no-report")
+VOID = {"meta", "link", "img", "input", "br"}
+
+
+class Page(html.parser.HTMLParser):
+    """The tags of a page, whether they are closed in order, its headings, and its SVGs as XML."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.text = path.read_text()
+        self.open = []
+        self.good = True
+        self.headings = []
+        self.tags = {}
+        self.feed(self.text)
+        self.good = self.good and not self.open
+        parts = self.text.split("<svg xmlns=")[1:]
+        self.drawings = [xml.fromstring("<svg xmlns=" + self.whole(part)) for part in parts]
+
+    @staticmethod
+    def whole(part):
+        """Up to the end of this SVG, which holds others."""
+        depth, at = 1, 0
+        while depth:
+            end = part.index("</svg>", at)
+            inner = part.find("<svg", at)
+            if 0 <= inner < end:
+                depth, at = depth + 1, inner + 4
+            else:
+                depth, at = depth - 1, end + 6
+        return part[:at]
+
+    def handle_starttag(self, tag, attributes):
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        self.good = self.good and bool(self.open) and self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("h1", "h2"):
+            self.headings.append(data)
+
+
+def check_one(ole, work):
+    done = ole.run("report", "runs/ole")
+    check_that("report of a run", done.returncode == 0 and not done.stderr and
+               done.stdout.endswith("page: runs/ole/report.html\n"))
+    page = Page(work / "runs/ole/report.html")
+    check_that("tags are closed in order", page.good)
+    check_that("its sections", page.headings == ["digits, C4-MP-FC8", "Learning curves", "Mistakes",
+                                                 "Angles", "Spectra", "Map", "How it was trained"])
+    words = {text for drawing in page.drawings for text in drawing.itertext()}
+    check_that("its figures", len(page.drawings) == 7 and
+               {"Error", "Losses", "Confusion", "epoch", "test set", "within a class"} <= words)
+    check_that("figures, mistakes and a map, each with a caption",
+               page.tags["figure"] == page.tags["figcaption"] == 9)
+    check_that("numbers of each figure", page.tags["details"] == 7)
+    check_that("nothing from elsewhere", "http://" not in page.text.replace(
+        "http://www.w3.org/2000/svg", "") and "https://" not in page.text)
+    before = (work / "runs/ole/report.html").read_bytes()
+    check_that("the same page again", ole.run("report", "runs/ole", "--threads", "2").returncode == 0 and
+               (work / "runs/ole/report.html").read_bytes() == before)
+    ole.run("report", "runs/ole", "--no-tsne", "--out", "plain.html")
+    check_that("--no-tsne", "Map" not in Page(work / "plain.html").headings)
+
+
+def check_several(ole, work):
+    data = read_json(ole, "report", "runs/softmax", "runs/ole", "--json")
+    check_that("--json", data["page"] == "report.html" and
+               [r["folder"] for r in data["runs"]] == ["runs/softmax", "runs/ole"] and
+               all(0 <= r["test_error"] <= 100 and 0 < r["angle_within"] < 90 for r in data["runs"]))
+    page = Page(work / "report.html")
+    check_that("runs side by side", page.good and page.headings[0] == "2 runs side by side" and
+               page.text.count("figure class=\"map\"") == 2)
+    check_that("maps share their thumbnails", page.text.count("id=\"sprite-") == 1)
+
+
+def check_kinds(ole, work):
+    ole.run(*SMALL.split(), "--loss", "ole", "--seeds", "2", "--out", "alone")
+    done = ole.run("report", "alone/seed-0", "alone/seed-1", "--out", "alone.html")
+    page = Page(work / "alone.html")
+    check_that("OLE alone has no classifier", done.returncode == 0 and "Mistakes" not in page.headings)
+    os.rename(work / "runs/softmax/best.safetensors", work / "best")
+    os.rename(work / "runs/softmax/last.safetensors", work / "last")
+    done = ole.run("report", "runs/softmax")
+    text = (work / "runs/softmax/report.html").read_text()
+    check_that("a run without its model", done.returncode == 0 and
+               "ole report: runs/softmax: without its model: " in done.stderr and
+               "the model was not looked at" in text and "Learning curves" in text)
+
+
+def check_mistakes(ole, work):
+    see = "see 'ole report --help'"
+    check(ole, "report", err=f"ole report: RUN is missing: folders of 'ole train'; {see}\n", code=2)
+    none = ole.run("report", "nowhere")
+    check_that("no such run", none.returncode == 1 and none.stderr.startswith("ole report: nowhere/config.yaml"))
+    many = ole.run("report", *["runs/ole"] * 33)
+    check_that("too many runs", many.returncode == 2 and "up to 32" in many.stderr)
+    check_that("a page that cannot be written",
+               ole.run("report", "runs/ole", "--out", "no/where.html").returncode == 1)
+    (work / "broken").mkdir()
+    (work / "broken/config.yaml").write_text("data: digits\n")
+    (work / "broken/metrics.jsonl").write_text("nonsense\n")
+    broken = ole.run("report", "broken")
+    check_that("a damaged run", broken.returncode == 1 and "metrics.jsonl: line 1" in broken.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        ole = run.Program(os.path.abspath(sys.argv[1]), work)
+        for loss in ("softmax", "softmax+ole"):
+            ole.run(*SMALL.split(), "--loss", loss, "--out", "runs/" + loss.split("+")[-1])
+        check_one(ole, work)
+        check_several(ole, work)
+        check_kinds(ole, work)
+        check_mistakes(ole, work)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+sys.exit(main())
