@@ -116,8 +116,8 @@ static ole_status load_directions(ole_model *m, const ole_safetensors *file, con
     if (status != OLE_OK || !needed || m->directions.classes > 0) return status;
     ole_shown shown;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: the directions of the classes are missing, which its threshold is of: run "
-                    "'ole novelty' again",
+                    "%s: the directions of the classes are missing, which its threshold is of: the "
+                    "file is damaged",
                     ole_show_string(&shown, name));
 }
 

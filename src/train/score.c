@@ -129,18 +129,17 @@ int64_t ole_directions_rows(const ole_directions *d) {
     return rows;
 }
 
-static bool sizes_fit(const ole_tensor *sizes, const ole_tensor *basis, int classes, int64_t dim,
-                      int64_t *size) {
-    if (sizes->dtype != OLE_I64 || sizes->ndim != 1 || sizes->shape[0] != classes ||
-        basis->dtype != OLE_F32 || basis->ndim != 2 || basis->shape[1] != dim)
-        return false;
-    ole_tensor_read(sizes, OLE_I64, size);
-    int64_t rows = 0;
+static bool shapes_fit(const ole_tensor *sizes, const ole_tensor *basis, int classes, int64_t dim) {
+    return sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == classes &&
+           basis && basis->dtype == OLE_F32 && basis->ndim == 2 && basis->shape[1] == dim;
+}
+
+static bool sizes_fit(const int64_t *size, int classes, int64_t rows) {
     for (int c = 0; c < classes; c++) {
-        if (size[c] < 0 || size[c] > basis->shape[0] - rows) return false;
-        rows += size[c];
+        if (size[c] < 0 || size[c] > rows) return false;
+        rows -= size[c];
     }
-    return rows == basis->shape[0];
+    return rows == 0;
 }
 
 ole_status ole_directions_read(ole_directions *d, const ole_safetensors *file, const char *name,
@@ -149,17 +148,17 @@ ole_status ole_directions_read(ole_directions *d, const ole_safetensors *file, c
     const ole_tensor *sizes = ole_safetensors_find(file, sizes_name);
     const ole_tensor *basis = ole_safetensors_find(file, basis_name);
     if (!sizes && !basis) return OLE_OK;
-    int64_t rows = basis && basis->ndim == 2 ? basis->shape[0] : 0;
-    ole_status status = ole_directions_make(d, classes, dim, rows, error);
-    if (status != OLE_OK) return status;
-    if (sizes && basis && sizes_fit(sizes, basis, classes, dim, d->size)) {
+    if (shapes_fit(sizes, basis, classes, dim)) {
+        ole_status status = ole_directions_make(d, classes, dim, basis->shape[0], error);
+        if (status != OLE_OK) return status;
+        ole_tensor_read(sizes, OLE_I64, d->size);
         ole_tensor_read(basis, OLE_F32, d->basis);
-        return OLE_OK;
+        if (sizes_fit(d->size, classes, basis->shape[0])) return OLE_OK;
     }
     ole_directions_free(d);
     ole_shown shown;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: tensors '%s' and '%s' do not fit the model: run 'ole novelty' again",
+                    "%s: tensors '%s' and '%s' do not fit the model: the file is damaged",
                     ole_show_string(&shown, name), sizes_name, basis_name);
 }
 

@@ -268,6 +268,35 @@ def check_old_files(ole, work):
           "model of 'ole train': its metadata lack 'temperature', or have it wrong\n")
 
 
+def check_damaged(ole, work):
+    """Directions that do not fit the model, or are not there."""
+    ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--score", "cosine")
+    header, data = metadata(work / "m/best.safetensors")
+
+    def wrong(change, message):
+        changed = json.loads(json.dumps(header))
+        change(changed)
+        encoded = json.dumps(changed).encode()
+        (work / "d.safetensors").write_bytes(len(encoded).to_bytes(8, "little") + encoded + data)
+        check(ole, "predict d.safetensors one.pgm", code=1,
+              err=f"ole predict: d.safetensors: {message}\n")
+
+    fit = ("tensors 'novelty.sizes' and 'novelty.directions' do not fit the model: the file is "
+           "damaged")
+    check_that("directions", header["novelty.directions"]["shape"] == [7, 16] and
+               header["novelty.sizes"]["shape"] == [7])
+    wrong(lambda h: h["novelty.directions"].update(shape=[16, 7]), fit)
+    wrong(lambda h: h["novelty.directions"].update(shape=[112]), fit)
+    wrong(lambda h: h["novelty.directions"].update(dtype="I32"), fit)
+    wrong(lambda h: h["novelty.sizes"].update(shape=[7, 1]), fit)
+    wrong(lambda h: h.update({"novelty.size": h.pop("novelty.sizes")}), fit)
+    wrong(lambda h: h.update({"a": h.pop("novelty.sizes"), "b": h.pop("novelty.directions")}),
+          "the directions of the classes are missing, which its threshold is of: the file is "
+          "damaged")
+    wrong(lambda h: h["__metadata__"].update(threshold_score="best"),
+          "no model of 'ole train': its metadata lack 'threshold_score', or have it wrong")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -280,6 +309,7 @@ def main():
         check_no_leak(ole, work)
         check_predict(ole, work)
         check_old_files(ole, work)
+        check_damaged(ole, work)
         check_data_mistakes(ole, work)
         check_vectors(ole, work)
     print(f"{run.passed} passed, {run.failed} failed")
