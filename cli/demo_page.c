@@ -13,7 +13,15 @@
 #include <stdlib.h>
 
 enum { CLASSES = 10, TEXT = 64, SIDE = 8 };
+static const int64_t toy_digits[] = {3, 5, 8};
 static const char *const digit_names[CLASSES] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+
+/* As on the terminal, with its accent. */
+static const char *title_of(const side *s) {
+    return s->loss == OLE_LOSS_SOFTMAX ? "softmax"
+           : s->loss == OLE_LOSS_OLE   ? "OLÉ alone"
+                                       : "softmax + OLÉ";
+}
 
 /* ---- Headlines and tables ------------------------------------------------------------------ */
 
@@ -65,7 +73,7 @@ static void add_table(ole_page *page, const side sides[2], const char *caption) 
         const figures *m = &sides[i].mean, *s = &sides[i].deviation;
         const double means[] = {m->between, m->within, m->rank, m->error, m->knn1};
         const double deviations[] = {s->between, s->within, s->rank, s->error, s->knn1};
-        snprintf(text[i * COLUMNS], TEXT, "%s", sides[i].title);
+        snprintf(text[i * COLUMNS], TEXT, "%s", title_of(&sides[i]));
         for (int k = 1; k < COLUMNS; k++)
             spread_text(text[i * COLUMNS + k], means[k - 1], deviations[k - 1], "");
     }
@@ -81,7 +89,7 @@ static bool draw(demo *d, ole_page *page, int which, const side *s, ole_drawing_
                  const char *name) {
     int64_t *labels = malloc((size_t)d->count[which] * sizeof *labels);
     for (int64_t i = 0; labels && i < d->count[which]; i++)
-        labels[i] = d->labels[which][i];
+        labels[i] = which == 0 ? d->labels[which][i] : toy_digits[d->labels[which][i]];
     const ole_embedding e = {d->count[which], s->dim, OLE_F32, s->features, labels};
     ole_analyze_options options;
     ole_analyze_options_init(&options);
@@ -97,7 +105,7 @@ static bool draw(demo *d, ole_page *page, int which, const side *s, ole_drawing_
     if (good && drawing) {
         char path[4200];
         ole_figure figure = *ole_drawing_figure(drawing);
-        figure.title = s->title;
+        figure.title = title_of(s);
         if (page) ole_page_figure(page, &figure, ole_drawing_caption(drawing));
         snprintf(path, sizeof path, "%s/%s-%s.svg", d->directory, name, s->key);
         if (d->directory) good = ole_figure_save(&figure, path, &d->error) == OLE_OK;
@@ -131,7 +139,7 @@ static bool add_digits(demo *d, ole_page *page, feature_view views[2]) {
     const feature_options options = {d->threads, true, &d->line};
     bool good = pixels != NULL;
     for (int i = 0; i < 2 && good; i++) {
-        views[i] = (feature_view){.name = d->digits[i].title,
+        views[i] = (feature_view){.name = title_of(&d->digits[i]),
                                   .count = d->count[0],
                                   .dim = d->digits[i].dim,
                                   .features = d->digits[i].features,
@@ -156,9 +164,10 @@ static bool add_digits(demo *d, ole_page *page, feature_view views[2]) {
 
 static bool add_toy(demo *d, ole_page *page) {
     ole_page_section(page, "Three digits, three features");
-    ole_page_text(page,
-                  "The paper's toy: a network with three features for the digits 3, 5 and 8. "
-                  "Softmax bends the classes apart; OLÉ alone gives each an axis of its own.");
+    ole_page_text(
+        page, "The paper's toy: a network with three features for the digits 3, 5 and 8. "
+              "OLÉ alone draws each class to a line through the origin, and the lines nearly to "
+              "right angles.");
     bool good = true;
     for (int i = 0; i < 2 && good; i++)
         good = draw(d, page, 1, &d->toy[i], OLE_DRAW_SPACE, "toy");
