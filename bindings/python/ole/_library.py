@@ -146,20 +146,25 @@ def library() -> ctypes.CDLL:
             f"{path} cannot be loaded ({reason}): install the package with pip, or set OLE_LIBRARY "
             "to the libole.so of a build"
         ) from None
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, arguments
-    options = Options()
-    # The library writes its own idea of the struct: give it room for a longer one.
-    room = (ctypes.c_char * 512)()
-    loaded.ole_loss_options_init(room)
-    ctypes.memmove(byref(options), room, ctypes.sizeof(options))
-    if options.struct_size != ctypes.sizeof(Options):
+    if not _fits(loaded):
         raise Error(
             f"{path} is of version {loaded.ole_version().decode()}, which this package does not fit: "
             "install both from one checkout"
         )
     return loaded
+
+
+def _fits(loaded: ctypes.CDLL) -> bool:
+    """Sets the argument types; whether all functions are there and the options are those known here."""
+    try:
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    except AttributeError:
+        return False
+    room = (ctypes.c_char * 512)()  # for options that are longer
+    loaded.ole_loss_options_init(room)
+    return bool(Options.from_buffer(room).struct_size == ctypes.sizeof(Options))
 
 
 def version() -> str:

@@ -142,7 +142,8 @@ def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
     if x.dtype not in (numpy.float32, numpy.float64) or not x.dtype.isnative:
         if x.dtype.kind not in "fiub":
             raise native.InputError(f"features are of type {x.dtype}: give floats")
-        x = x.astype(numpy.float32 if x.dtype == numpy.float16 else numpy.float64)
+        short = x.dtype.kind == "f" and x.itemsize <= 4
+        x = x.astype(numpy.float32 if short else numpy.float64)
     along, across = x.strides
     in_rows = across == x.itemsize and along >= x.shape[1] * x.itemsize and along % x.itemsize == 0
     return x if in_rows and x.flags.aligned else numpy.ascontiguousarray(x)

@@ -1,0 +1,83 @@
+"""pip installs the package into an empty folder, and what is there works alone: no OLE_LIBRARY, no build.
+
+Needs scikit-build-core, found or fetched by pip; skipped where neither works.
+"""
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from support import PACKAGE, main
+
+PROGRAM = """
+import numpy, ole
+x = numpy.random.default_rng(0).random((40, 8), numpy.float32)
+print(ole.score(x, numpy.arange(40) % 4).value, ole.__file__, sorted(open("/proc/self/maps").read().split()))
+"""
+
+
+def pip(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments],
+                          text=True, capture_output=True, **options)
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        if importlib.util.find_spec("pip") is None:
+            self.skipTest("this Python has no pip")
+        folder = tempfile.TemporaryDirectory(prefix="ole-install-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.environment = {name: value for name, value in os.environ.items()
+                            if name not in ("OLE_LIBRARY", "PYTHONPATH", "LD_LIBRARY_PATH")}
+        tools = self.folder / "tools"
+        got = pip("install", "--quiet", "--target", tools, "--timeout", "20", "--retries", "1",
+                  "scikit-build-core>=0.10")
+        if got.returncode != 0:
+            self.skipTest("scikit-build-core cannot be installed here")
+        self.environment["PYTHONPATH"] = str(tools)
+        self.environment["CMAKE_ARGS"] = "-DOLE_CUDA=OFF"
+
+    def wheel(self):
+        made = pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", self.folder / "wheel", PACKAGE,
+                   env=self.environment)
+        if made.returncode != 0:
+            if "libopenblas.a" in made.stdout + made.stderr or "SerialOpenBLAS" in made.stdout + made.stderr:
+                self.skipTest("there is no static OpenBLAS here")
+            self.fail(f"pip wheel:\n{made.stdout}\n{made.stderr}")
+        (path,) = (self.folder / "wheel").glob("ole-*.whl")
+        return path
+
+    def test_wheel(self):
+        wheel = self.wheel()
+        target = self.folder / "target"
+        got = pip("install", "--no-deps", "--target", target, wheel, env=self.environment)
+        self.assertEqual(got.returncode, 0, got.stderr)
+        names = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+        self.assertIn("ole/py.typed", names)
+        self.assertIn("ole/lib/libole.so", names)
+        self.assertFalse([name for name in names if not name.startswith(("ole/", "ole-"))])
+        run = subprocess.run([sys.executable, "-c", PROGRAM], cwd=self.folder, text=True, capture_output=True,
+                             env=dict(self.environment, PYTHONPATH=str(target)))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(str(target / "ole" / "lib" / "libole.so"), run.stdout)
+        needed = subprocess.run(["readelf", "-d", target / "ole" / "lib" / "libole.so"], text=True,
+                                capture_output=True, check=True).stdout
+        libraries = {line.split("[")[1].split("]")[0] for line in needed.splitlines() if "NEEDED" in line}
+        self.assertLessEqual(libraries, {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"})
+        self.check_audit(wheel)
+
+    def check_audit(self, wheel):
+        if importlib.util.find_spec("auditwheel") is None:
+            print("auditwheel is not installed: what the library needs was looked at with readelf alone")
+            return
+        shown = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], text=True,
+                               capture_output=True, check=True).stdout
+        self.assertIn('"manylinux_', " ".join(shown.split()).split("consistent with")[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""OLELoss and ole_loss of ole.torch on the CPU, in any version of PyTorch from 1.13 on."""
+import copy
+import sys
+import threading
+import unittest
+
+import numpy as np
+from support import import_torch, main, make, reference
+
+torch = import_torch()
+if torch is None:
+    sys.exit(77)
+
+import ole  # noqa: E402
+from ole._plans import plans  # noqa: E402
+from ole.torch import OLELoss, ole_loss  # noqa: E402
+
+
+def tensors(rows, dim, classes, seed=0, dtype=torch.float32):
+    features, labels = make(rows, dim, classes, seed, np.float64)
+    return torch.from_numpy(features).to(dtype).requires_grad_(), torch.from_numpy(labels)
+
+
+class Numbers(unittest.TestCase):
+    def check(self, features, labels, tolerance, upstream=1.0, **options):
+        loss = ole_loss(features, labels, **options)
+        (gradient,) = torch.autograd.grad(loss, features, torch.tensor(upstream, dtype=loss.dtype))
+        names = {"weight": "weight", "delta_floor": "floor", "delta_abs": "cut"}
+        value, wanted = reference(features.detach().double().numpy(), labels.numpy(), mean=options.get(
+            "reduction", "mean") == "mean", **{names[k]: v for k, v in options.items() if k in names})
+        self.assertAlmostEqual(float(loss), value, delta=tolerance * max(1, abs(value)))
+        np.testing.assert_allclose(gradient.double().numpy(), upstream * wanted, atol=tolerance)
+        self.assertEqual(gradient.dtype, features.dtype)
+        self.assertEqual(loss.dim(), 0)
+        return loss
+
+    def test_float32(self):
+        self.assertEqual(self.check(*tensors(64, 256, 10), 1e-6).dtype, torch.float32)
+
+    def test_float64(self):
+        features, labels = tensors(30, 12, 3, dtype=torch.float64)
+        self.assertEqual(self.check(features, labels, 1e-11).dtype, torch.float64)
+
+    def test_options(self):
+        features, labels = tensors(30, 12, 3)
+        self.check(features, labels, 1e-5, reduction="sum", weight=0.5, delta_floor=20.0, threads=2)
+        self.check(features, labels, 1e-6, delta_abs=1e-3, delta_rel=0.0)
+
+    def test_upstream_gradient(self):
+        self.check(*tensors(30, 12, 3), 1e-4, upstream=-1000.0, weight=0.25)
+
+    def test_gradcheck(self):
+        features, labels = tensors(9, 5, 3, dtype=torch.float64)
+        for reduction in ("mean", "sum"):
+            self.assertTrue(torch.autograd.gradcheck(
+                lambda x: ole_loss(x, labels, 0.7, reduction=reduction), features))
+
+    def test_same_bits_as_score(self):
+        features, labels = tensors(30, 12, 3)
+        self.assertEqual(float(ole_loss(features, labels)),
+                         np.float32(ole.score(features.detach().numpy(), labels.numpy()).value))
+
+    def test_training_moves_classes_apart_as_in_c(self):
+        features = torch.tensor([[2.0, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]], requires_grad=True)
+        optimizer = torch.optim.SGD([features], lr=0.3)
+        criterion, labels, losses = OLELoss(), torch.tensor([0, 0, 1, 1]), []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = criterion(features, labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        np.testing.assert_allclose(losses, [0.0870, 0.0720, 0.0579, 0.0448, 0.0315], atol=5e-5)
+
+
+class Inputs(unittest.TestCase):
+    def gradient(self, features, labels):
+        loss = ole_loss(features, labels)
+        return float(loss), torch.autograd.grad(loss, features)[0]
+
+    def test_layouts(self):
+        features, labels = tensors(24, 12, 3)
+        value, wanted = self.gradient(features, labels)
+        wide = torch.zeros(24, 30)
+        wide[:, 5:17] = features.detach()
+        transposed = features.detach().t().contiguous().t()
+        for other in (wide[:, 5:17], transposed):
+            self.assertFalse(other.is_contiguous())
+            got, gradient = self.gradient(other.detach().requires_grad_(), labels)
+            self.assertEqual(got, value)
+            self.assertTrue(torch.equal(gradient, wanted))
+        self.assertEqual(float(ole_loss(features.detach()[:1].expand(4, -1), torch.zeros(4).long())), 0.0)
+
+    def test_rows_are_not_copied(self):
+        from ole import _torch_op
+        wide = torch.zeros(24, 30)
+        self.assertEqual(_torch_op._in_rows(wide[:, 5:17]).data_ptr(), wide[:, 5:17].data_ptr())
+
+    def test_label_types(self):
+        features, labels = tensors(24, 12, 3)
+        want = float(ole_loss(features, labels))
+        for dtype in (torch.int32, torch.int16, torch.uint8):
+            self.assertEqual(float(ole_loss(features, labels.to(dtype))), want)
+        self.assertEqual(float(ole_loss(features, labels.repeat_interleave(2)[::2])), want)
+
+    def test_narrow_types(self):
+        for dtype, tolerance in ((torch.bfloat16, 1e-2), (torch.float16, 1e-3)):
+            features, labels = tensors(24, 12, 3, dtype=dtype)
+            wide = features.detach().float().requires_grad_()
+            value, wanted = self.gradient(wide, labels)
+            loss = ole_loss(features, labels)
+            (gradient,) = torch.autograd.grad(loss, features)
+            self.assertEqual((loss.dtype, gradient.dtype), (torch.float32, dtype))
+            self.assertEqual(float(loss), value)
+            torch.testing.assert_close(gradient.float(), wanted, rtol=tolerance, atol=1e-6)
+
+    def test_narrow_gradients_do_not_vanish(self):
+        features, labels = tensors(64, 512, 4, dtype=torch.float16)
+        scale = 2.0 ** 16  # of a GradScaler: the unscaled gradient would be lost in float16
+        loss = ole_loss(features, labels, 1e-6)
+        (gradient,) = torch.autograd.grad(loss * scale, features)
+        wide = features.detach().float().requires_grad_()
+        (wanted,) = torch.autograd.grad(ole_loss(wide, labels, 1e-6) * scale, wide)
+        torch.testing.assert_close(gradient.float(), wanted, rtol=1e-2, atol=1e-6)
+
+    def test_autocast(self):
+        features, labels = tensors(24, 12, 3)
+        layer = torch.nn.Linear(12, 8)
+        with torch.autocast("cpu", torch.bfloat16):
+            embedded = layer(features)
+            loss = ole_loss(embedded, labels)
+        self.assertEqual((embedded.dtype, loss.dtype), (torch.bfloat16, torch.float32))
+        loss.backward()
+        self.assertGreater(float(layer.weight.grad.norm()), 0)
+
+    def test_empty_batches(self):
+        for rows in (0, 5):
+            features = torch.randn(rows, 8, requires_grad=True)
+            loss = ole_loss(features, torch.full((rows,), -1))
+            loss.backward()
+            self.assertEqual(float(loss), 0.0)
+            self.assertEqual(tuple(features.grad.shape), (rows, 8))
+            self.assertTrue((features.grad == 0).all())
+
+    def test_without_gradient(self):
+        features, labels = tensors(24, 12, 3)
+        want = float(ole_loss(features, labels))
+        for loss in (ole_loss(features.detach(), labels),):
+            self.assertFalse(loss.requires_grad)
+            self.assertEqual(float(loss), want)
+        with torch.no_grad():
+            self.assertEqual(float(ole_loss(features, labels)), want)
+
+    def test_nan_gives_nan(self):
+        features, labels = tensors(6, 4, 2)
+        for bad in (float("nan"), float("inf")):
+            broken = features.detach().clone()
+            broken[2, 1] = bad
+            broken.requires_grad_()
+            loss = ole_loss(broken, labels)
+            loss.backward()
+            self.assertTrue(torch.isnan(loss))
+            self.assertTrue(torch.isnan(broken.grad).any())
+
+    def test_second_derivatives_are_refused(self):
+        features, labels = tensors(6, 4, 2)
+        (gradient,) = torch.autograd.grad(ole_loss(features, labels), features, create_graph=True)
+        with self.assertRaises(RuntimeError):
+            gradient.sum().backward()
+
+    def test_errors_say_what_to_do(self):
+        features, labels = tensors(6, 4, 2)
+        for arguments, words in (
+            ((features[0], labels), "[N, D]"),
+            ((features.long(), labels), "floats"),
+            ((features, labels[:5]), "(6,)"),
+            ((features, labels * 0.5), "integers"),
+        ):
+            with self.subTest(words=words), self.assertRaises(ValueError) as raised:
+                ole_loss(*arguments)
+            self.assertIn(words, str(raised.exception))
+        with self.assertRaises(ValueError):
+            OLELoss(reduction="none")
+        with self.assertRaisesRegex(ValueError, "delta_floor"):
+            ole_loss(features, labels, delta_floor=-1)
+        with self.assertRaisesRegex(ValueError, "pairs"):
+            OLELoss()(features, labels, (labels, labels))
+        with self.assertRaisesRegex(RuntimeError, "init_process_group"):
+            OLELoss(group="world")(features, labels)
+
+
+class Module(unittest.TestCase):
+    def test_weight_may_change(self):
+        features, labels = tensors(24, 12, 3)
+        criterion = OLELoss(weight=0.25)
+        quarter, idle = float(criterion(features, labels)), len(plans)
+        criterion.weight = 0.5
+        self.assertAlmostEqual(float(criterion(features, labels)), 2 * quarter, places=6)
+        self.assertEqual(len(plans), idle)
+
+    def test_it_is_a_module(self):
+        criterion = copy.deepcopy(OLELoss(weight=0.25, delta_floor=2.0))
+        self.assertEqual(repr(criterion), "OLELoss(weight=0.25, delta_floor=2.0)")
+        self.assertEqual(criterion.state_dict(), {})
+
+    def test_threads_of_python(self):
+        sets = [tensors(48, 64, 6, seed) for seed in range(4)]
+        want = [torch.autograd.grad(ole_loss(*one), one[0])[0] for one in sets]
+        wrong = []
+
+        def work(i):
+            for _ in range(30):
+                if not torch.equal(torch.autograd.grad(ole_loss(*sets[i]), sets[i][0])[0], want[i]):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_metric_learning(self):
+        try:
+            from pytorch_metric_learning.losses import ContrastiveLoss, MultipleLosses
+        except ImportError:
+            self.skipTest("pytorch-metric-learning is not installed")
+        features, labels = tensors(24, 12, 3)
+        both = MultipleLosses([ContrastiveLoss(), OLELoss()], weights=[1.0, 0.25])
+        both(features, labels).backward()
+        alone = features.detach().clone().requires_grad_()
+        (ContrastiveLoss()(alone, labels) + 0.25 * ole_loss(alone, labels)).backward()
+        torch.testing.assert_close(features.grad, alone.grad)
+
+
+if __name__ == "__main__":
+    main()

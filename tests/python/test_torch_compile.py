@@ -1,0 +1,88 @@
+"""The operator ole::loss of torch 2.4 and later: torch's own checks of it, and torch.compile."""
+import sys
+import unittest
+
+import numpy as np
+from support import import_torch, main, make
+
+torch = import_torch()
+if torch is None:
+    sys.exit(77)
+if not hasattr(torch.library, "custom_op"):
+    print(f"skipped: torch {torch.__version__} has no torch.library.custom_op (2.4 has)")
+    sys.exit(77)
+
+from ole.torch import OLELoss, ole_loss  # noqa: E402
+
+OPTIONS = (0.25, 1.0, 1e-6, -1.0, True, 1)
+
+
+def tensors(rows=24, dim=12, classes=3, dtype=torch.float32):
+    features, labels = make(rows, dim, classes, dtype=np.float64)
+    return torch.from_numpy(features).to(dtype), torch.from_numpy(labels)
+
+
+class Operator(unittest.TestCase):
+    def test_opcheck(self):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            features, labels = tensors(dtype=dtype)
+            for wanted in (True, False):
+                torch.library.opcheck(torch.ops.ole.loss.default, (
+                    features.clone().requires_grad_(wanted), labels, *OPTIONS, wanted))
+
+    def test_gradcheck(self):
+        features, labels = tensors(9, 5, dtype=torch.float64)
+        self.assertTrue(torch.autograd.gradcheck(
+            lambda x: torch.ops.ole.loss(x, labels, *OPTIONS, True)[0], features.requires_grad_()))
+
+    def test_vmap_like_transforms_take_the_operator(self):
+        features, labels = tensors()
+        gradient = torch.func.grad(lambda x: ole_loss(x, labels))(features)
+        features.requires_grad_()
+        ole_loss(features, labels).backward()
+        torch.testing.assert_close(gradient, features.grad)
+
+
+class Compiled(unittest.TestCase):
+    def check(self, backend, dtype=torch.float32):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        layer, criterion = torch.nn.Linear(12, 8), OLELoss(weight=0.25)
+
+        def objective(x, y):
+            with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+                features = layer(x)
+            return torch.nn.functional.cross_entropy(features.float(), y) + criterion(features, y)
+
+        compiled = torch.compile(objective, backend=backend, fullgraph=True)
+        for rows in (24, 31, 40):  # the second makes the rows symbolic
+            x, y = tensors(rows)
+            layer.zero_grad()
+            want = objective(x, y)
+            want.backward()
+            gradient = layer.weight.grad.clone()
+            layer.zero_grad()
+            got = compiled(x, y)
+            got.backward()
+            tolerance = 1e-5 if dtype == torch.float32 else 2e-2
+            torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+            torch.testing.assert_close(layer.weight.grad, gradient, rtol=tolerance, atol=tolerance)
+        with torch.no_grad():
+            self.assertFalse(compiled(x, y).requires_grad)
+
+    def test_whole_graph(self):
+        self.check("aot_eager")
+
+    def test_whole_graph_autocast(self):
+        self.check("aot_eager", torch.bfloat16)
+
+    def test_inductor(self):
+        try:
+            torch.compile(lambda x: x + 1)(torch.zeros(2))
+        except Exception as reason:  # no compiler for what it generates
+            self.skipTest(f"torch.compile does not work here: {type(reason).__name__}")
+        self.check("inductor")
+
+
+if __name__ == "__main__":
+    main()
