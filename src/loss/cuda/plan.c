@@ -119,7 +119,12 @@ static ole_status allocate(ole_cuda_loss *loss, ole_error *error) {
     loss->host = malloc(host_bytes(&loss->call));
     loss->classes = malloc((size_t)loss->call.max_rows * sizeof *loss->classes);
     if (!loss->host || !loss->classes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    if (cudaMalloc(&loss->memory, loss->bytes) != cudaSuccess) {
+    /* A plan may be made while one of the thread's streams is being captured in a graph. */
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaError_t code = cudaMalloc(&loss->memory, loss->bytes);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    if (code != cudaSuccess) {
         cudaGetLastError(); /* it has been heard */
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "cuda:%d is out of memory: a plan for %d x %d %s needs %.3g GiB",
