@@ -22,6 +22,7 @@ static const struct {
     {"train", train_summary, run_train},
     {"tune", tune_summary, run_tune},
     {"sweep", sweep_summary, run_sweep},
+    {"reproduce", reproduce_summary, run_reproduce},
     {"eval", eval_summary, run_eval},
     {"predict", predict_summary, run_predict},
     {"report", report_summary, run_report},
@@ -49,7 +50,7 @@ static int print_usage(void) {
            "ole score features.npy labels.npy\n\n"
            "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+        printf("  %-9s %s\n", commands[i].name, commands[i].summary);
     printf("\n'ole COMMAND --help' explains a command; 'ole --version' prints the version.\n");
     return EXIT_DONE;
 }

@@ -1,0 +1,327 @@
+/*
+ * cli/reproduce.c - `ole reproduce`: the paper's table rows and figures, each from its recipe.
+ */
+#include "reproduce.h"
+
+#include "commands.h"
+#include "study_command.h"
+
+#include <ole/data.h>
+#include <ole/json.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char reproduce_summary[] = "the paper's table rows and figures, from their recipes";
+
+typedef struct arguments {
+    const char **names;
+    int count;
+    reproduction how;
+    bool list, dry_run, print, json;
+} arguments;
+
+/* ---- The command line --------------------------------------------------------------------- */
+
+static bool parse(arguments *a, int argc, char **argv, int *code) {
+    const arg_positional positionals[] = {
+        {"ROW", a->names, "names of --list, or a recipe's file, as mine.yaml"}, {0}};
+    const arg_option options[] = {
+        {"list", ARG_FLAG, .to = &a->list, .help = "what there is: data, time, what the paper has"},
+        {"dry-run", ARG_FLAG, .to = &a->dry_run, .help = "show the runs, make none"},
+        {"print", ARG_FLAG, .to = &a->print, .help = "print the recipe"},
+        {"seeds", ARG_INTEGER, &a->how.seeds, "K",
+         .help = "runs of each kind (default: as in the recipe, 5)", .min = 1, .max = 100000},
+        {"device", ARG_STRING, &a->how.device, "auto|cpu|cuda[:i]",
+         .help = "where it runs (default auto)"},
+        {"precision", ARG_STRING, &a->how.precision, "fp32|tf32|bf16",
+         .help = "of tensors (default fp32); said in the results"},
+        {"out", ARG_STRING, &a->how.out, "FOLDER",
+         .help = "of runs and results (default reproduced; of --quick reproduced-quick)"},
+        {"epochs", ARG_INTEGER, &a->how.epochs, "N",
+         .help = "fewer than the paper has; said in the results", .min = 1, .max = 100000},
+        {"quick", ARG_FLAG, .to = &a->how.quick,
+         .help = "2 epochs, a few samples, 1 seed: to see that all works"},
+        {"jobs", ARG_INTEGER, &a->how.jobs, "J",
+         .help = "runs at once (default: the seeds on a GPU, else 1)", .min = 1, .max = 1024},
+        {"threads", ARG_INTEGER, &a->how.threads, "N", .help = "threads (default: all processors)",
+         .min = 1, .max = 1024},
+        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON: results.json, or the list"},
+        {0},
+    };
+    const arg_command command = {
+        .name = "reproduce",
+        .summary = reproduce_summary,
+        .example = "  $ ole reproduce --list\n"
+                   "  $ ole reproduce stl10+-cnn5 fig5 --precision bf16\n"
+                   "  $ ole reproduce cifar10-vgg16 fig1 fig7 --seeds 3 --device cuda\n"
+                   "  $ ole reproduce fig2-faces --quick\n",
+        .about =
+            "Makes the runs of the paper's rows and figures, with softmax and with OLE, by the\n"
+            "paper's protocol; prints the paper's numbers beside ours, and adds them to\n"
+            "results.json, results.md and report.html in the folder, which are written anew\n"
+            "after each run. Ctrl-C saves; the same command goes on. lambda is the paper's;\n"
+            "errors are those at the end of training.\n",
+        .positionals = positionals,
+        .none_will_do = true,
+        .many = &a->count,
+        .options = options,
+    };
+    if (!args_parse(&command, argc, argv, code)) return false;
+    *code = EXIT_USAGE;
+    if (a->count == 0 && !a->list) {
+        fail_command("reproduce", "ROW is missing: 'ole reproduce --list' shows them");
+        return false;
+    }
+    if (a->count > ROW_MOST) {
+        fail_command("reproduce", "%d rows: give %d at most", a->count, ROW_MOST);
+        return false;
+    }
+    if (!a->how.out) a->how.out = a->how.quick ? "reproduced-quick" : "reproduced";
+    return true;
+}
+
+/* ---- The list ----------------------------------------------------------------------------- */
+
+/* Runs of a row, those that follow a choice included. */
+static int64_t count_runs(const row *r) {
+    int64_t points = r->lambda_count * (r->sample_count > 0 ? r->sample_count : 1);
+    return (points + (r->runs->kind == PAPER_TUNE ? 2 : 0)) * r->train.seeds;
+}
+
+static const char *paper_text(const paper *p, char out[256]) {
+    char softmax[NUMBER_ROOM], ole[NUMBER_ROOM];
+    if (isfinite(p->reported[SOFTMAX].mean))
+        snprintf(out, 256, "%s: softmax %s %%, with OLÉ %s %%", p->measure ? p->measure : "",
+                 number_text(p->reported[SOFTMAX], softmax),
+                 number_text(p->reported[WITH_OLE], ole));
+    else
+        snprintf(out, 256, "%s", p->reports ? p->reports : "no numbers");
+    return out;
+}
+
+/* How to come by data that are not here. */
+static const char *getting_text(const row *r, const char *data, char out[600]) {
+    if (r->runs->needs)
+        snprintf(out, 600, "it needs %.500s", r->asked.needs ? r->asked.needs : r->runs->needs);
+    else
+        snprintf(out, 600, "'ole data get %.100s'", data);
+    return out;
+}
+
+static void list_row(row *r, ole_json *w) {
+    const paper *p = &r->asked;
+    char why[600], reports[256], time[32];
+    const char *data = r->train.data;
+    int64_t runs = count_runs(r);
+    double seconds = 60.0 * r->runs->minutes;
+    bool here = row_locate(r, why);
+    if (w) {
+        ole_json_open(w, NULL, '{');
+        ole_json_string(w, "name", p->name);
+        ole_json_string(w, "shows", p->shows);
+        ole_json_string(w, "title", p->title);
+        ole_json_string(w, "data", data);
+        ole_json_bool(w, "here", here);
+        ole_json_string(w, "net", r->train.net);
+        ole_json_number(w, "lambda", r->train.lambda);
+        ole_json_integer(w, "epochs", r->train.epochs);
+        ole_json_integer(w, "batch_size", r->train.batch_size);
+        ole_json_string(w, "opt", r->train.opt);
+        ole_json_number(w, "lr", r->train.lr);
+        ole_json_number(w, "weight_decay", r->train.weight_decay);
+        ole_json_string(w, "augment", r->train.augment ? r->train.augment : "");
+        ole_json_string(w, "init", r->train.init ? r->train.init : "");
+        ole_json_integer(w, "seeds", r->train.seeds);
+        ole_json_integer(w, "runs", runs);
+        ole_json_number(w, "minutes_a_run", r->runs->minutes);
+        ole_json_number(w, "softmax", p->reported[SOFTMAX].mean);
+        ole_json_number(w, "softmax_std", p->reported[SOFTMAX].std);
+        ole_json_number(w, "ole", p->reported[WITH_OLE].mean);
+        ole_json_number(w, "ole_std", p->reported[WITH_OLE].std);
+        ole_json_string(w, "paper", paper_text(p, reports));
+        ole_json_close(w);
+        return;
+    }
+    printf("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s\n    time   %" PRId64
+           " runs of about %s on an H200 in bf16%s%s\n\n",
+           p->name, p->shows, p->title, paper_text(p, reports), data,
+           here ? "here" : "not here: ", here ? "" : getting_text(r, data, why), runs,
+           duration_text(seconds, time), p->from ? ", shared with " : "", p->from ? p->from : "");
+}
+
+/* All, or those named. */
+static int list(const arguments *a) {
+    ole_json w;
+    int count = a->count > 0 ? a->count : paper_count();
+    ole_json_init(&w, stdout, 2);
+    if (a->json) ole_json_open(&w, NULL, '[');
+    for (int i = 0; i < count; i++) {
+        row r;
+        bool good = row_open(&r, a->count > 0 ? a->names[i] : paper_name(i), &a->how);
+        if (good) list_row(&r, a->json ? &w : NULL);
+        row_close(&r);
+        if (!good) return EXIT_USAGE;
+    }
+    if (a->json) ole_json_close(&w);
+    return EXIT_DONE;
+}
+
+/* ---- Planning ----------------------------------------------------------------------------- */
+
+static void plan_row(const row *r) {
+    static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
+                                       "samples a class",      "known and novel classes",
+                                       "features of runs of",  "learning curves of runs of"};
+    char time[32];
+    int64_t runs = count_runs(r);
+    printf("%s: %s, %s%s%s\n", r->asked.name, r->asked.shows, what[r->asked.kind],
+           r->asked.from ? " " : "", r->asked.from ? r->asked.from : "");
+    printf("  ole train %s --net %s --epochs %" PRId64 " --batch-size %" PRId64
+           " --opt %s --lr %g --weight-decay %g%s%s\n",
+           r->train.data, r->train.net, r->train.epochs, r->train.batch_size,
+           r->train.opt ? r->train.opt : "sgd", r->train.lr, r->train.weight_decay,
+           r->train.augment && *r->train.augment ? " --augment " : "",
+           r->train.augment ? r->train.augment : "");
+    printf("  lambda");
+    for (int i = 0; i < r->lambda_count; i++)
+        printf(" %g", r->lambdas[i]);
+    for (int i = 0; i < r->sample_count; i++)
+        printf("%s%" PRId64, i ? " " : "; samples a class ", r->samples[i]);
+    printf("; %" PRId64 " seeds: %" PRId64 " runs, about %s each on an H200 in bf16\n",
+           r->train.seeds, runs, duration_text(60.0 * r->runs->minutes, time));
+    printf("  into %s\n", r->folder);
+}
+
+/* ---- A row -------------------------------------------------------------------------------- */
+
+/* What the callbacks of a study need; the view is their first part. */
+typedef struct work {
+    study_view view;
+    const char *out;
+} work;
+
+/* After each run the page is made anew. */
+static bool show(void *context, const ole_study_progress *p) {
+    work *w = context;
+    bool stop = study_show(&w->view, p);
+    if (!p->train) write_results(w->out);
+    return stop;
+}
+
+static bool put_recipe(const char *folder, const paper *p) {
+    char path[ROW_PATH];
+    join_path(path, folder, "recipe.yaml");
+    return make_folders(folder) && put_file(path, p->text, strlen(p->text));
+}
+
+/* Looks at what was trained, where the recipe asks for that. */
+static bool look(const row *r, int threads) {
+    bool drawn = is_there(r->folder, "figures.html");
+    switch (r->asked.kind) {
+    case PAPER_NOVELTY:
+        return look_at_novelty(r, threads);
+    case PAPER_CURVES:
+        return drawn || look_at_curves(r);
+    default:
+        return !r->asked.draw || drawn || look_at_features(r, threads);
+    }
+}
+
+static int run_row(row *r, const reproduction *how) {
+    work w = {{"reproduce", progress_start()}, how->out};
+    ole_study_options options = row_study(r);
+    ole_study_result result = {0};
+    ole_error error;
+    if (!put_recipe(r->folder, &r->asked) || !put_recipe(r->runs_folder, r->runs))
+        return EXIT_FAILED;
+    options.jobs = how->jobs;
+    options.callback = show;
+    options.message = study_say;
+    options.callback_context = &w;
+    fprintf(stderr, "ole reproduce: %s, %s: %s\n", r->asked.name, r->asked.shows, r->asked.title);
+    ole_status status = row_conduct(r, &options, &result, &error);
+    progress_clear(&w.view.line);
+    if (status != OLE_OK) {
+        fail_command("reproduce", "%s", error.message);
+        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    }
+    bool stopped = result.interrupted;
+    ole_study_result_free(&result);
+    int threads = how->threads > 0 ? how->threads : default_threads();
+    bool good = stopped || look(r, threads);
+    good = write_results(how->out) && good;
+    if (stopped || interrupted()) return EXIT_INTERRUPTED;
+    return good ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* ---- All of them -------------------------------------------------------------------------- */
+
+/* Mistakes and missing data are found before the first run of the first row. */
+static int open_all(const arguments *a, row *rows) {
+    for (int i = 0; i < a->count; i++) {
+        char why[600];
+        if (!row_open(&rows[i], a->names[i], &a->how)) return EXIT_USAGE;
+        a->names[i] = rows[i].asked.name; /* of a file: what it is called in the folder */
+        if (!a->dry_run && !row_locate(&rows[i], why)) return fail_command("reproduce", "%s", why);
+    }
+    return EXIT_DONE;
+}
+
+static int print_file(const char *out) {
+    char path[ROW_PATH], bytes[4096];
+    join_path(path, out, "results.json");
+    FILE *file = fopen(path, "r");
+    if (!file) return fail_command("reproduce", "%s: cannot read", path);
+    for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        fwrite(bytes, 1, size, stdout);
+    fclose(file);
+    return EXIT_DONE;
+}
+
+static int run_all(const arguments *a, row *rows) {
+    int code = EXIT_DONE;
+    catch_interrupts();
+    for (int i = 0; i < a->count && code == EXIT_DONE; i++)
+        code = run_row(&rows[i], &a->how);
+    if (code == EXIT_INTERRUPTED)
+        fprintf(stderr, "ole reproduce: stopped, and saved in %s; the same command goes on\n",
+                a->how.out);
+    if (code == EXIT_DONE && a->json) return print_file(a->how.out);
+    if (code == EXIT_DONE) {
+        print_results(a->how.out, a->names, a->count);
+        printf("\n%-12s %s/report.html\n%-12s %s/results.md\n", "report", a->how.out, "table",
+               a->how.out);
+    }
+    return code;
+}
+
+static int reproduce(const arguments *a) {
+    row *rows = calloc((size_t)a->count, sizeof *rows);
+    if (!rows) return fail_command("reproduce", "out of memory");
+    int code = open_all(a, rows);
+    if (code == EXIT_DONE && a->print)
+        for (int i = 0; i < a->count; i++)
+            fputs(rows[i].asked.text, stdout);
+    else if (code == EXIT_DONE && a->dry_run)
+        for (int i = 0; i < a->count; i++)
+            plan_row(&rows[i]);
+    else if (code == EXIT_DONE)
+        code = run_all(a, rows);
+    for (int i = 0; i < a->count; i++)
+        row_close(&rows[i]);
+    free(rows);
+    return code;
+}
+
+int run_reproduce(int argc, char **argv) {
+    arguments a = {.names = calloc((size_t)argc + 1, sizeof *a.names)};
+    int code;
+    if (!a.names) return fail_command("reproduce", "out of memory");
+    if (parse(&a, argc, argv, &code)) code = a.list ? list(&a) : reproduce(&a);
+    free(a.names);
+    return code;
+}

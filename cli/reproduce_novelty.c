@@ -1,0 +1,236 @@
+/*
+ * cli/reproduce_novelty.c - the paper's Fig. 6: known and novel classes, softmax beside OLÉ; and
+ * verification of pairs of novel samples.
+ */
+#include "reproduce.h"
+
+#include "commands.h"
+#include "pictures.h"
+#include "subject.h"
+
+#include <ole/novelty.h>
+#include <ole/verify.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOLDS = 10, BARS = 20 };
+
+static const char auroc[] = "AUROC of known and novel";
+
+/* A run's model and its data. */
+typedef struct subjects {
+    ole_model *model;
+    ole_dataset *known, *novel;
+} subjects;
+
+static void close_subjects(subjects *s) {
+    ole_dataset_close(s->known);
+    ole_dataset_close(s->novel);
+    ole_model_free(s->model);
+}
+
+/* The model as it is at the end of training, as everywhere in the paper. */
+static bool open_subjects(const row *r, int side, uint64_t seed, int threads, subjects *s) {
+    char folder[ROW_PATH], path[ROW_PATH];
+    ole_error error = {.message = "the run is not finished"};
+    row_run_folder(r, side, seed, folder);
+    join_path(path, folder, "last.safetensors");
+    ole_train_options run = r->train;
+    run.seed = seed;
+    ole_dataset_options options = run_dataset_options(&run, threads);
+    bool good = folder[0] && ole_model_load(&s->model, path, threads, &error) == OLE_OK &&
+                ole_dataset_open(&s->known, run.data, &options, &error) == OLE_OK;
+    options.classes = r->asked.novel_classes;
+    options.validation = 0.0;
+    options.samples_per_class = 0;
+    good = good && ole_dataset_open(&s->novel, r->asked.novel ? r->novel : run.data, &options,
+                                    &error) == OLE_OK;
+    if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    return good;
+}
+
+/* ---- Verification ------------------------------------------------------------------------- */
+
+/* All pairs of one class, and as many of different classes, evenly taken. */
+static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
+    int64_t all[2] = {0, 0}, seen[2] = {0, 0};
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = i + 1; k < count; k++)
+            all[labels[i] == labels[k]]++;
+    int64_t each = all[0] < all[1] ? all[0] : all[1];
+    *pairs =
+        (ole_pairs){.folds = FOLDS, .pair = malloc(((size_t)each * 2 + 1) * sizeof *pairs->pair)};
+    for (int64_t i = 0; i < count && pairs->pair; i++)
+        for (int64_t k = i + 1; k < count; k++) {
+            bool same = labels[i] == labels[k];
+            int64_t before = seen[same]++ * each / all[same];
+            if (seen[same] * each / all[same] == before) continue;
+            pairs->pair[pairs->count++] =
+                (ole_pair){.a = i, .b = k, .same = same, .fold = (int)(before % FOLDS)};
+        }
+    return pairs->pair && each >= FOLDS;
+}
+
+/* The novel samples' features, pair by pair. */
+static bool verify(const subjects *s, int side, uint64_t seed, numbers *n) {
+    static const ole_split splits[] = {OLE_SPLIT_TRAIN, OLE_SPLIT_TEST};
+    const ole_dataset_info *info = ole_dataset_get_info(s->novel);
+    int64_t dim = ole_model_get_info(s->model)->features, count = 0;
+    int64_t total = info->count[OLE_SPLIT_TRAIN] + info->count[OLE_SPLIT_TEST];
+    float *features = malloc((size_t)(total * dim + 1) * sizeof *features);
+    int32_t *labels = malloc((size_t)(total + 1) * sizeof *labels);
+    ole_error error = {.message = "out of memory"};
+    bool good = features && labels;
+    for (int i = 0; i < 2 && good; i++) {
+        int64_t part = info->count[splits[i]];
+        if (part == 0) continue;
+        good = ole_model_run_split(s->model, s->novel, splits[i], features + count * dim, NULL,
+                                   &error) == OLE_OK;
+        memcpy(labels + count, ole_dataset_labels(s->novel, splits[i]),
+               (size_t)part * sizeof *labels);
+        count += part;
+    }
+    ole_pairs pairs = {0};
+    ole_verification v;
+    if (good && make_pairs(&pairs, labels, count)) {
+        good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, &error) == OLE_OK;
+        if (good) {
+            good =
+                numbers_add(n, side, seed, "verification AUC, novel pairs", 100.0 * v.roc.auroc) &&
+                numbers_add(n, side, seed, "verification accuracy, novel pairs", v.accuracy);
+            ole_verification_free(&v);
+        }
+    }
+    if (!good) fail_command("reproduce", "verification: %s", error.message);
+    ole_pairs_free(&pairs);
+    free(features);
+    free(labels);
+    return good;
+}
+
+/* ---- Novelty ------------------------------------------------------------------------------ */
+
+static bool show_progress(void *context, const char *part, int64_t done, int64_t total) {
+    progress *line = context;
+    char bar[BAR_ROOM];
+    if (progress_due(line))
+        progress_show(line, "%-18s %s", part, bar_text((double)done / (double)total, bar));
+    return interrupted();
+}
+
+static bool measure(const row *r, int side, uint64_t seed, int threads, ole_novelty *novelty,
+                    numbers *n) {
+    subjects s = {0};
+    progress line = progress_start();
+    ole_novelty_options options;
+    ole_novelty_options_init(&options);
+    options.threads = threads;
+    options.callback = show_progress;
+    options.callback_context = &line;
+    ole_error error;
+    bool good = open_subjects(r, side, seed, threads, &s);
+    if (good &&
+        ole_novelty_measure(novelty, s.model, s.known, s.novel, &options, &error) != OLE_OK) {
+        good = false;
+        fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    }
+    progress_clear(&line);
+    good = good && !novelty->interrupted;
+    if (good && !numbers_have(n, side, seed, auroc)) {
+        const ole_novelty_score *score = ole_novelty_get(novelty, OLE_SCORE_SOFTMAX);
+        good = numbers_add(n, side, seed, auroc, 100.0 * score->roc.auroc) &&
+               numbers_add(n, side, seed, "novel accepted, 95 % of known kept",
+                           100.0 * score->roc.fpr95) &&
+               numbers_add(n, side, seed, "accuracy on the known", novelty->accuracy);
+        if (good && r->asked.verify) good = verify(&s, side, seed, n);
+    }
+    close_subjects(&s);
+    return good;
+}
+
+/* Accuracy on the known against the share of the novel over the threshold. */
+static void draw_curve(const row *r, const ole_novelty n[SIDES], pictures *p) {
+    static double x[SIDES][CURVE_POINTS], y[SIDES][CURVE_POINTS];
+    ole_series series[SIDES];
+    for (int side = 0; side < SIDES; side++) {
+        const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
+        series[side] = thin_curve(side_name(r, side), s->roc.points, s->roc.fpr, s->accuracy_at,
+                                  x[side], y[side]);
+    }
+    ole_figure f;
+    ole_figure_init(&f);
+    f.x_label = "share of the novel over the threshold";
+    f.y_label = "accuracy on the known, %";
+    f.series = series;
+    f.series_count = SIDES;
+    pictures_add(p, &f, "novelty",
+                 "A threshold on the softmax score, from high (left) to low; up and to the left is "
+                 "better. The paper's Fig. 6 (a).");
+}
+
+/* The largest scores of the novel samples. */
+static void draw_scores(const row *r, const ole_novelty n[SIDES], pictures *p) {
+    double edges[BARS + 1], bars[SIDES][BARS] = {{0}};
+    ole_series series[SIDES];
+    for (int i = 0; i <= BARS; i++)
+        edges[i] = (double)i / BARS;
+    for (int side = 0; side < SIDES; side++) {
+        const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
+        for (int64_t i = 0; i < n[side].novel_count; i++) {
+            int bar = (int)(BARS * s->novel[i]);
+            bars[side][bar < 0       ? 0
+                       : bar >= BARS ? BARS - 1
+                                     : bar] += 1.0 / (double)n[side].novel_count;
+        }
+        series[side] =
+            (ole_series){.name = side_name(r, side), .count = BARS, .x = edges, .y = bars[side]};
+    }
+    ole_figure f;
+    ole_figure_init(&f);
+    f.kind = OLE_FIGURE_HISTOGRAM;
+    f.x_label = "largest softmax score";
+    f.y_label = "share of the novel samples";
+    f.series = series;
+    f.series_count = SIDES;
+    pictures_add(p, &f, "novel-scores",
+                 "How sure the networks are of samples of classes they do not know. The paper's "
+                 "Fig. 6 (b, c).");
+}
+
+static bool draw(const row *r, const ole_novelty n[SIDES]) {
+    char page[ROW_PATH], folder[ROW_PATH];
+    join_path(page, r->folder, "figures.html");
+    join_path(folder, r->folder, "figures");
+    const picture_options options = {.folder = folder, .page = page};
+    pictures p;
+    if (pictures_open(&p, "reproduce", &options, r->asked.title, r->asked.shows) != EXIT_DONE)
+        return false;
+    pictures_section(&p, "Known and novel");
+    draw_curve(r, n, &p);
+    draw_scores(r, n, &p);
+    return pictures_close(&p) == EXIT_DONE;
+}
+
+bool look_at_novelty(const row *r, int threads) {
+    numbers n;
+    bool good = numbers_read(&n, r);
+    for (int64_t k = 0; k < r->train.seeds && good; k++) {
+        uint64_t seed = r->train.seed + (uint64_t)k;
+        bool drawn = k > 0 || is_there(r->folder, "figures.html");
+        ole_novelty novelty[SIDES] = {{0}};
+        if (drawn && numbers_have(&n, SOFTMAX, seed, auroc) &&
+            numbers_have(&n, WITH_OLE, seed, auroc))
+            continue;
+        for (int side = SOFTMAX; side <= WITH_OLE && good; side++)
+            good = measure(r, side, seed, threads, &novelty[side], &n);
+        if (good && k == 0) good = draw(r, novelty);
+        good = good && numbers_write(&n, r);
+        for (int side = SOFTMAX; side <= WITH_OLE; side++)
+            ole_novelty_free(&novelty[side]);
+    }
+    numbers_free(&n);
+    return good;
+}

@@ -1,0 +1,227 @@
+/*
+ * cli/reproduce_numbers.c - what was measured on the runs of a recipe, and the paper beside it.
+ *
+ * Errors come from the study in the folder; what training does not measure is kept in numbers.csv,
+ * a line for each number of a run.
+ */
+#include "reproduce.h"
+
+#include "commands.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const sides[SIDES] = {"softmax", "ole"};
+
+/* ---- numbers.csv -------------------------------------------------------------------------- */
+
+bool numbers_add(numbers *n, int side, uint64_t seed, const char *name, double value) {
+    measured *more = realloc(n->item, ((size_t)n->count + 1) * sizeof *more);
+    if (!more) {
+        fail_command("reproduce", "out of memory");
+        return false;
+    }
+    n->item = more;
+    more[n->count] = (measured){.side = side, .seed = seed, .value = value};
+    snprintf(more[n->count++].name, sizeof more->name, "%s", name);
+    return true;
+}
+
+bool numbers_have(const numbers *n, int side, uint64_t seed, const char *name) {
+    for (int i = 0; i < n->count; i++)
+        if (n->item[i].side == side && n->item[i].seed == seed &&
+            strcmp(n->item[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void numbers_free(numbers *n) {
+    free(n->item);
+    *n = (numbers){0};
+}
+
+bool numbers_read(numbers *n, const row *r) {
+    char path[ROW_PATH], line[256];
+    *n = (numbers){0};
+    join_path(path, r->folder, "numbers.csv");
+    FILE *file = fopen(path, "r");
+    bool good = true;
+    while (file && good && fgets(line, sizeof line, file)) {
+        char side[16], name[48];
+        uint64_t seed;
+        double value;
+        if (sscanf(line, "%15[^,],%" SCNu64 ",\"%47[^\"]\",%lf", side, &seed, name, &value) == 4)
+            good = numbers_add(n, strcmp(side, sides[WITH_OLE]) == 0, seed, name, value);
+    }
+    if (file) fclose(file);
+    return good;
+}
+
+bool numbers_write(const numbers *n, const row *r) {
+    char path[ROW_PATH], *text = NULL;
+    size_t size = 0;
+    join_path(path, r->folder, "numbers.csv");
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return false;
+    fprintf(out, "side,seed,measure,value\n");
+    for (int i = 0; i < n->count; i++)
+        fprintf(out, "%s,%" PRIu64 ",\"%s\",%.17g\n", sides[n->item[i].side], n->item[i].seed,
+                n->item[i].name, n->item[i].value);
+    bool good = fclose(out) == 0 && put_file(path, text, size);
+    free(text);
+    return good;
+}
+
+/* ---- Means -------------------------------------------------------------------------------- */
+
+static const ole_study_error nothing = {NAN, NAN};
+
+static outcome *add_outcome(outcomes *o, const char *measure, const char *unit) {
+    if (o->count == MOST_OUTCOMES) return NULL;
+    outcome *out = &o->item[o->count++];
+    *out = (outcome){.unit = unit};
+    snprintf(out->measure, sizeof out->measure, "%s", measure);
+    for (int side = 0; side < SIDES; side++)
+        out->paper[side] = out->ours[side] = nothing;
+    return out;
+}
+
+/* Mean and deviation (n - 1) of a measure over the seeds. */
+static void sum_up(const numbers *n, int side, const char *name, outcome *out) {
+    double sum = 0.0, squares = 0.0;
+    int64_t count = 0;
+    for (int i = 0; i < n->count; i++)
+        if (n->item[i].side == side && strcmp(n->item[i].name, name) == 0) {
+            sum += n->item[i].value;
+            count++;
+        }
+    double mean = sum / (double)count;
+    for (int i = 0; i < n->count; i++)
+        if (n->item[i].side == side && strcmp(n->item[i].name, name) == 0)
+            squares += (n->item[i].value - mean) * (n->item[i].value - mean);
+    out->runs[side] = count;
+    if (count == 0) return;
+    out->ours[side].mean = mean;
+    if (count > 1) out->ours[side].std = sqrt(squares / (double)(count - 1));
+}
+
+static const char *unit_of(const char *measure) {
+    if (strncmp(measure, "angle", 5) == 0) return "°";
+    return strstr(measure, "rank") || strstr(measure, "loss") ? "" : "%";
+}
+
+/* A line for each measure of numbers.csv, in the order of the file. */
+static bool add_numbers(const row *r, outcomes *o) {
+    numbers n;
+    bool good = numbers_read(&n, r);
+    for (int i = 0; i < n.count && good; i++) {
+        bool known = false;
+        for (int k = 0; k < o->count; k++)
+            known |= strcmp(o->item[k].measure, n.item[i].name) == 0;
+        outcome *out = known ? NULL : add_outcome(o, n.item[i].name, unit_of(n.item[i].name));
+        for (int side = 0; side < SIDES && out; side++)
+            sum_up(&n, side, n.item[i].name, out);
+    }
+    numbers_free(&n);
+    return good;
+}
+
+/* ---- Studies ------------------------------------------------------------------------------ */
+
+static int side_of(const ole_study_point *point) {
+    return point->lambda > 0.0 ? WITH_OLE : SOFTMAX;
+}
+
+static ole_study_error as_accuracy(ole_study_error e) {
+    return (ole_study_error){100.0 - e.mean, e.std};
+}
+
+/* A comparison's row of the table: the error at the end of training. */
+static void add_errors(const row *r, const ole_study_result *s, outcomes *o) {
+    outcome *test = add_outcome(o, "test error", "%"), *near = add_outcome(o, "1-NN error", "%");
+    memcpy(test->paper, r->asked.reported, sizeof test->paper);
+    for (int64_t p = 0; p < s->point_count; p++) {
+        int side = side_of(&s->points[p]);
+        test->ours[side] = s->points[p].test;
+        near->ours[side] = s->points[p].knn1;
+        test->runs[side] = near->runs[side] = s->points[p].finished;
+    }
+}
+
+/* The toy: the best run, as the paper reports it, and what all of them give. */
+static void add_toy(const row *r, const ole_study_result *s, outcomes *o) {
+    outcome *best = add_outcome(o, "1-NN accuracy, best run", "%"),
+            *all = add_outcome(o, "1-NN accuracy, all runs, last epoch", "%");
+    memcpy(best->paper, r->asked.reported, sizeof best->paper);
+    for (int64_t p = 0; p < s->point_count; p++) {
+        int side = side_of(&s->points[p]);
+        all->ours[side] = as_accuracy(s->points[p].knn1);
+        all->runs[side] = best->runs[side] = s->points[p].finished;
+    }
+    for (int64_t i = 0; i < s->run_count; i++) {
+        const ole_study_run *run = &s->runs[i];
+        ole_study_error *to = &best->ours[side_of(&s->points[run->point])];
+        double accuracy = 100.0 - run->knn1_error;
+        if (isfinite(accuracy) && !(to->mean >= accuracy)) to->mean = accuracy;
+    }
+}
+
+static void add_tuning(const ole_study_result *s, outcomes *o) {
+    if (s->picked < 0) return;
+    outcome *held = add_outcome(o, "validation error", "%"),
+            *test = add_outcome(o, "test error", "%");
+    o->chosen = s->points[s->picked].lambda;
+    for (int64_t p = 0; p < s->point_count; p++) {
+        const ole_study_point *point = &s->points[p];
+        bool grid = point->part == OLE_STUDY_GRID;
+        outcome *to = grid ? held : test;
+        if (point->lambda > 0.0 && point->lambda != o->chosen) continue;
+        to->ours[side_of(point)] = grid ? point->validation : point->test;
+        to->runs[side_of(point)] = point->finished;
+    }
+}
+
+static void add_sweep(const ole_study_result *s, outcomes *o) {
+    for (int64_t p = 0; p < s->point_count; p++) {
+        const ole_study_point *point = &s->points[p];
+        char name[80];
+        snprintf(name, sizeof name, "accuracy, %" PRId64 " samples a class", point->samples);
+        outcome *out = o->count > 0 ? &o->item[o->count - 1] : NULL;
+        if (!out || strcmp(out->measure, name) != 0) out = add_outcome(o, name, "%");
+        if (!out) return;
+        out->ours[side_of(point)] = as_accuracy(point->test);
+        out->runs[side_of(point)] = point->finished;
+    }
+}
+
+bool row_outcomes(const row *r, outcomes *o) {
+    ole_study_result s;
+    *o = (outcomes){.chosen = NAN};
+    if (!row_look(r, &s)) return false;
+    o->ended = s.ended;
+    o->total = s.total;
+    for (int64_t i = 0; i < s.run_count; i++)
+        if (isfinite(s.runs[i].seconds)) o->seconds += s.runs[i].seconds;
+    if (r->asked.kind == PAPER_TUNE)
+        add_tuning(&s, o);
+    else if (r->asked.kind == PAPER_SWEEP)
+        add_sweep(&s, o);
+    else if (r->train.loss == OLE_LOSS_OLE)
+        add_toy(r, &s, o);
+    else if (r->asked.kind == PAPER_COMPARE || r->asked.kind == PAPER_NOVELTY)
+        add_errors(r, &s, o);
+    ole_study_result_free(&s);
+    return add_numbers(r, o);
+}
+
+const char *number_text(ole_study_error e, char out[NUMBER_ROOM]) {
+    out[0] = '\0';
+    if (isfinite(e.std))
+        snprintf(out, NUMBER_ROOM, "%.2f ± %.2f", e.mean, e.std);
+    else if (isfinite(e.mean))
+        snprintf(out, NUMBER_ROOM, "%.2f", e.mean);
+    return out;
+}

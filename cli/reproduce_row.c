@@ -1,0 +1,281 @@
+/*
+ * cli/reproduce_row.c - a recipe and the flags become a study in a folder; where its data lie.
+ */
+#include "reproduce.h"
+
+#include "commands.h"
+
+#include <ole/data.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { QUICK_EPOCHS = 2 };
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+void join_path(char out[ROW_PATH], const char *folder, const char *name) {
+    if (snprintf(out, ROW_PATH, "%s/%s", folder, name) >= ROW_PATH) out[0] = '\0';
+}
+
+bool is_there(const char *folder, const char *name) {
+    char path[ROW_PATH];
+    join_path(path, folder, name);
+    return access(path, F_OK) == 0;
+}
+
+bool make_folders(const char *path) {
+    char part[ROW_PATH];
+    snprintf(part, sizeof part, "%s/", path);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
+            fail_command("reproduce", "%s: cannot make the folder: %s", part, strerror(errno));
+            return false;
+        }
+        *at = '/';
+    }
+    return true;
+}
+
+bool put_file(const char *path, const char *text, size_t size) {
+    char beside[ROW_PATH];
+    bool good = snprintf(beside, sizeof beside, "%s.part", path) < ROW_PATH;
+    FILE *file = good ? fopen(beside, "w") : NULL;
+    good = file && fwrite(text, 1, size, file) == size && fflush(file) == 0 &&
+           fsync(fileno(file)) == 0;
+    if (file) good = fclose(file) == 0 && good;
+    good = good && rename(beside, path) == 0;
+    if (!good) fail_command("reproduce", "%s: cannot write: %s", path, strerror(errno));
+    return good;
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+static void place(row *r, const char *out) {
+    r->runs = r->asked.from ? &r->source : &r->asked;
+    join_path(r->folder, out, r->asked.name);
+    join_path(r->runs_folder, out, r->runs->name);
+    r->train = r->runs->train;
+    r->train.out = r->runs_folder;
+    r->lambda_count = r->runs->lambda_count;
+    r->sample_count = r->runs->sample_count;
+    memcpy(r->lambdas, r->runs->lambdas, sizeof r->lambdas);
+    memcpy(r->samples, r->runs->samples, sizeof r->samples);
+    if (r->lambda_count > 0) return;
+    r->lambdas[0] = 0.0;
+    r->lambdas[1] = r->train.lambda;
+    r->lambda_count = 2;
+}
+
+static void make_quick(row *r) {
+    int64_t few = r->runs->quick;
+    r->train.epochs = QUICK_EPOCHS;
+    r->train.seeds = 1;
+    if (r->sample_count > 0) {
+        r->sample_count = 2;
+        r->samples[0] = few / 2 > 1 ? few / 2 : 1;
+        r->samples[1] = r->samples[0] + 1 > few ? r->samples[0] + 1 : few;
+    } else if (r->train.samples_per_class == 0 || r->train.samples_per_class > few) {
+        r->train.samples_per_class = few;
+    }
+}
+
+/* Runs that are there are not given up for fewer seeds. */
+static void keep_seeds(row *r) {
+    char path[ROW_PATH];
+    ole_train_options made;
+    ole_recipe *recipe;
+    ole_train_options_init(&made);
+    join_path(path, r->runs_folder, "config.yaml");
+    if (access(path, F_OK) != 0 || ole_recipe_read(&recipe, path, &made, NULL) != OLE_OK) return;
+    if (made.seeds > r->train.seeds) r->train.seeds = made.seeds;
+    ole_recipe_free(recipe);
+}
+
+bool row_open(row *r, const char *name, const reproduction *asked) {
+    *r = (row){0};
+    if (!paper_open(&r->asked, name)) return false;
+    if (r->asked.from && !paper_open(&r->source, r->asked.from)) return false;
+    place(r, asked->out);
+    if (r->asked.from) r->train.seeds = 1; /* a figure shows one run */
+    if (asked->quick) make_quick(r);
+    if (asked->seeds > 0) r->train.seeds = asked->seeds;
+    if (asked->epochs > 0) r->train.epochs = asked->epochs;
+    if (asked->device) r->train.device = asked->device;
+    if (asked->precision) r->train.precision = asked->precision;
+    if (asked->threads > 0) r->train.threads = asked->threads;
+    keep_seeds(r);
+    return true;
+}
+
+bool row_open_made(row *r, const char *name, const char *out) {
+    char folder[ROW_PATH], path[ROW_PATH];
+    *r = (row){0};
+    join_path(folder, out, name);
+    join_path(path, folder, "recipe.yaml");
+    if (access(path, F_OK) != 0 || !paper_open_as(&r->asked, name, path)) return false;
+    if (r->asked.from) {
+        join_path(folder, out, r->asked.from);
+        join_path(path, folder, "recipe.yaml");
+        if (access(path, F_OK) != 0 || !paper_open_as(&r->source, r->asked.from, path))
+            return false;
+    }
+    place(r, out);
+    join_path(path, r->runs_folder, "config.yaml");
+    if (access(path, F_OK) != 0) return false;
+    bool good = ole_recipe_read(&r->config, path, &r->train, NULL) == OLE_OK;
+    r->train.out = r->runs_folder;
+    r->lambda_count = r->sample_count = 0; /* as the study says */
+    return good;
+}
+
+void row_close(row *r) {
+    ole_recipe_free(r->config);
+    paper_close(&r->asked);
+    paper_close(&r->source);
+}
+
+const char *side_name(const row *r, int side) {
+    if (side == SOFTMAX) return "softmax";
+    return r->train.loss == OLE_LOSS_OLE ? "OLÉ" : "softmax + OLÉ";
+}
+
+void row_changes(const row *r, char out[256]) {
+    const ole_train_options *is = &r->train, *was = &r->runs->train;
+    size_t used = 0;
+    out[0] = '\0';
+    if (is->epochs != was->epochs)
+        used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " of %" PRId64 " epochs, ",
+                                 is->epochs, was->epochs);
+    if (is->samples_per_class != was->samples_per_class)
+        used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " samples a class, ",
+                                 is->samples_per_class);
+    if (is->precision && (!was->precision || strcmp(is->precision, was->precision) != 0))
+        used += (size_t)snprintf(out + used, 256 - used, "%.20s, ", is->precision);
+    if (used >= 2) out[used - 2] = '\0';
+}
+
+/* ---- Data --------------------------------------------------------------------------------- */
+
+/* The places that the library looks in for data sets. */
+static bool find_path(const char *name, char out[ROW_PATH]) {
+    const char *data = getenv("OLE_DATA"), *cache = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    char folders[4][ROW_PATH / 2] = {""};
+    if (data) snprintf(folders[0], sizeof folders[0], "%s", data);
+    if (cache)
+        snprintf(folders[1], sizeof folders[1], "%s/ole", cache);
+    else if (home)
+        snprintf(folders[1], sizeof folders[1], "%s/.cache/ole", home);
+    snprintf(folders[2], sizeof folders[2], "data");
+    snprintf(folders[3], sizeof folders[3], "/data");
+    snprintf(out, ROW_PATH, "%s", name);
+    if (access(out, F_OK) == 0) return true;
+    for (int i = 0; i < 4; i++) {
+        if (!folders[i][0] || name[0] == '/') continue;
+        join_path(out, folders[i], name);
+        if (access(out, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char why[600]) {
+    static const char folder[] = "folder:";
+    char path[ROW_PATH];
+    ole_error error;
+    if (strncmp(data, folder, strlen(folder)) == 0) {
+        if (find_path(data + strlen(folder), path)) {
+            snprintf(out, ROW_PATH, "%s%.*s", folder, ROW_PATH - 16, path);
+            return true;
+        }
+        snprintf(why, 600,
+                 "%s: there is no folder %.100s here or in $OLE_DATA: it needs %.300s. Put it "
+                 "there; it cannot be downloaded",
+                 r->asked.name, data + strlen(folder),
+                 r->runs->needs ? r->runs->needs : "a sub-folder a class");
+        return false;
+    }
+    snprintf(out, ROW_PATH, "%s", data);
+    if (ole_dataset_locate(data, path, sizeof path, &error) == OLE_OK) return true;
+    snprintf(why, 600, "%s: %s", r->asked.name, error.message);
+    return false;
+}
+
+bool row_locate(row *r, char why[600]) {
+    if (!r->train.data) {
+        snprintf(why, 600, "%s: the recipe names no data", r->asked.name);
+        return false;
+    }
+    if (!locate_data(r, r->train.data, r->data, why)) return false;
+    r->train.data = r->data;
+    if (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) return false;
+    if (!r->train.init_from) return true;
+    if (!find_path(r->train.init_from, r->weights)) {
+        snprintf(
+            why, 600, "%s: there is no %.100s here or in $OLE_DATA: it needs %.300s. Put it there",
+            r->asked.name, r->train.init_from, r->runs->needs ? r->runs->needs : "these weights");
+        return false;
+    }
+    r->train.init_from = r->weights;
+    return true;
+}
+
+/* ---- The study ---------------------------------------------------------------------------- */
+
+ole_study_kind row_study_kind(const row *r) {
+    return r->runs->kind == PAPER_TUNE    ? OLE_STUDY_TUNE
+           : r->runs->kind == PAPER_SWEEP ? OLE_STUDY_SWEEP
+                                          : OLE_STUDY_COMPARE;
+}
+
+ole_study_options row_study(const row *r) {
+    ole_study_options o;
+    ole_study_options_init(&o);
+    o.train = &r->train;
+    o.lambdas = r->lambda_count > 0 ? r->lambdas : NULL;
+    o.lambda_count = r->lambda_count;
+    o.samples = r->sample_count > 0 ? r->samples : NULL;
+    o.sample_count = r->sample_count;
+    o.baseline = r->runs->kind == PAPER_TUNE;
+    return o;
+}
+
+ole_status row_conduct(const row *r, const ole_study_options *options, ole_study_result *result,
+                       ole_error *error) {
+    switch (row_study_kind(r)) {
+    case OLE_STUDY_TUNE:
+        return ole_tune(options, result, error);
+    case OLE_STUDY_SWEEP:
+        return ole_sweep(options, result, error);
+    default:
+        return ole_compare(options, result, error);
+    }
+}
+
+bool row_look(const row *r, ole_study_result *result) {
+    ole_study_options o = row_study(r);
+    o.look = true;
+    *result = (ole_study_result){0};
+    return row_conduct(r, &o, result, NULL) == OLE_OK;
+}
+
+void row_run_folder(const row *r, int side, uint64_t seed, char out[ROW_PATH]) {
+    ole_study_result result;
+    out[0] = '\0';
+    if (!row_look(r, &result)) return;
+    for (int64_t i = 0; i < result.run_count; i++) {
+        const ole_study_run *run = &result.runs[i];
+        bool with = result.points[run->point].lambda > 0.0;
+        if (run->seed == seed && with == (side == WITH_OLE) && run->state == OLE_STUDY_FINISHED)
+            join_path(out, r->runs_folder, run->folder);
+    }
+    ole_study_result_free(&result);
+}
