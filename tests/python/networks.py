@@ -1,10 +1,13 @@
 """networks.py - models of the paper's networks with random weights, and what Olé computes with them.
 
-For tests that compare other libraries with ours.  Needs NumPy; libole.so is taken from beside OLE.
+For tests that compare other libraries with ours.  Needs NumPy.  Program and library are those of the
+build folder $OLE_BUILD.
 """
 import ctypes
 import json
+import os
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -14,6 +17,15 @@ import numpy as np
 TABLE_1 = ["mlp3", "mlp4", "cnn5", "vgg11", "vgg16", "vgg19", "resnet110", "preresnet110",
            "densenet40"]
 CLASSES = 10
+
+
+def program():
+    """The path of `ole`; without the program there is nothing to test."""
+    path = Path(os.environ.get("OLE_BUILD", Path(__file__).resolve().parents[2] / "build")) / "ole"
+    if not path.exists():
+        print(f"skipped: {path} is not built")
+        sys.exit(77)
+    return str(path)
 
 
 def graph(ole, net, shape):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_load_in_torch.py OLE - examples/load_in_torch.py rebuilds our networks: the same outputs.
+"""test_load_in_torch.py - examples/load_in_torch.py rebuilds our networks: the same outputs.
 
 Every network of the paper's Table 1, with random weights, to 1e-4.  Exits with 77 without PyTorch.
 """
@@ -52,7 +52,7 @@ def check_as_program(ole, work):
 
 
 def main():
-    ole = sys.argv[1]
+    ole = networks.program()
     torch.set_num_threads(2)
     with tempfile.TemporaryDirectory(prefix="ole-torch-") as work:
         good = [compare(ole, work, net) for net in networks.TABLE_1]

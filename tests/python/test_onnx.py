@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_onnx.py OLE - `ole export --onnx`: ONNX's own checker, and ONNX Runtime against Olé.
+"""test_onnx.py - `ole export --onnx`: ONNX's own checker, and ONNX Runtime against Olé.
 
 Every network of the paper's Table 1, with random weights, as it is and with --fold: features and
 logits of ole_model_run() and the scores of `ole predict`, to 1e-4.  Exits with 77 where onnx and
@@ -111,7 +111,7 @@ def check_card(ole, work):
 
 
 def main():
-    ole = sys.argv[1]
+    ole = networks.program()
     with tempfile.TemporaryDirectory(prefix="ole-onnx-") as work:
         good = [compare(ole, work, net) for net in networks.TABLE_1]
         good += [check_card(ole, work), check_face(ole, work)]

@@ -33,14 +33,17 @@ static xla_error *fail_with(const xla_call *call, const ole_error *error) {
     return fail(call, code, error->message);
 }
 
-/* Whether XLA only asks what the handler is, and the answer: of whatever 0.x runs. */
+/*
+ * Whether XLA only asks what the handler is, and the answer: of whatever 0.x it is itself.  The
+ * first version asks without a table to look that up in.
+ */
 static bool answer_metadata(const xla_call *call) {
     for (xla_extension *e = call->extensions; e; e = e->next) {
         if (e->type != XLA_METADATA) continue;
         xla_metadata *metadata = ((xla_metadata_extension *)e)->metadata;
         metadata->version = (xla_version){.struct_size = sizeof(xla_version),
                                           .major = XLA_MAJOR,
-                                          .minor = call->api->version.minor};
+                                          .minor = call->api ? call->api->version.minor : 1};
         metadata->traits = 0;
         return true;
     }

@@ -127,11 +127,10 @@ def _register() -> ctypes.CDLL:
     return handlers
 
 
-def _result(shape: tuple[int, ...], dtype: Any, *like: Array) -> jax.ShapeDtypeStruct:
-    """A result that varies over the devices as the arrays do that it is computed from."""
-    typeof = getattr(jax, "typeof", lambda array: None)  # JAX before 0.6 does not track it
-    axes: frozenset[str] = frozenset().union(*(getattr(typeof(a), "vma", ()) for a in like))
-    return jax.ShapeDtypeStruct(shape, dtype, vma=axes) if axes else jax.ShapeDtypeStruct(shape, dtype)
+def _like(features: Array, result: Array) -> Array:
+    """The same result, which inside shard_map varies over the devices as the features do: JAX assumes
+    that of every operation but a foreign call. Compiled, it is nothing."""
+    return jnp.where(False, features.ravel()[0].astype(result.dtype), result)
 
 
 def _call(features: Array, labels: Array, options: _Options, *, gradient: bool) -> tuple[Array, Optional[Array]]:
@@ -139,19 +138,20 @@ def _call(features: Array, labels: Array, options: _Options, *, gradient: bool) 
     if features.shape[0] == 0:
         return jnp.zeros((), features.dtype), jnp.zeros_like(features) if gradient else None
     _register()
-    results = [_result((_WORDS,), jnp.uint32, features, labels)]
+    results = [jax.ShapeDtypeStruct((_WORDS,), jnp.uint32)]
     if gradient:
-        results.append(_result(features.shape, features.dtype, features, labels))
+        results.append(jax.ShapeDtypeStruct(features.shape, features.dtype))
     words, *rest = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")(
         features,
-        labels,
+        _like(features, labels),
         delta_floor=np.float64(options.delta_floor),
         delta_abs=np.float64(options.delta_abs),
         delta_rel=np.float64(options.delta_rel),
         mean=np.int64(options.mean),
         threads=np.int64(options.threads),
     )
-    return _first_double(words, features.dtype), rest[0] if rest else None
+    value = _like(features, _first_double(words, features.dtype))
+    return value, _like(features, rest[0]) if rest else None
 
 
 def _first_double(words: Array, dtype: Any) -> Array:
