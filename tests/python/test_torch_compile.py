@@ -12,7 +12,7 @@ if not hasattr(torch.library, "custom_op"):
     print(f"skipped: torch {torch.__version__} has no torch.library.custom_op (2.4 has)")
     sys.exit(77)
 
-from ole.torch import OLELoss, ole_loss  # noqa: E402
+from ole.torch import OLELoss  # noqa: E402
 
 OPTIONS = (0.25, 1.0, 1e-6, -1.0, True, 1)
 
@@ -34,13 +34,6 @@ class Operator(unittest.TestCase):
         features, labels = tensors(9, 5, dtype=torch.float64)
         self.assertTrue(torch.autograd.gradcheck(
             lambda x: torch.ops.ole.loss(x, labels, *OPTIONS, True)[0], features.requires_grad_()))
-
-    def test_vmap_like_transforms_take_the_operator(self):
-        features, labels = tensors()
-        gradient = torch.func.grad(lambda x: ole_loss(x, labels))(features)
-        features.requires_grad_()
-        ole_loss(features, labels).backward()
-        torch.testing.assert_close(gradient, features.grad)
 
 
 class Compiled(unittest.TestCase):

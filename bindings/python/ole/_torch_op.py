@@ -205,12 +205,11 @@ _operator = _define_operator() if hasattr(torch.library, "custom_op") else None
 
 
 def _is_plain(features: Tensor) -> bool:
-    """Whether nobody traces or transforms what happens to the tensor; else only an operator will do."""
+    """Whether nobody traces what happens to the tensor; else only an operator will do."""
     return not (
         torch.compiler.is_compiling()
         or type(features) not in (Tensor, torch.nn.Parameter)
         or torch._C._len_torch_dispatch_stack()
-        or torch._C._are_functorch_transforms_active()
     )
 
 
