@@ -85,7 +85,7 @@ def ole_loss(
     if features.dtype != jnp.float64:
         features = features.astype(jnp.float32)
     if labels.dtype not in (jnp.int32, jnp.int64):
-        labels = labels.astype(jnp.int64 if jax.config.jax_enable_x64 else jnp.int32)
+        labels = labels.astype(jax.dtypes.canonicalize_dtype(jnp.int64))
     return weight * _loss(features, labels, options)
 
 
@@ -123,7 +123,8 @@ def _register() -> ctypes.CDLL:
         raise native.Error(f"JAX {jax.__version__} is too old: 0.5 or later is needed")
     for platform in ("cpu", "CUDA"):
         handler = getattr(handlers, f"ole_jax_loss_{platform.lower()}")
-        jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(handler), platform=platform)
+        capsule = jax.ffi.pycapsule(handler)  # type: ignore[no-untyped-call]
+        jax.ffi.register_ffi_target(_TARGET, capsule, platform=platform)
     return handlers
 
 
@@ -133,14 +134,15 @@ def _like(features: Array, result: Array) -> Array:
     return jnp.where(False, features.ravel()[0].astype(result.dtype), result)
 
 
-def _call(features: Array, labels: Array, options: _Options, *, gradient: bool) -> tuple[Array, Optional[Array]]:
+def _call(
+    features: Array, labels: Array, options: _Options, *, gradient: bool
+) -> tuple[Array, Optional[Array]]:
     """Value, and gradient where it is wanted."""
     if features.shape[0] == 0:
         return jnp.zeros((), features.dtype), jnp.zeros_like(features) if gradient else None
     _register()
-    results = [jax.ShapeDtypeStruct((_WORDS,), jnp.uint32)]
-    if gradient:
-        results.append(jax.ShapeDtypeStruct(features.shape, features.dtype))
+    shapes = [((_WORDS,), jnp.uint32), (features.shape, features.dtype)][: 2 if gradient else 1]
+    results = [jax.ShapeDtypeStruct(*shape) for shape in shapes]  # type: ignore[no-untyped-call]
     words, *rest = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")(
         features,
         _like(features, labels),
