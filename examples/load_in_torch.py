@@ -19,39 +19,36 @@ class BatchNorm(nn.BatchNorm2d):
         pass
 
 
+def build(n):
+    inputs, outputs, window = n["in"][0], n["out"][0], (n["kernel"], n["stride"], n["pad"])
+    return {"conv": lambda: nn.Conv2d(inputs, outputs, *window, bias=n["bias"]),
+            "norm": lambda: BatchNorm(outputs, affine=n["affine"]),
+            "linear": lambda: nn.Linear(inputs, outputs, bias=n["bias"]),
+            "relu": nn.ReLU, "flatten": nn.Flatten, "dropout": lambda: nn.Dropout(n["rate"]),
+            "max pool": lambda: nn.MaxPool2d(*window),
+            "avg pool": lambda: nn.AvgPool2d(n["kernel"] or n["in"][1:], n["stride"]),
+            }.get(n["op"], nn.Identity)()
+
+
 class OleNet(nn.Module):
     def __init__(self, path, ole="ole"):
         super().__init__()
-        data = open(path, "rb").read()
+        data = open(path, "rb").read()  # eight bytes of length, a header in JSON, the numbers
         start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-        self.card = header.pop("__metadata__")
-        self.classes = json.loads(self.card["class_names"])
+        header, numbers = json.loads(data[8:start]), bytearray(data[start:])
+        self.card = card = header["__metadata__"]
+        classes = str(len(json.loads(card["class_names"])))
         self.nodes = json.loads(subprocess.check_output(
-            [ole, "net", self.card["net"], "--input", self.card["input"], "--classes",
-             str(len(self.classes)), "--graph"]))
-        self.ops = nn.ModuleList(self.build(n) for n in self.nodes)
-        for i, key in enumerate(("mean", "deviation")):
-            values = torch.tensor([float(v) for v in self.card[key].split(",")])
-            self.register_buffer(key, values.view(1, -1, 1, 1), persistent=False)
+            [ole, "net", card["net"], "--input", card["input"], "--classes", classes, "--graph"]))
+        self.ops = nn.ModuleList(build(n) for n in self.nodes)
+        for key in ("mean", "deviation"):
+            self.register_buffer(key, torch.tensor([[[float(v)]] for v in card[key].split(",")]))
         for node, op in zip(self.nodes, self.ops):
             for key, value in op.state_dict(keep_vars=True).items():
                 if key != "num_batches_tracked":
                     about = header[f"{node['name']}.{key}"]
-                    a, b = (start + offset for offset in about["data_offsets"])
-                    value.data = torch.frombuffer(bytearray(data[a:b]), dtype=torch.float32).view(
-                        about["shape"])
-
-    @staticmethod
-    def build(n):
-        inputs, outputs, window = n["in"][0], n["out"][0], (n["kernel"], n["stride"], n["pad"])
-        return {"conv": lambda: nn.Conv2d(inputs, outputs, *window, bias=n["bias"]),
-                "norm": lambda: BatchNorm(outputs, affine=n["affine"]),
-                "linear": lambda: nn.Linear(inputs, outputs, bias=n["bias"]),
-                "relu": nn.ReLU, "flatten": nn.Flatten, "dropout": lambda: nn.Dropout(n["rate"]),
-                "max pool": lambda: nn.MaxPool2d(*window),
-                "avg pool": lambda: nn.AvgPool2d(*window) if n["kernel"] else
-                nn.AdaptiveAvgPool2d(1)}.get(n["op"], nn.Identity)()
+                    a, b = about["data_offsets"]
+                    value.data = torch.frombuffer(numbers[a:b], dtype=torch.float32).view(about["shape"])
 
     def forward(self, images):
         out = [(images - self.mean) / self.deviation]

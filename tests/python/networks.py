@@ -16,6 +16,9 @@ import numpy as np
 # Table 1 of the paper. Its images are those that 'ole net' gives each of them.
 TABLE_1 = ["mlp3", "mlp4", "cnn5", "vgg11", "vgg16", "vgg19", "resnet110", "preresnet110",
            "densenet40"]
+# What those do not have: odd windows, norms without images, vectors as input.
+OTHERS = {"C8[k5,s2]-MP[k3,p1]-C8[nobn,d0.2]-AP[k2]-CO4-BN-ReLU-AP-BN-FCD8": [2, 37, 29],
+          "FC16-FC4[noaffine]": [20, 1, 1]}
 CLASSES = 10
 
 
@@ -33,7 +36,9 @@ def graph(ole, net, shape):
         [ole, "net", net, "--input", "x".join(map(str, shape)), "--classes", str(CLASSES), "--graph"]))
 
 
-def named_input(ole, net):
+def input_shape(ole, net):
+    if net in OTHERS:
+        return OTHERS[net]
     return json.loads(subprocess.check_output([ole, "net", net, "--json"]))["input"]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """test_load_in_torch.py - examples/load_in_torch.py rebuilds our networks: the same outputs.
 
-Every network of the paper's Table 1, with random weights, to 1e-4.  Exits with 77 without PyTorch.
+Every network of the paper's Table 1, and two more, with random weights, to 1e-4.  Exits with 77 without PyTorch.
 """
 import subprocess
 import sys
@@ -25,8 +25,8 @@ MOST = 1e-4
 
 
 def compare(ole, work, net):
-    shape = networks.named_input(ole, net)
-    path = Path(work) / f"{net}.safetensors"
+    shape = networks.input_shape(ole, net)
+    path = Path(work) / "model.safetensors"
     networks.write_model(ole, path, net, shape)
     images = networks.random_images(shape, 3).astype(np.float32) / 255
     theirs = OleNet(path, ole).eval()
@@ -55,7 +55,7 @@ def main():
     ole = networks.program()
     torch.set_num_threads(2)
     with tempfile.TemporaryDirectory(prefix="ole-torch-") as work:
-        good = [compare(ole, work, net) for net in networks.TABLE_1]
+        good = [compare(ole, work, net) for net in (*networks.TABLE_1, *networks.OTHERS)]
         good.append(check_as_program(ole, work))
     return 0 if all(good) else 1
 
