@@ -180,10 +180,10 @@ def check_hover(browser):
         const at = tip.querySelector("canvas").getContext("2d")
             .getImageData(0, 0, map.picture.width, map.picture.height).data;
         return { hidden: tip.hidden, text: tip.textContent, bright: at.some((v, i) => i % 4 < 3 && v > 100),
-            width: map.picture.width };
+            width: map.picture.width, shape: map.picture.clientWidth / map.picture.clientHeight };
     })()""")
     check("pointing shows label and thumbnail", not tip["hidden"] and tip["text"].startswith(name) and
-          tip["bright"] and tip["width"] == 8, str(tip))
+          tip["bright"] and tip["width"] == 8 and abs(tip["shape"] - 1) < 0.1, str(tip))
 
 
 def check_filter(browser):
