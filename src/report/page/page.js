@@ -124,10 +124,11 @@ class PointMap {
         const pen = this.canvas.getContext("2d");
         pen.setTransform(dots, 0, 0, dots, 0, 0);
         pen.clearRect(0, 0, width, height);
-        const inside = [];
+        const inside = [], scale = this.scale(), on = this.boxes.map((box) => box.checked);
+        const left = width / 2 - this.view.x * scale, top = height / 2 + (1 - this.view.y) * scale;
         for (let i = 0; i < this.count; i++) {
-            if (!this.visible(i)) continue;
-            const [x, y] = this.place(i);
+            if (!on[this.labels[i]]) continue;
+            const x = left + this.at[2 * i] / 65535 * scale, y = top - this.at[2 * i + 1] / 65535 * scale;
             if (x > -20 && y > -20 && x < width + 20 && y < height + 20) inside.push([i, x, y]);
         }
         const pictures = this.sprite && this.sprite.complete && this.view.zoom > 3 && inside.length <= 350;
