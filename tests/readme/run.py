@@ -3,8 +3,10 @@
 
 A block marked `sh` is run by a shell; a block marked `text` right after it is what it must print,
 where a line `...` stands for any lines, and in `text roughly` each number for any number; a block
-marked `c` is written to the file that its first line names, for the shell blocks after it.  The only
-line left out is `./dev test`, which is what runs this.
+marked `c` or `python` is written to the file that its first line names, for the shell blocks after it.
+The Python package is that of bindings/python with the installed library; where the system's Python has no
+torch, blocks that run python3 are left out, and it says so.  The only line left out otherwise is
+`./dev test`, which is what runs this.
 """
 import os
 import re
@@ -15,7 +17,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BLOCK = re.compile(r"^```(\w+(?: roughly)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_NAME = {"c": re.compile(r"/\* (\w+\.c)\b"), "python": re.compile(r"# (\w+\.py)\b")}
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
+
+
+def script(path, program):
+    """Makes `path` run the program."""
+    path.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n')
+    path.chmod(0o755)
 
 
 def furnish(work, build):
@@ -24,14 +34,15 @@ def furnish(work, build):
         if entry.name not in ("dev", "build") and not entry.name.startswith("."):
             (work / entry.name).symlink_to(entry)
     (work / "build").symlink_to(build)
-    dev = work / "dev"
-    dev.write_text(f'#!/bin/sh\nexec "{ROOT}/dev" "$@"\n')
-    dev.chmod(0o755)
+    script(work / "dev", ROOT / "dev")
     prefix = work / "prefix"
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True,
                    stdout=subprocess.DEVNULL)
+    script(prefix / "bin" / "python3", PYTHON)
     return dict(os.environ, NO_COLOR="1",
                 PATH=f"{prefix}/bin:{os.environ['PATH']}",
+                PYTHONPATH=str(ROOT / "bindings" / "python"),
+                OLE_LIBRARY=str(prefix / "lib" / "libole.so.0"),
                 PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"),
                 LD_LIBRARY_PATH=str(prefix / "lib"))
 
@@ -66,14 +77,20 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         environment = furnish(work, build)
-        script = output = None
+        source = output = None
+        have_torch = subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0
         for language, text in blocks:
-            if language == "sh":
-                script, output = text, run_shell(text, work, environment)
+            if language == "sh" and text.startswith("python3 ") and not have_torch:
+                print(f"left out, as {PYTHON} has no torch: {text}", end="")
+                source = output = None
+            elif language == "sh":
+                source, output = text, run_shell(text, work, environment)
             elif language.startswith("text") and output is not None:
-                compare(text, output, script, language.endswith("roughly"))
-            elif language == "c":
-                name = re.match(r"/\* (\w+\.c)\b", text)
+                compare(text, output, source, language.endswith("roughly"))
+            elif language.startswith("text"):
+                continue
+            elif language in FILE_NAME:
+                name = FILE_NAME[language].match(text)
                 if not name:
                     sys.exit(f"the first line does not name the file:\n{text}")
                 (work / name[1]).write_text(text)
