@@ -4,6 +4,7 @@
 Four devices are simulated for shard_map.  Exits with 77 without JAX 0.5 or later.  On a machine with a
 GPU, a JAX for it and a CUDA build of the library, OLE_JAX_PLATFORM=cuda runs the same there.
 """
+import importlib.util
 import os
 import re
 import subprocess
@@ -222,19 +223,27 @@ class Surroundings(unittest.TestCase):
         subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-fsyntax-only", "-I", jax.ffi.include_dir(),
                         "-I", ROOT / "bindings/python/native", ROOT / "tests/python/xla_layout.c"], check=True)
 
-    def test_example(self):
-        """examples/jax_digits.py: as accurate, and at right angles."""
-        try:
-            import sklearn  # noqa: F401
-        except ImportError as error:
-            self.skipTest(str(error))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "bindings/python"), "XLA_FLAGS": ""}
+    def run_example(self, name):
+        environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
+        environment["PYTHONPATH"] = str(support.PACKAGE)
         with tempfile.TemporaryDirectory() as work:
-            text = subprocess.check_output([sys.executable, ROOT / "examples/jax_digits.py"], text=True,
-                                           env=environment, cwd=work)
-        softmax, with_ole = text.splitlines()
+            return subprocess.check_output([sys.executable, ROOT / "examples" / name], text=True, cwd=work,
+                                           env=environment).splitlines()
+
+    def test_digits(self):
+        """examples/jax_digits.py: as accurate, and at right angles."""
+        if importlib.util.find_spec("sklearn") is None:
+            self.skipTest("this Python has no scikit-learn")
+        softmax, with_ole = self.run_example("jax_digits.py")
         accuracy, angle = map(float, re.search(r"accuracy (.*) %, classes (.*) degrees", with_ole).groups())
-        self.assertTrue(softmax.startswith("softmax  ") and accuracy > 96 and 80 <= angle <= 92, text)
+        self.assertTrue(softmax.startswith("softmax  ") and accuracy > 96 and 80 <= angle <= 92, with_ole)
+
+    @unittest.skipUnless(hasattr(jax, "shard_map") and PLATFORM == "cpu", "for CPUs, and JAX 0.6 and later")
+    def test_shard_map(self):
+        """examples/jax_shard_map.py: four devices compute what one does."""
+        four, one = self.run_example("jax_shard_map.py")
+        self.assertEqual(four.split(",")[0], "4 devices: " + one.split(": ")[1])
+        self.assertLess(float(four.split()[-1]), 1e-7)
 
 
 if __name__ == "__main__":
