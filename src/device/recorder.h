@@ -79,6 +79,13 @@ typedef struct ole_recorder {
                               ole_feed **feed, ole_error *error);
     void (*feed_free)(ole_device_context *context, ole_feed *feed);
 
+    /*
+     * Held while steps are rehearsed and recorded: libraries load and measure then, which other
+     * threads with contexts of their own must not do at the same time.
+     */
+    void (*lock)(ole_device_context *context);
+    void (*unlock)(ole_device_context *context);
+
     ole_status (*begin)(ole_device_context *context, ole_error *error);
     ole_status (*end)(ole_device_context *context, ole_recording **recording, ole_error *error);
     void (*recording_free)(ole_device_context *context, ole_recording *recording);

@@ -247,6 +247,7 @@ static ole_status queue_steps(loop *l, ole_error *error) {
     queued from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
     ole_batch batch;
     ole_status status = OLE_OK;
+    if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
     if (!l->warned) {
         status = ole_loader_get(run->loader, run->state.epoch, from.step, &batch, error);
         if (status == OLE_OK) warn_of_single_samples(l, &batch);

@@ -272,13 +272,16 @@ static ole_status start_idle(ole_queue *q, bool updates, ole_error *error) {
 
 static ole_status record_steps(ole_queue *q, ole_error *error) {
     ole_status status = OLE_OK;
+    q->recorder->lock(q->context);
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (q->stepper->rows[k] == 0) continue;
         status = start_idle(q, false, error);
         if (status == OLE_OK) status = rehearse(q, k, error);
         if (status == OLE_OK) status = record(q, k, error);
     }
-    return status == OLE_OK ? time_ole(q, error) : status;
+    if (status == OLE_OK) status = time_ole(q, error);
+    q->recorder->unlock(q->context);
+    return status;
 }
 
 ole_status ole_queue_create(ole_queue **result, ole_stepper *stepper, const ole_dataset *set,
@@ -458,7 +461,9 @@ ole_status ole_queue_evaluate(ole_queue *q, ole_split split, int64_t *wrong, flo
     evaluation *e = &q->evaluation[split];
     ole_queue_sums sums;
     ole_status status = open_evaluation(q, e, split, error);
+    q->recorder->lock(q->context);
     if (status == OLE_OK) status = record_evaluation(q, e, features != NULL, error);
+    q->recorder->unlock(q->context);
     if (status == OLE_OK) status = run_evaluation(q, e, features != NULL, &sums, error);
     if (status != OLE_OK) return status;
     *wrong = e->count - sums.correct;

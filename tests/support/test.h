@@ -29,4 +29,11 @@ static inline void assert_ok(ole_status status, const ole_error *error) {
     if (status != OLE_OK) fail_msg("%s: %s", ole_status_name(status), error->message);
 }
 
+/* The quickest device that is no card: for tests that count steps, which a card does not tell. */
+#ifdef OLE_HAVE_ONEDNN
+#define TEST_DEVICE "cpu"
+#else
+#define TEST_DEVICE "ref"
+#endif
+
 #endif

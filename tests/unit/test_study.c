@@ -67,6 +67,7 @@ static void make(study *s, const char *out) {
     o->data = "digits";
     o->net = "C4-MP-FC8";
     o->out = out;
+    o->device = TEST_DEVICE;
     o->samples_per_class = 6;
     o->batch_size = 32;
     o->epochs = 2;

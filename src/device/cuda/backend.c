@@ -7,6 +7,7 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/tune.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,16 @@ bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const ch
 void cuda_launched(ole_device_context *context, const char *kernel) {
     context->launches++;
     cuda_failed(context, cudaGetLastError(), kernel);
+}
+
+static pthread_mutex_t setup = PTHREAD_MUTEX_INITIALIZER;
+
+void cuda_setup_lock(void) {
+    pthread_mutex_lock(&setup);
+}
+
+void cuda_setup_unlock(void) {
+    pthread_mutex_unlock(&setup);
 }
 
 static ole_status wait_for_all(ole_device_context *context, ole_error *error) {

@@ -166,6 +166,10 @@ const char *cuda_cache_find(const cuda_cache *cache, const char *key) {
     return known ? known->way : NULL;
 }
 
+void cuda_cache_refresh(cuda_cache *cache) {
+    read_lines(cache);
+}
+
 void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds) {
     line added = {.microseconds = microseconds, .own = true};
     if (strlen(key) >= sizeof added.key || strlen(way) >= sizeof added.way) return;

@@ -16,6 +16,9 @@ void cuda_cache_close(cuda_cache *cache);
 /* The name of the way for a problem, or NULL; good until the next put. */
 const char *cuda_cache_find(const cuda_cache *cache, const char *key);
 
+/* Takes in what others have written since, so that runs side by side choose alike. */
+void cuda_cache_refresh(cuda_cache *cache);
+
 /* Remembers a way and writes the file. Neither key nor way may hold white space. */
 void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds);
 

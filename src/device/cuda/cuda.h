@@ -140,6 +140,10 @@ void cuda_side_join(ole_device_context *context);
 ole_status cuda_tune_open(ole_device_context *context, ole_error *error);
 void cuda_tune_close(ole_device_context *context);
 
+/* One thread at a time measures algorithms, rehearses and records (backend.c). */
+void cuda_setup_lock(void);
+void cuda_setup_unlock(void);
+
 /* ---- tensors (layout.c) ---- */
 
 typedef struct cuda_part {

@@ -234,6 +234,16 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
 
 /* ---- recording ---------------------------------------------------------------------------- */
 
+static void lock(ole_device_context *context) {
+    (void)context;
+    cuda_setup_lock();
+}
+
+static void unlock(ole_device_context *context) {
+    (void)context;
+    cuda_setup_unlock();
+}
+
 static ole_status begin(ole_device_context *context, ole_error *error) {
     cudaSetDevice(context->card);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "before recording");
@@ -418,6 +428,8 @@ const ole_recorder cuda_recorder = {
     .resident_free = resident_free,
     .feed_create = feed_create,
     .feed_free = feed_free,
+    .lock = lock,
+    .unlock = unlock,
     .begin = begin,
     .end = end,
     .recording_free = recording_free,

@@ -356,7 +356,11 @@ static ole_status make(ole_device_context *context, const cuda_problem *problem,
     describe(context, solver);
     if (recall(context, solver)) return OLE_OK;
     cudaGetLastError(); /* of a plan that could not be made again */
-    return tune(context, solver, layer, error);
+    cuda_setup_lock();
+    cuda_cache_refresh(context->tune->cache);
+    ole_status status = recall(context, solver) ? OLE_OK : tune(context, solver, layer, error);
+    cuda_setup_unlock();
+    return status;
 }
 
 ole_status cuda_solver_find(ole_device_context *context, const cuda_problem *problem,
