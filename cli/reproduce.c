@@ -88,7 +88,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 
 /* Runs of a row, those that follow a choice included. */
 static int64_t count_runs(const row *r) {
-    int64_t points = r->lambda_count * (r->sample_count > 0 ? r->sample_count : 1);
+    int64_t values = r->lambda_count > 0 ? r->lambda_count : 2;
+    int64_t points = values * (r->sample_count > 0 ? r->sample_count : 1);
     return (points + (r->runs->kind == PAPER_TUNE ? 2 : 0)) * r->train.seeds;
 }
 
@@ -207,9 +208,8 @@ typedef struct work {
 /* After each run the page is made anew. */
 static bool show(void *context, const ole_study_progress *p) {
     work *w = context;
-    bool stop = study_show(&w->view, p);
     if (!p->train) write_results(w->out);
-    return stop;
+    return study_show(&w->view, p);
 }
 
 static bool put_recipe(const char *folder, const paper *p) {

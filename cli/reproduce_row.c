@@ -77,7 +77,7 @@ static void place(row *r, const char *out) {
 
 static void make_quick(row *r) {
     int64_t few = r->runs->quick;
-    r->train.epochs = QUICK_EPOCHS;
+    r->train.epochs = r->train.eval_every = QUICK_EPOCHS;
     r->train.seeds = 1;
     if (r->sample_count > 0) {
         r->sample_count = 2;
@@ -100,41 +100,57 @@ static void keep_seeds(row *r) {
     ole_recipe_free(recipe);
 }
 
+/* The recipe of a folder, as it was used; false where there is none. */
+static bool open_used(paper *p, const char *name, const char *out) {
+    char folder[ROW_PATH], path[ROW_PATH];
+    join_path(folder, out, name);
+    join_path(path, folder, "recipe.yaml");
+    return access(path, F_OK) == 0 && paper_open_as(p, name, path);
+}
+
+/* The options of runs that are there already; false where there are none. */
+static bool read_made(row *r) {
+    char path[ROW_PATH];
+    join_path(path, r->runs_folder, "config.yaml");
+    if (access(path, F_OK) != 0 || ole_recipe_read(&r->config, path, &r->train, NULL) != OLE_OK)
+        return false;
+    r->train.out = r->runs_folder;
+    return true;
+}
+
+/* A figure of another recipe's runs takes those that are there, as they were made. */
+static bool open_source(row *r, const reproduction *asked) {
+    bool used = open_used(&r->source, r->asked.from, asked->out);
+    if (!used && !paper_open(&r->source, r->asked.from)) return false;
+    place(r, asked->out);
+    r->train.seeds = 1; /* a figure shows one run */
+    if (!used || !read_made(r)) return true;
+    r->lambda_count = r->sample_count = 0; /* as the study says */
+    return true;
+}
+
 bool row_open(row *r, const char *name, const reproduction *asked) {
     *r = (row){0};
     if (!paper_open(&r->asked, name)) return false;
-    if (r->asked.from && !paper_open(&r->source, r->asked.from)) return false;
-    place(r, asked->out);
-    if (r->asked.from) r->train.seeds = 1; /* a figure shows one run */
-    if (asked->quick) make_quick(r);
+    if (r->asked.from && !open_source(r, asked)) return false;
+    if (!r->asked.from) place(r, asked->out);
+    if (asked->quick && !r->config) make_quick(r);
+    if (asked->epochs > 0 && !r->config) r->train.epochs = asked->epochs;
     if (asked->seeds > 0) r->train.seeds = asked->seeds;
-    if (asked->epochs > 0) r->train.epochs = asked->epochs;
     if (asked->device) r->train.device = asked->device;
-    if (asked->precision) r->train.precision = asked->precision;
+    if (asked->precision && !r->config) r->train.precision = asked->precision;
     if (asked->threads > 0) r->train.threads = asked->threads;
     keep_seeds(r);
     return true;
 }
 
 bool row_open_made(row *r, const char *name, const char *out) {
-    char folder[ROW_PATH], path[ROW_PATH];
     *r = (row){0};
-    join_path(folder, out, name);
-    join_path(path, folder, "recipe.yaml");
-    if (access(path, F_OK) != 0 || !paper_open_as(&r->asked, name, path)) return false;
-    if (r->asked.from) {
-        join_path(folder, out, r->asked.from);
-        join_path(path, folder, "recipe.yaml");
-        if (access(path, F_OK) != 0 || !paper_open_as(&r->source, r->asked.from, path))
-            return false;
-    }
+    if (!open_used(&r->asked, name, out)) return false;
+    if (r->asked.from && !open_used(&r->source, r->asked.from, out)) return false;
     place(r, out);
-    join_path(path, r->runs_folder, "config.yaml");
-    if (access(path, F_OK) != 0) return false;
-    bool good = ole_recipe_read(&r->config, path, &r->train, NULL) == OLE_OK;
-    r->train.out = r->runs_folder;
     r->lambda_count = r->sample_count = 0; /* as the study says */
-    return good;
+    return read_made(r);
 }
 
 void row_close(row *r) {

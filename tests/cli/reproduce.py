@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+"""reproduce.py OLE - runs `ole reproduce`: its list against the paper's table, and every kind of recipe
+end to end on small files in the formats that the data sets' authors publish.
+
+For speed those runs have a small network in place of the recipe's; everything else is the recipe's.
+"""
+import gzip
+import json
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import run
+from run import check, check_that, read_json
+
+# Table 2, row by row: net, lambda, batch, optimiser and rate, epochs, weight decay, augmentation, what
+# the paper reports for softmax and with OLE.
+SGD, ADAM, PLUS = ("sgd", 0.1), ("adam", 1e-3), "crop:4,flip"
+TABLE = {
+    "svhn-densenet40": ("svhn", "densenet40-dropout", 1 / 2, 64, SGD, 300, 1e-4, "", 3.93, 3.62),
+    "mnist-densenet40": ("mnist", "densenet40-dropout", 1 / 2, 64, SGD, 300, 1e-4, "", 0.88, 0.78),
+    "cifar10+-densenet40": ("cifar10", "densenet40", 1 / 8, 64, SGD, 300, 1e-4, PLUS, 5.54, 5.30),
+    "cifar10+-resnet110": ("cifar10", "resnet110", 1 / 4, 64, SGD, 164, 1e-4, PLUS, 6.05, 5.39),
+    "cifar10+-vgg19": ("cifar10", "vgg19", 1 / 4, 64, SGD, 164, 1e-4, PLUS, 7.37, 7.13),
+    "cifar10+-vgg11": ("cifar10", "vgg11", 1 / 2, 64, SGD, 164, 1e-4, PLUS, 8.06, 7.73),
+    "cifar10-vgg16": ("cifar10", "vgg16", 1 / 2, 64, SGD, 164, 1e-4, "", 8.23, 7.22),
+    "cifar100+-preresnet110": ("cifar100", "preresnet110", 1 / 20, 64, SGD, 164, 1e-4, PLUS, 23.01, 22.8),
+    "cifar100+-vgg19": ("cifar100", "vgg19", 1 / 10, 64, SGD, 164, 1e-4, PLUS, 28.04, 27.54),
+    "cifar100-vgg19": ("cifar100", "vgg19", 1 / 10, 64, SGD, 164, 1e-4, "", 38.15, 37.25),
+    "facescrub500-vggface": ("folder:facescrub500", "vggface", 250, 26, ("adam", 1e-5), 12, 1e-3, "", 2.49, 1.55),
+    "stl10-cnn5": ("stl10", "cnn5", 1 / 16, 32, ADAM, 164, 1e-4, "", 28.68, 25.42),
+    "stl10+-cnn5": ("stl10", "cnn5", 1 / 4, 32, ADAM, 164, 1e-3, "crop:12,flip", 18.22, 16.68),
+}
+
+
+# ---- Files as their authors publish them ----------------------------------------------------------
+
+def image(numbers, label, size):
+    """Bytes that depend on the label, with noise."""
+    level = 20 + label * 23 % 200
+    return bytes(level + numbers.randrange(30) for _ in range(size))
+
+
+def write_cifar10(folder, numbers):
+    folder.mkdir()
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        (folder / f"{name}.bin").write_bytes(b"".join(
+            bytes([i % 10]) + image(numbers, i % 10, 3072) for i in range(20)))
+
+
+def write_cifar100(folder, numbers):
+    folder.mkdir()
+    for name, count in (("train", 200), ("test", 100)):
+        (folder / f"{name}.bin").write_bytes(b"".join(
+            bytes([i % 20, i % 100]) + image(numbers, i % 100, 3072) for i in range(count)))
+
+
+def write_stl10(folder, numbers):
+    folder.mkdir()
+    for name, count in (("train", 60), ("test", 20)):
+        (folder / f"{name}_X.bin").write_bytes(b"".join(
+            image(numbers, i % 10, 64) * 432 for i in range(count)))
+        (folder / f"{name}_y.bin").write_bytes(bytes(1 + i % 10 for i in range(count)))
+
+
+def write_mnist(folder, numbers):
+    folder.mkdir()
+    for part, count in (("train", 60), ("t10k", 20)):
+        images = struct.pack(">4I", 0x803, count, 28, 28) + b"".join(
+            image(numbers, i % 10, 784) for i in range(count))
+        labels = struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count))
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+
+
+def element(kind, data):
+    return struct.pack("<2I", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def matrix(name, shape, data):
+    """A MATLAB 5 array of bytes."""
+    return element(14, element(6, struct.pack("<2I", 9, 0)) +
+                   element(5, struct.pack(f"<{len(shape)}i", *shape)) +
+                   element(1, name.encode()) + element(2, data))
+
+
+def write_svhn(folder, numbers):
+    """X is 32 x 32 x 3 x N in Fortran's order; a 0 is labelled 10."""
+    folder.mkdir()
+    for part, count in (("train", 60), ("test", 20)):
+        x = b"".join(image(numbers, i % 10, 3072) for i in range(count))
+        y = bytes(i % 10 or 10 for i in range(count))
+        head = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x100) + b"IM"
+        (folder / f"{part}_32x32.mat").write_bytes(
+            head + matrix("X", (32, 32, 3, count), x) + matrix("y", (count, 1), y))
+
+
+def write_faces(folder, numbers, names, count, side=12):
+    for label, name in enumerate(names):
+        (folder / name).mkdir(parents=True)
+        for i in range(count):
+            (folder / name / f"{i}.ppm").write_bytes(
+                f"P6 {side} {side} 255\n".encode() + image(numbers, label, 3 * side * side))
+
+
+def message(number, data):
+    """A field of a protobuf message."""
+    def varint(value):
+        return bytes([value]) if value < 128 else bytes([value % 128 + 128]) + varint(value // 128)
+    return varint(number * 8 + 2) + varint(len(data)) + data
+
+
+def write_caffemodel(path, numbers):
+    """The first convolution of the network that stands for VGG-FACE."""
+    path.parent.mkdir()
+    blobs = b"".join(message(7, message(5, struct.pack(f"<{n}f", *(numbers.gauss(0, 0.2)
+                                                                   for _ in range(n)))))
+                     for n in (4 * 27, 4))
+    path.write_bytes(message(100, message(1, b"conv1_1") + message(2, b"Convolution") + blobs))
+
+
+def write_data(work):
+    numbers = random.Random(7)
+    data = work / "data"
+    data.mkdir()
+    for name, write in (("cifar10", write_cifar10), ("cifar100", write_cifar100), ("svhn", write_svhn),
+                        ("stl10", write_stl10), ("mnist", write_mnist)):
+        write(data / name, numbers)
+    write_faces(data / "facescrub500", numbers, [f"known{i}" for i in range(4)], 12)
+    write_faces(data / "facescrub30", numbers, ["novel1", "novel2"], 8)
+    write_faces(data / "facescrub12", numbers, "baldwin bracco butler carell chenoweth drescher ferrera "
+                "gilpin hader harmon radcliffe vartan".split(), 14)
+    write_faces(data / "att_faces", numbers, [f"s{i}" for i in range(1, 41)], 10)
+    write_caffemodel(data / "vggface" / "VGG_FACE.caffemodel", numbers)
+
+
+# ---- The list -----------------------------------------------------------------------------------
+
+def check_list(ole):
+    rows = read_json(ole, "reproduce", "--list", "--json")
+    by_name = {row["name"]: row for row in rows}
+    for place, (name, expected) in enumerate(TABLE.items(), 1):
+        row = by_name[name]
+        data, net, weight, batch, (opt, lr), epochs, decay, augment, softmax, with_ole = expected
+        check_that(f"Table 2, row {place}", row["shows"] == f"Table 2, row {place}" and
+                   (row["data"], row["net"], row["lambda"], row["batch_size"], row["opt"], row["lr"],
+                    row["epochs"], row["weight_decay"], row["augment"], row["softmax"], row["ole"]) ==
+                   (data, net, weight, batch, opt, lr, epochs, decay, augment, softmax, with_ole) and
+                   row["seeds"] == 5 and row["runs"] == 10)
+        check_that(f"init of row {place}", row["init"] == ("msra" if net == "vgg16" else "xavier"))
+    figures = {match[1] for row in rows if (match := re.match(r"Fig\. (\d)", row["shows"]))}
+    check_that("seven figures", figures == set("1234567"))
+    check_that("times", all(row["minutes_a_run"] > 0 for row in rows))
+    toy = by_name["fig2-cifar10"]
+    check_that("the toy", (toy["net"], toy["epochs"], toy["seeds"], toy["opt"], toy["lr"]) ==
+               ("mlp4", 300, 50, "adam", 1e-4) and (toy["softmax"], toy["ole"]) == (76.69, 78.38))
+    released = by_name["cifar10-vgg16-release"]
+    check_that("the release's VGG-16", (released["batch_size"], released["weight_decay"],
+                                        released["augment"]) == (256, 5e-4, "flip"))
+    text = ole.run("reproduce", "--list").stdout
+    check_that("ole reproduce --list", all(f"{name}\n    " in text for name in by_name) and
+               "softmax 8.23 ± 0.13 %, with OLÉ 7.22 ± 0.14 %" in text and
+               "svhn, not here: 'ole data get svhn'" in text)
+    plan = ole.run("reproduce", *by_name, "--dry-run")
+    check_that("--dry-run", plan.returncode == 0 and all(f"\n{name}: " in "\n" + plan.stdout
+                                                         for name in by_name))
+    check_that("Fig. 4's lambdas", "lambda 0 0.015625 0.03125 0.0625 0.125 0.25 0.5 1; 5 seeds: 50 runs"
+               in plan.stdout)
+    check_that("Fig. 5's samples", "lambda 0 0.25; samples a class 50 100 200 300 400 500; 5 seeds: 60"
+               in plan.stdout)
+
+
+def check_mistakes(ole, work):
+    lists = "'ole reproduce --list' shows them\n"
+    check(ole, "reproduce", err=f"ole reproduce: ROW is missing: {lists}", code=2)
+    check(ole, "reproduce cifar10-vgg61", code=2, err="ole reproduce: unknown row cifar10-vgg61; did you "
+          f"mean cifar10-vgg16? {lists}")
+    check(ole, "reproduce xyzzy", code=2, err=f"ole reproduce: unknown row xyzzy; {lists}")
+    missing = ole.run("reproduce", "stl10-cnn5", "svhn-densenet40")
+    check_that("data that are missing", missing.returncode == 1 and not missing.stdout and
+               "get it with 'ole data get stl10'" in missing.stderr)
+    faces = ole.run("reproduce", "fig6")
+    check_that("faces that are missing", faces.returncode == 1 and
+               "there is no folder facescrub500 here or in $OLE_DATA: it needs FaceScrub" in faces.stderr)
+    (work / "wrong.yaml").write_text("data: digits\nnet: C4\npaper:\n  titel: x\n")
+    check(ole, "reproduce wrong.yaml", code=2,
+          err="ole reproduce: wrong.yaml: paper has no key 'titel'; did you mean title?\n")
+    check_that("nothing was made", not (work / "reproduced").exists())
+
+
+# ---- Runs ---------------------------------------------------------------------------------------
+
+def small(ole, work, name, net="C4-MP-FC8", more=""):
+    """The recipe with a small network, as a file of the same name."""
+    text = ole.run("reproduce", name, "--print").stdout
+    text = re.sub(r"(?m)^net: .*$", f"net: '{net}'", text)
+    if more:
+        text = re.sub(r"(?m)^(resize|samples_per_class): .*\n", "", text).replace("paper:", f"{more}paper:", 1)
+    (work / f"{name}.yaml").write_text(text)
+    return f"{name}.yaml"
+
+
+def reproduce(ole, *args):
+    return ole.run("reproduce", *args, "--device", "cpu", "--threads", "1")
+
+
+def results(work, out="out"):
+    return {row["name"]: row for row in json.loads((work / out / "results.json").read_text())["rows"]}
+
+
+def measures(row):
+    return {m["measure"]: m for m in row["measures"]}
+
+
+def check_rows(ole, work):
+    """All rows of the table, each on its data set's own format."""
+    has_mat = "not built" not in re.search(r"\.mat \(SVHN\)(.*)", ole.run("info").stdout)[1]
+    names = [name for name in TABLE if name != "svhn-densenet40" or has_mat]
+    files = []
+    for name in names:
+        face = name.startswith("facescrub")
+        files.append(small(ole, work, name, "C4[nobn]-MP-FC8[nobn]" if face else "C4-MP-FC8"))
+    done = reproduce(ole, *files, "--epochs", "1", "--seeds", "1", "--out", "out")
+    check_that("the table's rows", done.returncode == 0)
+    check_that("VGG-FACE's weights", "1 loaded" in done.stderr)
+    got = results(work)
+    check_that("all are in results.json", list(got) == names and all(
+        row["complete"] and row["changes"] == f"1 of {row_epochs} epochs"
+        for row, row_epochs in ((got[n], TABLE[n][5]) for n in names)))
+    for name in names:
+        error = measures(got[name])["test error"]
+        check_that(f"{name}: paper and ours", error["paper"]["ole"]["mean"] == TABLE[name][9] and
+                   error["paper"]["softmax"]["mean"] == TABLE[name][8] and
+                   all(0 <= error["ours"][side]["mean"] <= 100 and error["ours"][side]["runs"] == 1
+                       for side in ("softmax", "ole")))
+    check_that("the table printed", "cifar10-vgg16           test error, %" in done.stdout and
+               "report       out/report.html" in done.stdout)
+    page, table = (work / "out/report.html").read_text(), (work / "out/results.md").read_text()
+    check_that("the page", "Table 2, row 7" in page and "<svg" in page)
+    check_that("results.md", "| cifar10-vgg16 | Table 2, row 7 | test error, % | 8.23 ± 0.13 | 7.22 ± 0.14 |"
+               in table and "1 of 164 epochs" in table)
+
+
+def check_single(ole, work):
+    """A run is the one that `ole train` makes by the same recipe; training passes over the notes."""
+    ole.run("train", "-c", "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "1", "--device", "cpu",
+            "--threads", "1", "--out", "single", "--no-report")
+    check_that("ole train -c recipe", (work / "single/best.safetensors").read_bytes() ==
+               (work / "out/cifar10-vgg16/lambda-0.5/seed-0/best.safetensors").read_bytes())
+
+
+def check_figures_of_rows(ole, work):
+    """Figs. 1, 3 and 7 take the runs that are there."""
+    before = (work / "out/cifar10-vgg16/lambda-0/seed-0/last.safetensors").stat().st_mtime_ns
+    done = reproduce(ole, "fig1", "fig3", "fig3-vgg16", "fig7", "--out", "out")
+    check_that("figures of the table's runs", done.returncode == 0 and
+               (work / "out/cifar10-vgg16/lambda-0/seed-0/last.safetensors").stat().st_mtime_ns == before)
+    for name, figure in (("fig1", "softmax-angles"), ("fig1", "ole-map"), ("fig3", "ole-loss"),
+                         ("fig3-vgg16", "accuracy"), ("fig7", "ole-spectrum")):
+        check_that(f"{name}: {figure}", (work / f"out/{name}/figures/{figure}.svg").exists() and
+                   (work / f"out/{name}/figures.html").exists())
+    angle = measures(results(work)["fig1"])["angle between classes, median"]
+    check_that("angles", angle["unit"] == "°" and 0 <= angle["ours"]["ole"]["mean"] <= 180)
+
+
+def check_toy(ole, work):
+    files = [small(ole, work, "fig2-cifar10", "FC8-FC3", "samples_per_class: 5\n"),
+             small(ole, work, "fig2-faces", "FC8-FC3", "resize: 8\nsamples_per_class: 5\n")]
+    done = reproduce(ole, *files, "--epochs", "2", "--seeds", "3", "--out", "toy")
+    check_that("the toys", done.returncode == 0)
+    for name, paper in (("fig2-cifar10", (76.69, 78.38)), ("fig2-faces", (96.47, 100))):
+        got = measures(results(work, "toy")[name])
+        best, every = got["1-NN accuracy, best run"], got["1-NN accuracy, all runs, last epoch"]
+        check_that(f"{name}: the best and all", all(
+            best["ours"][side]["mean"] >= every["ours"][side]["mean"] and
+            every["ours"][side]["std"] is not None and every["ours"][side]["runs"] == 3 and
+            best["paper"][side]["mean"] == reported
+            for side, reported in zip(("softmax", "ole"), paper)))
+        check_that(f"{name}: features in space", (work / f"toy/{name}/figures/ole-space.svg").exists())
+    check_that("Fig. 3 (a)", (work / "toy/fig2-faces/figures/ole-loss.svg").exists())
+
+
+def check_studies(ole, work):
+    files = [small(ole, work, "fig4"), small(ole, work, "fig5")]
+    done = reproduce(ole, *files, "--quick", "--out", "study")
+    check_that("too few samples", done.returncode == 2 and "training samples, not the" in done.stderr)
+    for file in files:
+        path = work / file
+        path.write_text(path.read_text().replace("  kind:", "  quick: 4\n  kind:"))
+    done = reproduce(ole, *files, "--quick", "--out", "study")
+    got = results(work, "study")
+    check_that("Figs. 4 and 5", done.returncode == 0 and got["fig4"]["lambda_paper"] == 0.25 and
+               got["fig4"]["lambda_ours"] is not None and list(measures(got["fig5"])) ==
+               ["accuracy, 2 samples a class", "accuracy, 4 samples a class"] and
+               got["fig4"]["changes"] == "2 of 164 epochs, 4 samples a class")
+
+
+def check_novelty(ole, work):
+    files = [small(ole, work, "fig6", "C4[nobn]-MP-FC8[nobn]"), small(ole, work, "fig6-faces"),
+             small(ole, work, "fig6-facescrub12"), small(ole, work, "fig6-cifar10")]
+    done = reproduce(ole, *files, "--epochs", "1", "--seeds", "2", "--out", "novel")
+    check_that("Fig. 6", done.returncode == 0)
+    for name in ("fig6", "fig6-faces", "fig6-facescrub12", "fig6-cifar10"):
+        got = measures(results(work, "novel")[name])
+        auroc = got["AUROC of known and novel"]["ours"]
+        check_that(f"{name}: AUROC", all(0 <= auroc[side]["mean"] <= 100 and auroc[side]["runs"] == 2
+                                         for side in ("softmax", "ole")))
+        check_that(f"{name}: figures", (work / f"novel/{name}/figures/novelty.svg").exists() and
+                   (work / f"novel/{name}/figures/novel-scores.svg").exists())
+        check_that(f"{name}: pairs", ("verification AUC, novel pairs" in got) ==
+                   (name in ("fig6-faces", "fig6-facescrub12")))
+    lines = (work / "novel/fig6/numbers.csv").read_text()
+    again = reproduce(ole, *files, "--epochs", "1", "--seeds", "2", "--out", "novel")
+    check_that("again: nothing is done twice", again.returncode == 0 and again.stdout == done.stdout and
+               (work / "novel/fig6/numbers.csv").read_text() == lines and "\nrun " not in again.stderr)
+
+
+def check_resume(ole, work):
+    args = ["stl10-cnn5.yaml", "cifar10-vgg16.yaml", "--epochs", "12", "--seeds", "2", "--device", "cpu",
+            "--threads", "1"]
+    whole = ole.run("reproduce", *args, "--out", "whole")
+    process = subprocess.Popen([ole.path, "reproduce", *args, "--out", "stopped"], cwd=work,
+                               env=ole.environment, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    while not process.stderr.readline().startswith("run 1/4"):
+        pass
+    json.loads((work / "stopped/results.json").read_text())
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=120)
+    check_that("Ctrl-C", process.returncode == 130 and "and saved in stopped; the same command goes on" in
+               messages)
+    so_far = results(work, "stopped")
+    check_that("readable so far", not so_far["stl10-cnn5"]["complete"] and
+               so_far["stl10-cnn5"]["ended"] >= 1 and not list((work / "stopped").glob("**/*.part")))
+    done = ole.run("reproduce", *args, "--out", "stopped")
+    a, b = results(work, "whole"), results(work, "stopped")
+    check_that("gone on with", whole.returncode == 0 and done.returncode == 0 and
+               all(a[name]["measures"] == b[name]["measures"] for name in a) and
+               done.stdout.replace("stopped", "whole") == whole.stdout)
+    more = ole.run("reproduce", "cifar10-vgg16.yaml", *args[2:4], "--seeds", "3", *args[6:], "--out", "stopped")
+    got = results(work, "stopped")
+    check_that("more seeds", more.returncode == 0 and got["cifar10-vgg16"]["seeds"] == 3 and
+               list(got) == ["cifar10-vgg16", "stl10-cnn5"])
+    fewer = ole.run("reproduce", *args, "--out", "stopped")
+    check_that("fewer seeds give up none", fewer.returncode == 0 and
+               results(work, "stopped")["cifar10-vgg16"]["seeds"] == 3)
+    check(ole, "reproduce cifar10-vgg16.yaml --epochs 5 --out stopped --device cpu --threads 1", code=2,
+          err="ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16\nole reproduce: "
+              "stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "
+              "another folder\n")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
+        work = Path(name)
+        ole = run.Program(os.path.abspath(sys.argv[1]), work)
+        check_list(ole)
+        check_mistakes(ole, work)
+        write_data(work)
+        ole.environment["OLE_DATA"] = str(work / "data")
+        check_rows(ole, work)
+        check_single(ole, work)
+        check_figures_of_rows(ole, work)
+        check_toy(ole, work)
+        check_studies(ole, work)
+        check_novelty(ole, work)
+        check_resume(ole, work)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
