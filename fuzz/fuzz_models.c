@@ -8,6 +8,7 @@
  */
 #include "base/safetensors.h"
 #include "files.h"
+#include "ole/export.h"
 #include "train/caffe.h"
 #include "train/card.h"
 
@@ -49,6 +50,16 @@ static void try_safetensors(size_t size) {
     ole_safetensors_close(file);
 }
 
+/* A model that can be read can be exported, or says why not. */
+static void try_export(void) {
+    ole_onnx_options options;
+    ole_error error = {0};
+    ole_onnx_options_init(&options);
+    options.fold = true;
+    ole_status status = ole_export_onnx(path, "/dev/null", &options, NULL, &error);
+    if (status != OLE_OK) check_error(status, &error);
+}
+
 static void try_caffe(size_t size) {
     ole_caffe model;
     ole_error error = {0};
@@ -66,6 +77,7 @@ static void try_caffe(size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     put_file(bytes, size);
     try_safetensors(size);
+    try_export();
     try_caffe(size);
     return 0;
 }
@@ -76,17 +88,22 @@ enum { MAX_FILE = 2048 };
 
 /* A small model as a safetensors file, without the checksum; returns its size. */
 static size_t make_safetensors(uint8_t *bytes) {
-    int length = snprintf((char *)bytes + 8, MAX_FILE - 8,
-                          "{\"__metadata__\":{\"net\":\"FC2\",\"input\":\"1x2x2\","
-                          "\"class_names\":\"[\\\"a\\\",\\\"b\\\"]\",\"mean\":\"0\","
-                          "\"deviation\":\"1\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-                          "\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"I64\",\"shape\":[1],"
-                          "\"data_offsets\":[24,32]}}");
+    int length = snprintf(
+        (char *)bytes + 8, MAX_FILE - 8,
+        "{\"__metadata__\":{\"net\":\"FC2[noaffine]\",\"input\":\"1x2x2\","
+        "\"class_names\":\"[\\\"a\\\",\\\"b\\\"]\",\"mean\":\"0\",\"deviation\":\"1\"},"
+        "\"1.linear.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]},"
+        "\"1.linear.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[32,40]},"
+        "\"1.norm.running_mean\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[40,48]},"
+        "\"1.norm.running_var\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[48,64]},"
+        "\"classifier.weight\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[64,80]},"
+        "\"classifier.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[80,88]},"
+        "\"c\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[88,96]}}");
     memset(bytes, 0, 8);
     bytes[0] = (uint8_t)length;
     bytes[1] = (uint8_t)(length >> 8);
     size_t size = 8 + (size_t)length;
-    for (int i = 0; i < 32; i++)
+    for (int i = 0; i < 96; i++)
         bytes[size++] = (uint8_t)next_random(256);
     return size;
 }
