@@ -52,7 +52,7 @@ static void print_text(const arguments *a, const ole_onnx_summary *s) {
     printf("%s: images [N, %d, %d, %d] to features [N, %" PRId64 "] and logits [N, %d]\n", a->onnx,
            s->channels, s->height, s->width, s->features, s->classes);
     printf("%d ops, %" PRId64 " numbers, %.3g MB", s->ops, s->weights, (double)s->bytes / 1e6);
-    if (a->fold) printf(", %d batch norms folded", s->folded);
+    if (a->fold) printf(", %d batch norm%s folded", s->folded, s->folded == 1 ? "" : "s");
     printf("\n");
 }
 
