@@ -4,10 +4,10 @@
 of torch.library (torch 2.4 and later), which stays whole in the graph; else a torch.autograd.Function,
 which costs a quarter of the operator's overhead.  Both run ``_run`` and ``_pull_back``:
 
-    forward    value = weight/N (class term - global norm), and the *direction*: the gradient without
-               weight and, for the mean, times the rows.  Its entries are at most 2 in size whatever the
-               batch, so that float16 holds them.
-    backward   direction * upstream * weight/rows, multiplied in float32 or better.
+    forward    value = weight/N (class term - global norm), and the *direction*: the gradient, for features
+               of 16 bits without weight and, for the mean, times the rows; its entries are at most 2 in
+               size then, whatever the batch, so that float16 holds them.
+    backward   direction * upstream, and for 16 bits * weight/rows, multiplied in float32.
 
 Addresses go to the library as they are.  On a GPU everything is queued on the current stream and
 nothing waits.  A row with NaN or Inf makes value and gradient NaN, on the CPU as on a GPU, so that a
@@ -94,15 +94,15 @@ def _run(
         0 if on_cpu else torch.cuda.current_stream(x.device).cuda_stream,
     )
     run = _evaluate if on_cpu else _queue
-    return run(kind, x, y, weight, direction), direction
+    upstream = (float(rows) if mean else 1.0) if features.dtype in _NARROW else weight
+    return run(kind, x, y, weight, upstream, direction), direction
 
 
-def _evaluate(kind: Kind, x: Tensor, y: Tensor, weight: float, direction: Tensor) -> Tensor:
+def _evaluate(kind: Kind, x: Tensor, y: Tensor, weight: float, upstream: float, direction: Tensor) -> Tensor:
     """On the CPU: the value; the direction is filled where it has elements."""
-    rows = x.size(0)
     plan = plans.take(kind)
     try:
-        status = plan.evaluate(*_addresses(x, y, direction), float(rows) if kind.mean else 1.0)
+        status = plan.evaluate(*_addresses(x, y, direction), upstream)
         if status == native.OK:
             value = weight * plan.result.value
         elif status == native.ARGUMENT and not bool((y >= 0).any()):
@@ -118,7 +118,7 @@ def _evaluate(kind: Kind, x: Tensor, y: Tensor, weight: float, direction: Tensor
     return torch.tensor(value, dtype=value_type(x))
 
 
-def _queue(kind: Kind, x: Tensor, y: Tensor, weight: float, direction: Tensor) -> Tensor:
+def _queue(kind: Kind, x: Tensor, y: Tensor, weight: float, upstream: float, direction: Tensor) -> Tensor:
     """On a GPU: queues the evaluation and returns the value-to-be."""
     with torch.cuda.device(x.device):
         capturing = torch.cuda.is_current_stream_capturing()
@@ -126,12 +126,7 @@ def _queue(kind: Kind, x: Tensor, y: Tensor, weight: float, direction: Tensor) -
         plan = Plan(kind) if capturing else plans.take(kind)
         outcome = torch.empty(native.OUTCOME_WORDS, dtype=torch.float64, device=x.device)
         try:
-            plan.queue(
-                *_addresses(x, y, direction),
-                float(x.size(0)) if kind.mean else 1.0,
-                outcome.data_ptr(),
-                kind.stream,
-            )
+            plan.queue(*_addresses(x, y, direction), upstream, outcome.data_ptr(), kind.stream)
         finally:
             if capturing:
                 plans.keep(plan)
@@ -149,14 +144,14 @@ def _addresses(x: Tensor, y: Tensor, direction: Tensor) -> Tuple[int, int, int, 
 
 
 def _pull_back(direction: Tensor, upstream: Tensor, scale: float, dtype: torch.dtype) -> Tensor:
-    """The gradient: the direction times upstream and scale, in the features' type."""
-    factor = upstream * scale
-    if direction.dtype in _NARROW:
-        return (direction.to(torch.float32) * factor).to(dtype)
-    return (direction * factor).to(dtype)
+    """The gradient: the direction times upstream, in the features' type."""
+    if dtype in _NARROW:
+        return (direction.to(torch.float32) * (upstream * scale)).to(dtype)
+    return direction * upstream
 
 
 def _scale(features: Tensor, weight: float, mean: bool) -> float:
+    """What the direction of narrow features is still to be multiplied by."""
     rows = features.size(0)
     return weight / rows if mean and rows else weight
 
