@@ -198,24 +198,25 @@ ole score features.npy labels.npy
 
 Orthogonal low-rank embeddings: features that are orthogonal between classes.
 
-  demo     the first minute: digits with softmax, and with OLE
-  train    trains a network with softmax, OLE or both
-  tune     chooses lambda on a held-out part, retrains, tests once
-  sweep    accuracy against samples a class, softmax against OLE
-  eval     error, confusion, 1-NN and nearest-subspace error of a model
-  predict  label, score and runners-up of images
-  report   the page of a run, or of several side by side
-  features deep features and labels of a data set, as .npy files
-  novelty  what a model does not know: threshold, AUROC, calibration
-  export   a model as an ONNX file
-  score    the OLE loss and gradient of features and labels in .npy files
-  analyze  errors, angles, spectra and a map of features in .npy files
-  verify   same or different: ROC, AUC and 10-fold accuracy of pairs
-  tsne     a map of features in the plane (Barnes-Hut t-SNE)
-  bench    step time by stage, OLE's share, images/s, memory
-  data     lists, fetches and checks data sets
-  net      layers, shapes, weights, FLOP and memory of a network
-  info     version, build options, devices, libraries found
+  demo      the first minute: digits with softmax, and with OLE
+  train     trains a network with softmax, OLE or both
+  tune      chooses lambda on a held-out part, retrains, tests once
+  sweep     accuracy against samples a class, softmax against OLE
+  reproduce the paper's table rows and figures, from their recipes
+  eval      error, confusion, 1-NN and nearest-subspace error of a model
+  predict   label, score and runners-up of images
+  report    the page of a run, or of several side by side
+  features  deep features and labels of a data set, as .npy files
+  novelty   what a model does not know: threshold, AUROC, calibration
+  export    a model as an ONNX file
+  score     the OLE loss and gradient of features and labels in .npy files
+  analyze   errors, angles, spectra and a map of features in .npy files
+  verify    same or different: ROC, AUC and 10-fold accuracy of pairs
+  tsne      a map of features in the plane (Barnes-Hut t-SNE)
+  bench     step time by stage, OLE's share, images/s, memory
+  data      lists, fetches and checks data sets
+  net       layers, shapes, weights, FLOP and memory of a network
+  info      version, build options, devices, libraries found
 
 'ole COMMAND --help' explains a command; 'ole --version' prints the version.
 """
