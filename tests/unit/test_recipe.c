@@ -77,6 +77,11 @@ static void test_mistakes(void **state) {
         {"? [a]\n: 1\n", "r.yaml, line 1: an option's name is expected"},
         {"- epochs\n", "r.yaml, line 1: a recipe is one map, as 'epochs: 20'"},
         {"epochs\n", "r.yaml, line 1: a recipe is one map, as 'epochs: 20'"},
+        {"paper: x\n", "r.yaml, line 1: a map of notes is expected"},
+        {"paper: {a: {b: 1}}\n", "r.yaml, line 1: a value or a list of values is expected"},
+        {"paper:\n  a: 1\n  a: 2\n", "r.yaml, line 3: this key was given before"},
+        {"paper: {}\npaper: {}\n", "r.yaml, line 2: this key was given before"},
+        {"paper:\n  ? [a]\n  : 1\n", "r.yaml, line 2: a note's name is expected"},
         {"epochs: 'a\n", "r.yaml, line 2: found unexpected end of stream"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -98,6 +103,30 @@ static void test_mistakes(void **state) {
     assert_int_equal(ole_recipe_read(&recipe, temporary_path("no"), &options, &error),
                      OLE_ERROR_IO);
     assert_non_null(strstr(error.message, "cannot read: No such file or directory"));
+}
+
+/* The block `paper` is kept and changes nothing. */
+static void test_notes(void **state) {
+    (void)state;
+    ole_train_options o;
+    size_t count;
+    ole_recipe *recipe = parse("epochs: 3\npaper:\n  title: 'a, b'\n  epochs: 7\n"
+                               "  list: [1, 1/2]\n  note: >-\n    two\n    lines\nlr: 1\n",
+                               &o);
+    const ole_recipe_note *notes = ole_recipe_notes(recipe, &count);
+    static const char *const expected[][2] = {
+        {"title", "a, b"}, {"epochs", "7"}, {"list", "1,1/2"}, {"note", "two lines"}};
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(notes[i].key, expected[i][0]);
+        assert_string_equal(notes[i].value, expected[i][1]);
+    }
+    assert_true(o.epochs == 3 && o.lr == 1.0);
+    ole_recipe_free(recipe);
+    recipe = parse("epochs: 3\n", &o);
+    ole_recipe_notes(recipe, &count);
+    assert_int_equal(count, 0);
+    ole_recipe_free(recipe);
 }
 
 static void test_there_and_back(void **state) {
@@ -189,6 +218,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_notes),
         cmocka_unit_test_teardown(test_there_and_back, temporary_clear),
         cmocka_unit_test(test_checks),
     };

@@ -1,5 +1,6 @@
 /*
- * tests/unit/test_study.c - ole_tune() and ole_sweep(): what callers hear, stop and get back.
+ * tests/unit/test_study.c - ole_tune(), ole_sweep() and ole_compare(): what callers hear, stop and
+ * get back.
  */
 #include "ole/study.h"
 
@@ -222,6 +223,55 @@ static void test_on_a_card(void **state) {
     ole_study_result_free(&r);
 }
 
+/* 0 and the options' λ, trained on everything and tested; looking at it changes nothing. */
+static void test_compare(void **state) {
+    (void)state;
+    study s;
+    ole_study_result r, seen;
+    ole_error error;
+    make(&s, folder("compare"));
+    s.options.lambdas = NULL;
+    s.train.lambda = 0.5;
+    s.options.look = true;
+    assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "there is no study to go on with");
+    s.options.look = false;
+    s.watch.stop_after = 8;
+    assert_ok(ole_compare(&s.options, &r, &error), &error);
+    assert_true(r.interrupted && r.ended == 1);
+    ole_study_result_free(&r);
+    s.options.look = true;
+    s.watch = (watch){.least = INFINITY};
+    assert_ok(ole_compare(&s.options, &seen, &error), &error);
+    assert_true(seen.ended == 1 && seen.total == 4 && s.watch.steps == 0);
+    ole_study_result_free(&seen);
+    s.options.look = false;
+    assert_ok(ole_compare(&s.options, &r, &error), &error);
+    assert_true(r.kind == OLE_STUDY_COMPARE && r.ended == 4 && r.point_count == 2);
+    assert_true(r.points[0].lambda == 0.0 && r.points[1].lambda == 0.5);
+    assert_true(isfinite(r.points[0].test.std) && isfinite(r.points[1].test.mean));
+    assert_int_equal(r.picked, -1);
+    ole_page *page;
+    assert_ok(ole_page_create(&page, "a", "b", &error), &error);
+    assert_ok(ole_study_add_curve(page, OLE_STUDY_COMPARE, &s.options, &error), &error);
+    ole_page_free(page);
+    ole_study_result_free(&r);
+    assert_fails(ole_sweep, &s.options, OLE_ERROR_ARGUMENT, "a folder of 'ole compare'");
+}
+
+/* Softmax alone and OLÉ alone, as in the paper's Fig. 2. */
+static void test_compare_alone(void **state) {
+    (void)state;
+    study s;
+    ole_study_result r;
+    ole_error error;
+    make(&s, folder("alone"));
+    s.train.loss = OLE_LOSS_OLE;
+    assert_ok(ole_compare(&s.options, &r, &error), &error);
+    assert_true(isfinite(r.points[0].test.mean) && isnan(r.points[1].test.mean));
+    assert_true(isfinite(r.points[0].knn1.mean) && isfinite(r.points[1].knn1.mean));
+    ole_study_result_free(&r);
+}
+
 /* OLÉ alone has no classifier: 1-NN judges. */
 static void test_sweep_of_ole_alone(void **state) {
     (void)state;
@@ -297,6 +347,8 @@ int main(void) {
         cmocka_unit_test_teardown(test_stopped_anywhere, clear),
         cmocka_unit_test_teardown(test_jobs, clear),
         cmocka_unit_test_teardown(test_on_a_card, clear),
+        cmocka_unit_test_teardown(test_compare, clear),
+        cmocka_unit_test_teardown(test_compare_alone, clear),
         cmocka_unit_test_teardown(test_sweep_of_ole_alone, clear),
         cmocka_unit_test_teardown(test_messages, clear),
         cmocka_unit_test_teardown(test_errors, clear),
