@@ -203,12 +203,13 @@ static void plan_row(const row *r) {
 typedef struct work {
     study_view view;
     const char *out;
+    const row *row;
 } work;
 
 /* After each run the page is made anew. */
 static bool show(void *context, const ole_study_progress *p) {
     work *w = context;
-    if (!p->train) write_results(w->out);
+    if (!p->train && row_note_samples(w->row, default_threads())) write_results(w->out);
     return study_show(&w->view, p);
 }
 
@@ -232,7 +233,7 @@ static bool look(const row *r, int threads) {
 }
 
 static int run_row(row *r, const reproduction *how) {
-    work w = {{"reproduce", progress_start()}, how->out};
+    work w = {{"reproduce", progress_start()}, how->out, r};
     ole_study_options options = row_study(r);
     ole_study_result result = {0};
     ole_error error;
@@ -266,7 +267,8 @@ static int open_all(const arguments *a, row *rows) {
         char why[600];
         if (!row_open(&rows[i], a->names[i], &a->how)) return EXIT_USAGE;
         a->names[i] = rows[i].asked.name; /* of a file: what it is called in the folder */
-        if (!a->dry_run && !row_locate(&rows[i], why)) return fail_command("reproduce", "%s", why);
+        if (!a->dry_run && !a->print && !row_locate(&rows[i], why))
+            return fail_command("reproduce", "%s", why);
     }
     return EXIT_DONE;
 }

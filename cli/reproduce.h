@@ -112,7 +112,11 @@ typedef struct outcomes {
     int64_t ended, total; /* runs */
     double seconds;       /* of all that ended */
     double chosen;        /* λ of a tuning; NaN */
+    int64_t samples[2];   /* of training and test; 0: not noted */
 } outcomes;
+
+/* Notes in samples.csv how many samples the data have here, which may be a part of them. */
+bool row_note_samples(const row *r, int threads);
 
 /* What came out so far; false where nothing can be read. */
 bool row_outcomes(const row *r, outcomes *o);

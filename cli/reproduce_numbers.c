@@ -7,6 +7,7 @@
 #include "reproduce.h"
 
 #include "commands.h"
+#include "subject.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -197,9 +198,41 @@ static void add_sweep(const ole_study_result *s, outcomes *o) {
     }
 }
 
+/* ---- Samples ------------------------------------------------------------------------------ */
+
+bool row_note_samples(const row *r, int threads) {
+    char path[ROW_PATH], text[80];
+    const ole_dataset_options options = run_dataset_options(&r->train, threads);
+    ole_dataset *set;
+    ole_error error;
+    join_path(path, r->runs_folder, "samples.csv");
+    if (is_there(r->runs_folder, "samples.csv")) return true;
+    if (ole_dataset_open(&set, r->train.data, &options, &error) != OLE_OK) {
+        fail_command("reproduce", "%s", error.message);
+        return false;
+    }
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    int size = snprintf(text, sizeof text, "train,test\n%" PRId64 ",%" PRId64 "\n",
+                        info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST]);
+    ole_dataset_close(set);
+    return put_file(path, text, (size_t)size);
+}
+
+static void read_samples(const row *r, int64_t samples[2]) {
+    char path[ROW_PATH];
+    join_path(path, r->runs_folder, "samples.csv");
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "train,test %" SCNd64 ",%" SCNd64, &samples[0], &samples[1]) != 2)
+        samples[0] = samples[1] = 0;
+    if (file) fclose(file);
+}
+
+/* ---- All of it ---------------------------------------------------------------------------- */
+
 bool row_outcomes(const row *r, outcomes *o) {
     ole_study_result s;
     *o = (outcomes){.chosen = NAN};
+    read_samples(r, o->samples);
     if (!row_look(r, &s)) return false;
     o->ended = s.ended;
     o->total = s.total;

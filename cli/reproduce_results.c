@@ -132,6 +132,8 @@ static void put_row(ole_json *w, const shown *s) {
     ole_json_bool(w, "complete", s->outcomes.ended == s->outcomes.total);
     ole_json_integer(w, "epochs", s->row.train.epochs);
     ole_json_integer(w, "seeds", s->row.train.seeds);
+    ole_json_integer(w, "train_samples", s->outcomes.samples[0]);
+    ole_json_integer(w, "test_samples", s->outcomes.samples[1]);
     ole_json_number(w, "seconds", s->outcomes.seconds);
     if (p->kind == PAPER_TUNE) {
         ole_json_number(w, "lambda_paper", p->chosen);
@@ -209,9 +211,12 @@ static void print_markdown(const all_rows *all, FILE *file) {
     for (int i = 0; i < all->count; i++) {
         const shown *s = &all->item[i];
         char command[320], time[32];
-        fprintf(file, "\n## %s: %s\n\n    %s\n\n%" PRId64 " of %" PRId64 " runs, %s in all.",
+        fprintf(file,
+                "\n## %s: %s\n\n    %s\n\n%" PRId64 " of %" PRId64 " runs, %s in all; %" PRId64
+                " samples to train on, %" PRId64 " to test.",
                 s->row.asked.shows, s->row.asked.title, command_text(s, command), s->outcomes.ended,
-                s->outcomes.total, duration_text(s->outcomes.seconds, time));
+                s->outcomes.total, duration_text(s->outcomes.seconds, time), s->outcomes.samples[0],
+                s->outcomes.samples[1]);
         if (isfinite(s->outcomes.chosen))
             fprintf(file, " λ chosen: %g; the paper's: %g.", s->outcomes.chosen,
                     s->row.asked.chosen);
@@ -249,10 +254,13 @@ static void add_row(ole_page *page, const shown *s) {
     char heading[200], text[1200], command[320], time[32];
     snprintf(heading, sizeof heading, "%.90s: %.90s", p->shows, p->title);
     ole_page_section(page, heading);
-    snprintf(text, sizeof text, "%s. %" PRId64 " of %" PRId64 " runs, %s in all.%s%s%s%s%.600s",
+    snprintf(text, sizeof text,
+             "%s. %" PRId64 " of %" PRId64 " runs, %s in all; %" PRId64
+             " samples to train on, %" PRId64 " to test.%s%s%s%s%.600s",
              command_text(s, command), s->outcomes.ended, s->outcomes.total,
-             duration_text(s->outcomes.seconds, time), *s->changes ? " Not as in the recipe: " : "",
-             s->changes, *s->changes ? "." : "", p->note ? " " : "", p->note ? p->note : "");
+             duration_text(s->outcomes.seconds, time), s->outcomes.samples[0],
+             s->outcomes.samples[1], *s->changes ? " Not as in the recipe: " : "", s->changes,
+             *s->changes ? "." : "", p->note ? " " : "", p->note ? p->note : "");
     ole_page_text(page, text);
     if (isfinite(s->outcomes.chosen)) {
         snprintf(text, sizeof text, "λ chosen on the held-out tenth: %g; the paper's: %g.",

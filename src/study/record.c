@@ -176,6 +176,11 @@ static ole_status take_grid(ole_study *study, const json_t *record, const char *
     return status == OLE_OK && !good ? fail_damaged(path, error) : status;
 }
 
+/* The command that makes studies of a kind. */
+static const char *command_of(const char *kind) {
+    return strcmp(kind, "compare") == 0 ? "reproduce" : kind;
+}
+
 static ole_status use_record(ole_study *study, const char *path, const json_t *record,
                              ole_error *error) {
     const char *kind = json_string_value(json_object_get(record, "study"));
@@ -185,8 +190,9 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
         ole_shown shown, is;
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: this is a folder of 'ole %s', not of 'ole %s': name another",
-                        ole_show_string(&shown, study->train.out), ole_show_string(&is, kind),
-                        ole_study_kind_name(study->kind));
+                        ole_show_string(&shown, study->train.out),
+                        ole_show_string(&is, command_of(kind)),
+                        command_of(ole_study_kind_name(study->kind)));
     }
     ole_status status = compare_config(study, config, path, error);
     return status == OLE_OK ? take_grid(study, record, path, error) : status;

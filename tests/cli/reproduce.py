@@ -191,6 +191,8 @@ def check_mistakes(ole, work):
     (work / "wrong.yaml").write_text("data: digits\nnet: C4\npaper:\n  titel: x\n")
     check(ole, "reproduce wrong.yaml", code=2,
           err="ole reproduce: wrong.yaml: paper has no key 'titel'; did you mean title?\n")
+    shown = ole.run("reproduce", "fig6", "--print")
+    check_that("--print", shown.returncode == 0 and "novel: folder:facescrub30" in shown.stdout)
     check_that("nothing was made", not (work / "reproduced").exists())
 
 
@@ -239,6 +241,9 @@ def check_rows(ole, work):
                    error["paper"]["softmax"]["mean"] == TABLE[name][8] and
                    all(0 <= error["ours"][side]["mean"] <= 100 and error["ours"][side]["runs"] == 1
                        for side in ("softmax", "ole")))
+    check_that("samples", (got["stl10-cnn5"]["train_samples"], got["stl10-cnn5"]["test_samples"]) ==
+               (60, 20) and got["facescrub500-vggface"]["train_samples"] +
+               got["facescrub500-vggface"]["test_samples"] == 48)
     check_that("the table printed", "cifar10-vgg16           test error, %" in done.stdout and
                "report       out/report.html" in done.stdout)
     page, table = (work / "out/report.html").read_text(), (work / "out/results.md").read_text()
@@ -350,6 +355,8 @@ def check_resume(ole, work):
     fewer = ole.run("reproduce", *args, "--out", "stopped")
     check_that("fewer seeds give up none", fewer.returncode == 0 and
                results(work, "stopped")["cifar10-vgg16"]["seeds"] == 3)
+    check(ole, "sweep digits --net C4 --out stopped/cifar10-vgg16", code=2, err="ole sweep: "
+          "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': name another\n")
     check(ole, "reproduce cifar10-vgg16.yaml --epochs 5 --out stopped --device cpu --threads 1", code=2,
           err="ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16\nole reproduce: "
               "stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "

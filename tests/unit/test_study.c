@@ -255,7 +255,7 @@ static void test_compare(void **state) {
     assert_ok(ole_study_add_curve(page, OLE_STUDY_COMPARE, &s.options, &error), &error);
     ole_page_free(page);
     ole_study_result_free(&r);
-    assert_fails(ole_sweep, &s.options, OLE_ERROR_ARGUMENT, "a folder of 'ole compare'");
+    assert_fails(ole_sweep, &s.options, OLE_ERROR_ARGUMENT, "a folder of 'ole reproduce'");
 }
 
 /* Softmax alone and OLÉ alone, as in the paper's Fig. 2. */
