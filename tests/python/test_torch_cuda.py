@@ -1,11 +1,15 @@
 """The loss on a GPU through PyTorch: numbers, streams, no waiting, CUDA graphs, compiled steps."""
+import os
 import sys
+import tempfile
 import threading
 import unittest
 
 import numpy as np
 from support import import_torch, main, make, reference
 
+cache = tempfile.TemporaryDirectory(prefix="ole-torch-")  # compiled graphs of an older build would be taken else
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name
 torch = import_torch()
 if torch is None:
     sys.exit(77)

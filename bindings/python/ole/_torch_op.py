@@ -174,7 +174,11 @@ class _Loss(torch.autograd.Function):
 
 
 def _define_operator() -> Any:
-    """ole::loss of torch.library, with its shapes and its derivative."""
+    """ole::loss of torch.library, with its shapes and its derivative.
+
+    torch keeps compiled graphs on disk by the names of their operators, with the backward pass in them: if the
+    meaning of the direction ever changes, the operator needs another name.
+    """
     operator = torch.library.custom_op("ole::loss", _run, mutates_args=(), schema=SCHEMA)
 
     def fake(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
