@@ -142,7 +142,7 @@ static ole_study_error as_accuracy(ole_study_error e) {
 
 /* A comparison's row of the table: the error at the end of training. */
 static void add_errors(const row *r, const ole_study_result *s, outcomes *o) {
-    outcome *test = add_outcome(o, "test error", "%"), *near = add_outcome(o, "1-NN error", "%");
+    outcome *test = add_outcome(o, "test error", "%"), *near = add_outcome(o, "error of 1-NN", "%");
     memcpy(test->paper, r->asked.reported, sizeof test->paper);
     for (int64_t p = 0; p < s->point_count; p++) {
         int side = side_of(&s->points[p]);
@@ -154,8 +154,8 @@ static void add_errors(const row *r, const ole_study_result *s, outcomes *o) {
 
 /* The toy: the best run, as the paper reports it, and what all of them give. */
 static void add_toy(const row *r, const ole_study_result *s, outcomes *o) {
-    outcome *best = add_outcome(o, "1-NN accuracy, best run", "%"),
-            *all = add_outcome(o, "1-NN accuracy, all runs, last epoch", "%");
+    outcome *best = add_outcome(o, "accuracy of 1-NN, best run", "%"),
+            *all = add_outcome(o, "accuracy of 1-NN, all runs, last epoch", "%");
     memcpy(best->paper, r->asked.reported, sizeof best->paper);
     for (int64_t p = 0; p < s->point_count; p++) {
         int side = side_of(&s->points[p]);

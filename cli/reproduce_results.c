@@ -168,8 +168,8 @@ static void print_json(const all_rows *all, FILE *file) {
 
 enum { COLUMNS = 9, CELL = 160 };
 static const char *const column_names[COLUMNS] = {
-    "row",           "of the paper",   "measure", "paper: softmax",         "paper: with OLÉ",
-    "ours: softmax", "ours: with OLÉ", "runs",    "differs from the recipe"};
+    "row",           "of the paper",   "measure", "paper: softmax", "paper: with OLÉ",
+    "ours: softmax", "ours: with OLÉ", "runs",    "differs"};
 
 typedef char table_row[COLUMNS][CELL];
 

@@ -281,7 +281,7 @@ def check_toy(ole, work):
     check_that("the toys", done.returncode == 0)
     for name, paper in (("fig2-cifar10", (76.69, 78.38)), ("fig2-faces", (96.47, 100))):
         got = measures(results(work, "toy")[name])
-        best, every = got["1-NN accuracy, best run"], got["1-NN accuracy, all runs, last epoch"]
+        best, every = got["accuracy of 1-NN, best run"], got["accuracy of 1-NN, all runs, last epoch"]
         check_that(f"{name}: the best and all", all(
             best["ours"][side]["mean"] >= every["ours"][side]["mean"] and
             every["ours"][side]["std"] is not None and every["ours"][side]["runs"] == 3 and
