@@ -71,8 +71,10 @@ static bool read_list(paper *p, const char *text, bool lambdas) {
         if (ole_train_options_set(&one, lambdas ? "lambda" : "samples_per_class", word, NULL) !=
             OLE_OK)
             return false;
-        p->lambdas[lambdas ? *count : 0] = lambdas ? one.lambda : p->lambdas[0];
-        p->samples[lambdas ? 0 : *count] = lambdas ? p->samples[0] : one.samples_per_class;
+        if (lambdas)
+            p->lambdas[*count] = one.lambda;
+        else
+            p->samples[*count] = one.samples_per_class;
         at = at[length] ? at + length + 1 : NULL;
     }
     return true;
@@ -134,6 +136,8 @@ static bool read_notes(paper *p, char why[256]) {
     bool borrowed = p->kind == PAPER_FEATURES || p->kind == PAPER_CURVES;
     if (!p->title || !p->shows)
         snprintf(why, 256, "the block 'paper' with title and shows is missing");
+    else if (!borrowed && (!p->train.data || !p->train.net))
+        snprintf(why, 256, "data or net is missing");
     else if (borrowed != (p->from != NULL))
         snprintf(why, 256, "paper: 'from' goes with the kinds features and curves");
     else

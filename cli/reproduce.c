@@ -113,45 +113,44 @@ static const char *getting_text(const row *r, const char *data, char out[600]) {
     return out;
 }
 
-static void list_row(row *r, ole_json *w) {
+static void list_json(const row *r, ole_json *w, const char *data, bool here) {
     const paper *p = &r->asked;
-    char why[600], reports[256], time[32];
-    const char *data = r->train.data;
-    int64_t runs = count_runs(r);
-    double seconds = 60.0 * r->runs->minutes;
-    bool here = row_locate(r, why);
-    if (w) {
-        ole_json_open(w, NULL, '{');
-        ole_json_string(w, "name", p->name);
-        ole_json_string(w, "shows", p->shows);
-        ole_json_string(w, "title", p->title);
-        ole_json_string(w, "data", data);
-        ole_json_bool(w, "here", here);
-        ole_json_string(w, "net", r->train.net);
-        ole_json_number(w, "lambda", r->train.lambda);
-        ole_json_integer(w, "epochs", r->train.epochs);
-        ole_json_integer(w, "batch_size", r->train.batch_size);
-        ole_json_string(w, "opt", r->train.opt);
-        ole_json_number(w, "lr", r->train.lr);
-        ole_json_number(w, "weight_decay", r->train.weight_decay);
-        ole_json_string(w, "augment", r->train.augment ? r->train.augment : "");
-        ole_json_string(w, "init", r->train.init ? r->train.init : "");
-        ole_json_integer(w, "seeds", r->train.seeds);
-        ole_json_integer(w, "runs", runs);
-        ole_json_number(w, "minutes_a_run", r->runs->minutes);
-        ole_json_number(w, "softmax", p->reported[SOFTMAX].mean);
-        ole_json_number(w, "softmax_std", p->reported[SOFTMAX].std);
-        ole_json_number(w, "ole", p->reported[WITH_OLE].mean);
-        ole_json_number(w, "ole_std", p->reported[WITH_OLE].std);
-        ole_json_string(w, "paper", paper_text(p, reports));
-        ole_json_close(w);
-        return;
-    }
+    char reports[256];
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "name", p->name);
+    ole_json_string(w, "shows", p->shows);
+    ole_json_string(w, "title", p->title);
+    ole_json_string(w, "data", data);
+    ole_json_bool(w, "here", here);
+    ole_json_string(w, "net", r->train.net);
+    ole_json_number(w, "lambda", r->train.lambda);
+    ole_json_integer(w, "epochs", r->train.epochs);
+    ole_json_integer(w, "batch_size", r->train.batch_size);
+    ole_json_string(w, "opt", r->train.opt ? r->train.opt : "sgd");
+    ole_json_number(w, "lr", r->train.lr);
+    ole_json_number(w, "weight_decay", r->train.weight_decay);
+    ole_json_string(w, "augment", r->train.augment ? r->train.augment : "");
+    ole_json_string(w, "init", r->train.init ? r->train.init : "");
+    ole_json_integer(w, "seeds", r->train.seeds);
+    ole_json_integer(w, "runs", count_runs(r));
+    ole_json_number(w, "minutes_a_run", r->runs->minutes);
+    ole_json_number(w, "softmax", p->reported[SOFTMAX].mean);
+    ole_json_number(w, "softmax_std", p->reported[SOFTMAX].std);
+    ole_json_number(w, "ole", p->reported[WITH_OLE].mean);
+    ole_json_number(w, "ole_std", p->reported[WITH_OLE].std);
+    ole_json_string(w, "paper", paper_text(p, reports));
+    ole_json_close(w);
+}
+
+static void list_text(const row *r, const char *data, bool here) {
+    const paper *p = &r->asked;
+    char getting[600], reports[256], time[32];
     printf("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s\n    time   %" PRId64
            " runs of about %s on an H200 in bf16%s%s\n\n",
            p->name, p->shows, p->title, paper_text(p, reports), data,
-           here ? "here" : "not here: ", here ? "" : getting_text(r, data, why), runs,
-           duration_text(seconds, time), p->from ? ", shared with " : "", p->from ? p->from : "");
+           here ? "here" : "not here: ", here ? "" : getting_text(r, data, getting), count_runs(r),
+           duration_text(60.0 * r->runs->minutes, time), p->from ? ", shared with " : "",
+           p->from ? p->from : "");
 }
 
 /* All, or those named. */
@@ -163,7 +162,13 @@ static int list(const arguments *a) {
     for (int i = 0; i < count; i++) {
         row r;
         bool good = row_open(&r, a->count > 0 ? a->names[i] : paper_name(i), &a->how);
-        if (good) list_row(&r, a->json ? &w : NULL);
+        const char *data = good ? r.train.data : NULL;
+        char why[600];
+        bool here = good && row_locate(&r, why);
+        if (good && a->json)
+            list_json(&r, &w, data, here);
+        else if (good)
+            list_text(&r, data, here);
         row_close(&r);
         if (!good) return EXIT_USAGE;
     }
@@ -273,17 +278,6 @@ static int open_all(const arguments *a, row *rows) {
     return EXIT_DONE;
 }
 
-static int print_file(const char *out) {
-    char path[ROW_PATH], bytes[4096];
-    join_path(path, out, "results.json");
-    FILE *file = fopen(path, "r");
-    if (!file) return fail_command("reproduce", "%s: cannot read", path);
-    for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        fwrite(bytes, 1, size, stdout);
-    fclose(file);
-    return EXIT_DONE;
-}
-
 static int run_all(const arguments *a, row *rows) {
     int code = EXIT_DONE;
     catch_interrupts();
@@ -292,7 +286,7 @@ static int run_all(const arguments *a, row *rows) {
     if (code == EXIT_INTERRUPTED)
         fprintf(stderr, "ole reproduce: stopped, and saved in %s; the same command goes on\n",
                 a->how.out);
-    if (code == EXIT_DONE && a->json) return print_file(a->how.out);
+    if (code == EXIT_DONE && a->json) return study_print_json("reproduce", a->how.out);
     if (code == EXIT_DONE) {
         print_results(a->how.out, a->names, a->count);
         printf("\n%-12s %s/report.html\n%-12s %s/results.md\n", "report", a->how.out, "table",

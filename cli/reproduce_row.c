@@ -227,10 +227,6 @@ static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char
 }
 
 bool row_locate(row *r, char why[600]) {
-    if (!r->train.data) {
-        snprintf(why, 600, "%s: the recipe names no data", r->asked.name);
-        return false;
-    }
     if (!locate_data(r, r->train.data, r->data, why)) return false;
     r->train.data = r->data;
     if (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) return false;

@@ -173,12 +173,11 @@ void study_say(void *context, const char *text) {
 
 /* ---- The end ------------------------------------------------------------------------------ */
 
-/* Prints out/results.json as it is. */
-static int print_file(const study_command *c, const char *out) {
+int study_print_json(const char *command, const char *out) {
     char path[4096], bytes[4096];
     snprintf(path, sizeof path, "%s/results.json", out);
     FILE *file = fopen(path, "r");
-    if (!file) return fail_command(c->name, "%s: cannot read", path);
+    if (!file) return fail_command(command, "%s: cannot read", path);
     for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
         fwrite(bytes, 1, size, stdout);
     fclose(file);
@@ -193,7 +192,7 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
                 " runs finished, and saved; 'ole %s --resume --out %s' goes on\n",
                 c->name, r->ended, r->total, c->name, out);
     if (json)
-        code = print_file(c, out);
+        code = study_print_json(c->name, out);
     else if (!r->interrupted)
         c->print(r);
     if (!json && !r->interrupted) printf("%-18s %s/report.html\n", "report", out);

@@ -38,6 +38,9 @@ typedef struct study_view {
 bool study_show(void *view, const ole_study_progress *progress);
 void study_say(void *view, const char *text);
 
+/* Prints OUT/results.json as it is; the exit code. */
+int study_print_json(const char *command, const char *out);
+
 /* "5.34 ± 0.21 %", or "-" where nothing was measured. */
 enum { ERROR_ROOM = 48 };
 const char *study_error_text(ole_study_error error, char out[ERROR_ROOM]);

@@ -191,6 +191,11 @@ def check_mistakes(ole, work):
     (work / "wrong.yaml").write_text("data: digits\nnet: C4\npaper:\n  titel: x\n")
     check(ole, "reproduce wrong.yaml", code=2,
           err="ole reproduce: wrong.yaml: paper has no key 'titel'; did you mean title?\n")
+    (work / "wrong.yaml").write_text("data: digits\npaper:\n  title: x\n  shows: y\n")
+    check(ole, "reproduce wrong.yaml --dry-run", code=2,
+          err="ole reproduce: wrong.yaml: data or net is missing\n")
+    check(ole, "reproduce nowhere.yaml", code=2,
+          err="ole reproduce: nowhere.yaml: cannot read this recipe\n")
     shown = ole.run("reproduce", "fig6", "--print")
     check_that("--print", shown.returncode == 0 and "novel: folder:facescrub30" in shown.stdout)
     check_that("nothing was made", not (work / "reproduced").exists())
