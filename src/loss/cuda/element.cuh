@@ -74,4 +74,24 @@ __device__ static inline double block_scale(const loss_call &call, double *share
     return scalbn(1.0, -exponent);
 }
 
+/*
+ * The largest (or the sum, in one order) of the values of the threads of a block of WARPS warps;
+ * the same on all of them.  `shared` has room for a double a warp.
+ */
+template <bool LARGEST, int WARPS>
+__device__ double block_combine(double v, double *shared) {
+    for (int offset = 16; offset; offset >>= 1) {
+        double other = __shfl_xor_sync(0xffffffffu, v, offset);
+        v = LARGEST ? fmax(v, other) : v + other;
+    }
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = 0.0;
+    for (int w = 0; w < WARPS; w++)
+        v = LARGEST ? fmax(v, shared[w]) : v + shared[w];
+    __syncthreads();
+    return v;
+}
+
 #endif

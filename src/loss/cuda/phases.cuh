@@ -99,18 +99,7 @@ __device__ double block_total(int64_t count, Value value) {
     double v = 0.0;
     for (int64_t i = threadIdx.x; i < count; i += PRODUCT_THREADS)
         v = LARGEST ? fmax(v, value(i)) : v + value(i);
-    for (int offset = 16; offset; offset >>= 1) {
-        double other = __shfl_xor_sync(0xffffffffu, v, offset);
-        v = LARGEST ? fmax(v, other) : v + other;
-    }
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = 0.0;
-    for (int w = 0; w < PHASE_WARPS; w++)
-        v = LARGEST ? fmax(v, shared[w]) : v + shared[w];
-    __syncthreads();
-    return v;
+    return block_combine<LARGEST, PHASE_WARPS>(v, shared);
 }
 
 __device__ static inline int tiles_along(int n) {

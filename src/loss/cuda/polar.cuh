@@ -13,6 +13,7 @@
 #ifndef OLE_SRC_LOSS_CUDA_POLAR_CUH
 #define OLE_SRC_LOSS_CUDA_POLAR_CUH
 
+#include "loss/cuda/element.cuh"
 #include "loss/cuda/product.cuh"
 #include "loss/cuda/schedule.cuh"
 
@@ -151,23 +152,6 @@ __device__ void polar_step(const Polar &p, const Quintic &q) {
     polar_gram<N>(p);
 }
 
-/* The largest (or the sum) of the threads' values; `shared` has room for a double a warp. */
-template <bool LARGEST>
-__device__ double polar_total(double v, double *shared) {
-    for (int offset = 16; offset; offset >>= 1) {
-        double other = __shfl_xor_sync(0xffffffffu, v, offset);
-        v = LARGEST ? fmax(v, other) : v + other;
-    }
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = 0.0;
-    for (int w = 0; w < POLAR_WARPS; w++)
-        v = LARGEST ? fmax(v, shared[w]) : v + shared[w];
-    __syncthreads();
-    return v;
-}
-
 /* The root of the largest sum of absolute values of a row of s: no σ is larger. */
 template <int N>
 __device__ double polar_bound(const Polar &p, double *shared) {
@@ -180,7 +164,7 @@ __device__ double polar_bound(const Polar &p, double *shared) {
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
         most = fmax(most, sum);
     }
-    return sqrt(polar_total<true>(most, shared));
+    return sqrt(block_combine<true, POLAR_WARPS>(most, shared));
 }
 
 /* How far the first `rank` rows and columns of s are from the identity. */
@@ -192,7 +176,7 @@ __device__ double polar_deviation(const Polar &p, int rank, double *shared) {
         if (i < rank && j < rank)
             worst = fmax(worst, fabs(p.s[i * polar_pitch<N>() + j] - (i == j ? 1.0 : 0.0)));
     }
-    return polar_total<true>(worst, shared);
+    return block_combine<true, POLAR_WARPS>(worst, shared);
 }
 
 /* y = M / bound, s = Y Y^T and r = 1 / bound; the bound, or 0. Row j of M is l[j * pitch + ...]. */
@@ -243,7 +227,7 @@ __device__ double polar_norm(const double *l, int l_pitch, int rank, const Polar
     for (int e = (int)threadIdx.x; e < N * N; e += POLAR_THREADS)
         if (e / N < rank)
             sum = fma(p.y[e / N * polar_pitch<N>() + e % N], l[e / N * l_pitch + e % N], sum);
-    return polar_total<false>(sum, shared);
+    return block_combine<false, POLAR_WARPS>(sum, shared);
 }
 
 /* K = W^T R W, its first `side` rows and columns, `k_pitch` wide. Uses s. */
