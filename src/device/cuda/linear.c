@@ -5,15 +5,7 @@
  *     y[n, o] = bias[o] + sum over i of weight[o, i] * x[n, i]
  */
 #include "base/error.h"
-#include "device/cuda/tune.h"
-
-#include <stdlib.h>
-
-typedef struct linear_state {
-    cuda_state base;
-    int64_t weight_size; /* elements */
-    const cuda_solver *forward, *data, *data_add, *weight;
-} linear_state;
+#include "device/cuda/layer.h"
 
 static cuda_problem problem_of(const cuda_request *r) {
     return (cuda_problem){.type = r->context->type,
@@ -29,25 +21,6 @@ static cuda_problem problem_of(const cuda_request *r) {
                           .stride = 1};
 }
 
-static ole_status find(const cuda_request *r, cuda_pass pass, bool add, const cuda_solver **solver,
-                       ole_error *error) {
-    cuda_problem problem = problem_of(r);
-    problem.pass = pass;
-    problem.add = add;
-    problem.bias = pass == CUDA_PASS_FORWARD && r->node->bias;
-    return cuda_solver_find(r->context, &problem, r->node->name, solver, error);
-}
-
-static ole_status find_all(const cuda_request *r, linear_state *state, ole_error *error) {
-    ole_status status = find(r, CUDA_PASS_FORWARD, false, &state->forward, error);
-    if (status != OLE_OK || !r->train) return status;
-    status = find(r, CUDA_PASS_WEIGHT, false, &state->weight, error);
-    if (status != OLE_OK || !r->needs_dx) return status;
-    status = find(r, CUDA_PASS_DATA, false, &state->data, error);
-    if (status != OLE_OK) return status;
-    return find(r, CUDA_PASS_DATA, true, &state->data_add, error);
-}
-
 static ole_status plan_linear(const cuda_request *r, ole_op_plan *plan, ole_error *error) {
     const ole_node *node = r->node;
     if (node->in.h * node->in.w != 1)
@@ -55,26 +28,15 @@ static ole_status plan_linear(const cuda_request *r, ole_op_plan *plan, ole_erro
                         "layer %s: a linear layer takes vectors, its input is %lld x %lld; put a "
                         "flatten before it",
                         node->name, (long long)node->in.h, (long long)node->in.w);
-    linear_state *state = cuda_state_create(r, sizeof *state, plan);
-    if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     cuda_problem problem = problem_of(r);
-    state->weight_size = cuda_problem_w(&problem);
-    ole_status status = find_all(r, state, error);
-    if (status != OLE_OK) {
-        free(state);
-        plan->state = NULL;
-        return status;
-    }
-    plan->backward_reads_x = true;
-    if (state->data_add) plan->scratch_bytes = cuda_solver_scratch(state->data_add);
-    return OLE_OK;
+    return cuda_layer_plan(r, &problem, plan, error);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
 /* All that passes have in common; each sets the one of x, w and y that it writes. */
 static cuda_arrays arrays_of(const cuda_call *c) {
-    const linear_state *state = c->state;
+    const cuda_layer *state = c->state;
     return (cuda_arrays){.x = (void *)c->call->x[0],
                          .w =
                              (void *)cuda_weight(c->context, c->call->param[0], state->weight_size),
@@ -85,7 +47,7 @@ static cuda_arrays arrays_of(const cuda_call *c) {
 }
 
 static void forward(const cuda_call *c) {
-    const linear_state *state = c->state;
+    const cuda_layer *state = c->state;
     cuda_arrays arrays = arrays_of(c);
     arrays.y = c->call->y;
     arrays.bias = c->node->bias ? c->call->param[1] : NULL;
@@ -93,21 +55,21 @@ static void forward(const cuda_call *c) {
 }
 
 static void backward_weight(const cuda_call *c) {
-    const linear_state *state = c->state;
+    const cuda_layer *state = c->state;
     cuda_arrays arrays = arrays_of(c);
     arrays.w = c->call->dparam[0];
     cuda_solver_run(c->context, state->weight, &arrays);
 }
 
 static void backward_data(const cuda_call *c) {
-    const linear_state *state = c->state;
+    const cuda_layer *state = c->state;
     cuda_arrays arrays = arrays_of(c);
     arrays.x = c->call->dx[0];
     cuda_solver_run(c->context, c->call->accumulate[0] ? state->data_add : state->data, &arrays);
 }
 
 static void backward(const cuda_call *c) {
-    const linear_state *state = c->state;
+    const cuda_layer *state = c->state;
     if (c->call->dparam[0]) backward_weight(c);
     if (c->call->dx[0]) backward_data(c);
     if (c->node->bias && c->call->dparam[1])
