@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "linalg", "loss", "device", "net", "data", "train", "analyze", "report",
+ROOMS = ["base", "ranks", "linalg", "loss", "device", "net", "data", "train", "analyze", "report",
          "study"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 

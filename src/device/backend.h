@@ -58,6 +58,21 @@ typedef struct ole_op_plan {
                        */
 } ole_op_plan;
 
+/*
+ * What other ranks hold of the batch (ranks/ranks.h); a call without one has all of it.  Dropout
+ * numbers its rows from first_row; batch norm, where `norm` is set, takes its sums over all ranks.
+ */
+typedef struct ole_share {
+    int64_t first_row; /* rows of the batch that come before ours */
+    int64_t rows;      /* of the whole batch */
+    bool norm;
+    /* data[count] becomes the sum over the ranks that have rows. */
+    void (*sum)(void *argument, double *data, int64_t count);
+    /* The same in the backend's memory, queued on its stream. (optional: through sum) */
+    void (*queue_sum)(void *argument, double *data, int64_t count, void *stream);
+    void *argument;
+} ole_share;
+
 /* What one call of an op works on. Pointers are the backend's memory; NULL where there is none. */
 typedef struct ole_op_call {
     const void *x[OLE_MAX_INPUTS];
@@ -69,8 +84,9 @@ typedef struct ole_op_call {
     void *dparam[OLE_MAX_PARAMS];    /* gradients, written; NULL for those not trained or frozen */
     void *saved;
     void *scratch;
-    bool train;    /* forward: batch statistics and dropout on */
-    uint64_t step; /* of dropout's random numbers */
+    bool train;             /* forward: batch statistics and dropout on */
+    uint64_t step;          /* of dropout's random numbers */
+    const ole_share *share; /* NULL: nobody else has a part of this batch */
 } ole_op_call;
 
 /* An optimiser step on one parameter, exactly as PyTorch's (coupled L2). */

@@ -49,6 +49,9 @@ struct ole_plan {
     ole_plan_times times;
     int skipped; /* the op whose nodes are passed over, or -1 */
     bool skip_backward;
+    const ole_share *share;
+    ole_plan_reached *reached;
+    void *reached_argument;
 };
 
 /* ---- lifetimes ---------------------------------------------------------------------------- */
@@ -234,6 +237,7 @@ ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params
                        .context = context,
                        .batch = options->batch,
                        .train = options->train,
+                       .share = options->share,
                        .step = steps,
                        .lifetime = lifetimes,
                        .skipped = -1};
@@ -275,7 +279,8 @@ static ole_op_call call_of(const ole_plan *plan, int i, bool train) {
                         .saved = place(plan, saved_of(plan, i)),
                         .scratch = plan->scratch,
                         .train = train,
-                        .step = plan->step_number};
+                        .step = plan->step_number,
+                        .share = plan->share};
     for (int k = 0; k < OLE_MAX_INPUTS; k++)
         if (node->input[k] >= 0) call.x[k] = output_memory(plan, node->input[k]);
     for (int p = 0; p < node->params; p++) {
@@ -375,6 +380,11 @@ static void backward_node(ole_plan *plan, int i) {
     run(plan, i, plan->backend->backward, &call, plan->times.backward);
 }
 
+void ole_plan_watch_backward(ole_plan *plan, ole_plan_reached *reached, void *argument) {
+    plan->reached = reached;
+    plan->reached_argument = argument;
+}
+
 void ole_plan_backward(ole_plan *plan) {
     for (int i = plan->graph->nodes - 1; i > 0; i--) {
         const ole_node *node = &plan->graph->node[i];
@@ -384,6 +394,7 @@ void ole_plan_backward(ole_plan *plan) {
         if (reached) backward_node(plan, i);
         for (int p = 0; p < node->params; p++)
             ole_params_mark(plan->params, node->first_param + p, reached);
+        if (plan->reached) plan->reached(plan->reached_argument, i);
     }
     if (plan->backend->backward_done) plan->backend->backward_done(plan->context);
 }

@@ -19,6 +19,7 @@ typedef struct ole_plan_options {
     bool train; /* backward will be called */
     int taps;   /* nodes besides features and classifier whose outputs are read */
     int tap[OLE_MAX_TAPS];
+    const ole_share *share; /* the rest of the batch is with other ranks; NULL: there is none */
 } ole_plan_options;
 
 /* The graph (fused), parameters and context must outlive the plan. */
@@ -49,6 +50,13 @@ void ole_plan_seed(ole_plan *plan, int node, const float *gradient);
  */
 typedef void ole_plan_seeder(void *argument, const void *output, void *gradient, bool accumulate);
 void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void *argument);
+
+/*
+ * Called in every backward when the gradients of node `node`'s parameters are complete (on backends
+ * that queue: are queued), from the last node to the first; NULL: nobody.
+ */
+typedef void ole_plan_reached(void *argument, int node);
+void ole_plan_watch_backward(ole_plan *plan, ole_plan_reached *reached, void *argument);
 
 /* Gradients of all parameters from what was left by softmax and seeds since the last forward. */
 void ole_plan_backward(ole_plan *plan);

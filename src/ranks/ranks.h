@@ -1,0 +1,63 @@
+/*
+ * src/ranks/ranks.h - what ranks tell each other.
+ *
+ * A group is a table of collective functions: every rank calls the same ones in the same order with
+ * the same counts.  mpi.c is the module that mpirun's processes load; threads.c makes the threads
+ * of one process ranks, for tests.  A NULL group is one rank alone, and every function here takes
+ * it.
+ *
+ * None of them can fail: a rank that is gone ends the others (watch.c).  Sums have the same bits on
+ * every rank, and in every run with as many ranks.
+ */
+#ifndef OLE_SRC_RANKS_RANKS_H
+#define OLE_SRC_RANKS_RANKS_H
+
+#include "ole/ranks.h"
+
+/* Sums that are under way at the same time at most. */
+enum { OLE_RANKS_SLOTS = 64 };
+
+typedef struct ole_ranks_table {
+    const char *name; /* "mpi", "threads" */
+    /* data[count] of type OLE_F32, OLE_F64 or OLE_I64 becomes the sum over all ranks. */
+    void (*sum)(ole_ranks *ranks, void *data, int64_t count, ole_dtype type);
+    /* The same while the caller goes on: data is not touched until wait(slot). */
+    void (*start_sum)(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot);
+    void (*progress)(ole_ranks *ranks); /* moves what is under way; never waits */
+    void (*wait)(ole_ranks *ranks, int slot);
+    /* bytes[r] bytes of each rank r, one after the other, on every rank. */
+    void (*gather)(ole_ranks *ranks, const void *mine, const int64_t *bytes, void *all);
+    /* `bytes` bytes of rank `root` on every rank. */
+    void (*broadcast)(ole_ranks *ranks, void *data, int64_t bytes, int root);
+    /* The first `count` ranks as a group of their own, NULL on the others; closed by close(). */
+    ole_ranks *(*part)(ole_ranks *ranks, int count);
+    void (*close)(ole_ranks *ranks);
+} ole_ranks_table;
+
+/* What every implementation's group begins with. */
+struct ole_ranks {
+    const ole_ranks_table *table;
+    int rank, size;
+    char host[64];           /* of this rank */
+    int on_host;             /* this rank's number among those of its host, from 0 */
+    int ranks_on_host;       /* ... of so many */
+    struct ole_watch *watch; /* or NULL */
+};
+
+/* The functions of the table, for any group or NULL. */
+void ole_ranks_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type);
+void ole_ranks_start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot);
+void ole_ranks_progress(ole_ranks *ranks);
+void ole_ranks_wait(ole_ranks *ranks, int slot);
+void ole_ranks_gather(ole_ranks *ranks, const void *mine, const int64_t *bytes, void *all);
+void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root);
+void ole_ranks_barrier(ole_ranks *ranks);
+ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
+
+/* A part of `count` things: rank r has those from ole_ranks_first(r) to before that of r + 1. */
+int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank);
+
+/* `size` ranks that are threads of this process: groups[size]. For tests. */
+ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error);
+
+#endif
