@@ -16,6 +16,7 @@
 #define OLE_TRAIN_H
 
 #include "ole/base.h"
+#include "ole/ranks.h"
 
 #include <stdbool.h>
 
@@ -41,6 +42,7 @@ typedef struct ole_train_progress {
     double seconds_left; /* of all runs */
     bool epoch_done;     /* the errors below hold only then */
     double test_error, validation_error, knn1_error;
+    double comm_seconds; /* of the epoch so far, in which this rank waited for others */
 } ole_train_progress;
 
 /* Return true to stop: the step is finished, the run saved, the status OLE_OK, interrupted set. */
@@ -98,6 +100,16 @@ typedef struct ole_train_options {
     void *callback_context;   /* of both */
     struct ole_model **model; /* NULL, or where the trained model of ole/model.h goes */
     bool skip_test;           /* the test split is not looked at; default false */
+    /*
+     * Several processes that train one network, each on its part of every batch; NULL: alone. All
+     * call ole_train() with the same options; rank 0 writes the run folder.  An error that one of
+     * them has alone is returned there; the others wait until it calls ole_ranks_fail().
+     */
+    ole_ranks *ranks;
+    const char *bn;        /* statistics of batch norm: "sync" (default: of the whole batch) or */
+                           /* "local" (of a rank's part of it) */
+    const char *ole_scope; /* OLÉ of the whole batch: "global" (default), or "local": the mean of */
+                           /* the losses of the ranks' parts, which do not see each other */
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);
