@@ -76,7 +76,7 @@ static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
     for (int64_t i = first; i < r->run_count; i++) {
         ole_status status = ole_record_read_run(study, &r->runs[i], error);
         if (status != OLE_OK) return status;
-        if (r->runs[i].state != OLE_STUDY_WAITS) study->shares[i] = (ole_share){1.0, 1.0};
+        if (r->runs[i].state != OLE_STUDY_WAITS) study->shares[i] = (ole_run_share){1.0, 1.0};
     }
     ole_study_sum_up(study);
     return OLE_OK;

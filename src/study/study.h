@@ -18,9 +18,9 @@ typedef struct ole_grid {
 } ole_grid;
 
 /* How far a run is, as a share of its epochs: now, and when this process took it up. */
-typedef struct ole_share {
+typedef struct ole_run_share {
     double now, before;
-} ole_share;
+} ole_run_share;
 
 /* The last messages that runs had: each of them would say the same again. */
 enum { OLE_SAID = 8 };
@@ -36,7 +36,7 @@ typedef struct ole_study {
     ole_grid grid;
     bool baseline;
     ole_study_result result;
-    ole_share *shares; /* [room for runs] */
+    ole_run_share *shares; /* [room for runs] */
     ole_said said;
     double started; /* when this process took it up */
     int lock;       /* the folder, locked against other processes; -1: not yet */

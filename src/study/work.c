@@ -50,7 +50,7 @@ static double seconds_left(const ole_study *study) {
             left += 1.0;
             continue;
         }
-        const ole_share *share = &study->shares[i];
+        const ole_run_share *share = &study->shares[i];
         double cost = ole_study_cost(study, &r->points[r->runs[i].point]);
         done += cost * (share->now - share->before);
         if (r->runs[i].state == OLE_STUDY_WAITS) left += cost * (1.0 - share->now);
@@ -72,7 +72,7 @@ static bool pass_progress(void *context, const ole_train_progress *p) {
     const job *j = context;
     crew *all = j->all;
     pthread_mutex_lock(&all->mutex);
-    ole_share *share = &all->study->shares[j->run];
+    ole_run_share *share = &all->study->shares[j->run];
     double epoch = p->epoch_done ? 0.0 : (double)p->step / (double)p->steps - 1.0;
     double now = ((double)p->epoch + epoch) / (double)p->epochs;
     if (share->now == 0.0) /* one step may have been done, or many before this process */
