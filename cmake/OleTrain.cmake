@@ -173,6 +173,7 @@ target_sources(ole_objects PRIVATE
     src/train/caffe.c
     src/train/card.c
     src/train/checkpoint.c
+    src/train/crew.c
     src/train/evaluate.c
     src/train/folder.c
     src/train/history.c
