@@ -1,0 +1,40 @@
+/*
+ * src/base/module.h - parts of the library that need libraries not everyone has (CUDA, MPI): shared
+ * objects of their own beside libole.so, loaded when first asked for, so that one package runs with
+ * and without them.
+ *
+ * A module hands out tables, structs of functions by name.  Its first table begins with the version
+ * it was built for, a const char *.
+ */
+#ifndef OLE_SRC_BASE_MODULE_H
+#define OLE_SRC_BASE_MODULE_H
+
+#include "ole/base.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct ole_module {
+    const char *what;     /* begins messages: "CUDA" */
+    const char *file;     /* "libole_cuda.so" */
+    const char *variable; /* of the environment, where the file may be named instead */
+    const char *first;    /* the table with the version */
+    const char *absent;   /* ends the message when there is no file: why, and what to do */
+    const char *unusable; /* ... when it cannot be loaded: what to do */
+    bool global;          /* its libraries' symbols are for plugins to see */
+    pthread_mutex_t mutex;
+    void *handle;
+    ole_error failure;
+    bool tried;
+} ole_module;
+
+/*
+ * A table of the module, which is loaded first if need be: from $variable where that is set, else
+ * from the folder this code was loaded from (or the one above it, in a build tree), else from where
+ * the system looks for libraries.  OLE_ERROR_UNSUPPORTED says what is missing: the module itself,
+ * one of its libraries, or the right version.  Thread-safe.
+ */
+ole_status ole_module_table(ole_module *module, const char *name, const void **table,
+                            ole_error *error);
+
+#endif
