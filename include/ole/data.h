@@ -107,6 +107,8 @@ typedef struct ole_loader_options {
     int balanced_classes;              /* > 0: each batch has this many classes... */
     int balanced_samples; /* ...with this many samples each (batch_size is their product) */
     int threads;          /* that assemble batches ahead; 0: in the call */
+    int part, parts; /* only part `part` of each batch is assembled, of `parts` equal ones (the */
+                     /* first have one sample more where it does not divide); 0, 0: all of it */
 } ole_loader_options;
 
 OLE_API void ole_loader_options_init(ole_loader_options *options);
@@ -124,12 +126,13 @@ OLE_API ole_status ole_loader_create(ole_loader **loader, const ole_dataset *set
                                      const ole_loader_options *options, ole_error *error);
 OLE_API void ole_loader_destroy(ole_loader *loader);
 
-/* Batches of an epoch. */
+/* Batches of an epoch, the same for every part of them. */
 OLE_API int64_t ole_loader_batches(const ole_loader *loader);
 
 /*
- * Batch `batch` of epoch `epoch`, valid until the next call.  The batches that follow it are
- * assembled ahead where the loader has threads.
+ * Batch `batch` of epoch `epoch`, or the loader's part of it (which may have no samples), valid
+ * until the next call.  The batches that follow it are assembled ahead where the loader has
+ * threads.
  */
 OLE_API ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_batch *out,
                                   ole_error *error);

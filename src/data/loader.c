@@ -1,10 +1,11 @@
 /*
  * src/data/loader.c - batches, assembled in the call or ahead of it by threads.
  *
- * A batch is a function of (seed, epoch, batch) alone; threads only change when it is computed. The
- * slots form a ring: one holds the batch last handed out, the others those that follow it.  Which
- * samples a slot gets is decided by the caller's thread, in order; the threads take slots in that
- * order and fill them.  Asking for a batch that does not follow the last one empties the ring.
+ * A batch is a function of (seed, epoch, batch) alone; threads only change when it is computed, and
+ * a loader of one part of each batch has exactly those rows of the whole.  The slots form a ring:
+ * one holds the batch last handed out, the others those that follow it.  Which samples a slot gets
+ * is decided by the caller's thread, in order; the threads take slots in that order and fill them.
+ * Asking for a batch that does not follow the last one empties the ring.
  */
 #include "data/loader.h"
 #include "base/arena.h"
@@ -35,7 +36,8 @@ struct ole_loader {
     ole_split split;
     ole_augment augment;
     ole_order order;
-    bool varies; /* epochs differ */
+    int part, parts; /* of each batch, which one is ours */
+    bool varies;     /* epochs differ */
     void *memory;
     slot *slots;
     int slot_count;
@@ -113,14 +115,25 @@ static ole_status check_options(const ole_loader_options *o, const ole_dataset *
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 0 to %d",
                         o->threads, MAX_THREADS);
+    if (o->parts < 0 || o->part < 0 || o->part >= (o->parts > 0 ? o->parts : 1))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.part is %d of options.parts %d: give 0 to parts - 1", o->part,
+                        o->parts);
     ole_status status = check_balanced(o, info, error);
     return status == OLE_OK ? check_pixels(o, info, error) : status;
 }
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
+/* Where part `part` of a batch of `count` begins. */
+static int64_t part_first(const ole_loader *loader, int64_t count, int part) {
+    int64_t left = count % loader->parts;
+    return count / loader->parts * part + (part < left ? part : left);
+}
+
 static void place_slots(ole_loader *loader, ole_arena *arena) {
-    int64_t batch = loader->order.batch_size, size = ole_source_sample_size(&loader->set->source);
+    int64_t batch = ole_loader_part_size(loader),
+            size = ole_source_sample_size(&loader->set->source);
     int64_t elements;
     if (__builtin_mul_overflow(batch, size, &elements)) elements = INT64_MAX;
     for (int i = 0; i < loader->slot_count; i++) {
@@ -141,7 +154,7 @@ static ole_status allocate_slots(ole_loader *loader, ole_error *error) {
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory for %d batches of %" PRId64 ": take smaller batches or "
                         "fewer loader threads",
-                        loader->slot_count, loader->order.batch_size);
+                        loader->slot_count, ole_loader_part_size(loader));
     arena = (ole_arena){.base = loader->memory};
     place_slots(loader, &arena);
     return OLE_OK;
@@ -151,8 +164,11 @@ static ole_status allocate_slots(ole_loader *loader, ole_error *error) {
 static void assign(ole_loader *loader, slot *s, int64_t epoch, int64_t batch) {
     s->epoch = epoch;
     s->batch = batch;
-    const int64_t *samples = ole_order_get(&loader->order, epoch, batch, &s->count);
-    memcpy(s->indices, samples, (size_t)s->count * sizeof *samples);
+    int64_t count;
+    const int64_t *samples = ole_order_get(&loader->order, epoch, batch, &count);
+    int64_t first = part_first(loader, count, loader->part);
+    s->count = part_first(loader, count, loader->part + 1) - first;
+    memcpy(s->indices, samples + first, (size_t)s->count * sizeof *samples);
 }
 
 static void fill(const ole_loader *loader, slot *s) {
@@ -264,6 +280,8 @@ static ole_status prepare(ole_loader *loader, const ole_loader_options *options,
                                          splits->count[loader->split], splits->classes, error);
     if (status != OLE_OK) return status;
     ole_augment_init(&loader->augment, options);
+    loader->part = options->part;
+    loader->parts = options->parts > 0 ? options->parts : 1;
     loader->varies =
         options->shuffle || options->crop > 0 || options->flip || options->balanced_classes > 0;
     loader->threads = options->threads;
@@ -322,6 +340,11 @@ const ole_augment *ole_loader_augment(const ole_loader *loader) {
 
 int64_t ole_loader_batch_size(const ole_loader *loader) {
     return loader->order.batch_size;
+}
+
+int64_t ole_loader_part_size(const ole_loader *loader) {
+    int64_t batch = loader->order.batch_size;
+    return part_first(loader, batch, loader->part + 1) - part_first(loader, batch, loader->part);
 }
 
 void ole_loader_list(ole_loader *loader, int64_t epoch, int64_t *list) {

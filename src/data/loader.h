@@ -8,10 +8,12 @@
 
 const ole_augment *ole_loader_augment(const ole_loader *loader);
 
-/* Samples of a whole batch. */
+/* Samples of a whole batch, and of the loader's part of it. */
 int64_t ole_loader_batch_size(const ole_loader *loader);
+int64_t ole_loader_part_size(const ole_loader *loader);
 
-/* The samples of an epoch, batch after batch, [batches * batch size]; -1 where the last is short.
+/* The samples of an epoch, all parts, batch after batch, [batches * batch size]; -1 where the last
+ * is short.
  */
 void ole_loader_list(ole_loader *loader, int64_t epoch, int64_t *list);
 

@@ -89,6 +89,16 @@ typedef struct ole_op_call {
     const ole_share *share; /* NULL: nobody else has a part of this batch */
 } ole_op_call;
 
+/* The number of the call's first row in the whole batch. */
+static inline int64_t ole_first_row(const ole_op_call *call) {
+    return call->share ? call->share->first_row : 0;
+}
+
+/* Whether batch norm's sums run over other ranks too. */
+static inline bool ole_norm_shared(const ole_op_call *call) {
+    return call->train && call->share && call->share->norm;
+}
+
 /* An optimiser step on one parameter, exactly as PyTorch's (coupled L2). */
 typedef struct ole_update {
     enum { OLE_UPDATE_SGD, OLE_UPDATE_ADAM } kind;

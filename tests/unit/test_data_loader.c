@@ -102,6 +102,41 @@ static void test_asking_order(void **state) {
     ole_dataset_close(set);
 }
 
+/* The parts of a batch, one after the other, are the batch; the last one has fewer rows than parts
+ * where they are many. */
+static void test_parts(void **state) {
+    (void)state;
+    ole_dataset *set = data_open("digits", NULL);
+    ole_loader_options options = everything();
+    for (int parts = 1; parts <= 25; parts += 4) {
+        for (int64_t b = 0; b < 26; b += 25) {
+            options.parts = options.part = options.threads = 0;
+            ole_loader *whole = create(set, OLE_SPLIT_TRAIN, &options);
+            assert_int_equal(ole_loader_batches(whole), 26);
+            ole_batch all = get(whole, 2, b);
+            assert_int_equal(all.count, b == 0 ? 50 : 8);
+            int64_t first = 0;
+            for (int part = 0; part < parts; part++) {
+                options.part = part;
+                options.parts = parts;
+                options.threads = part % 2;
+                ole_loader *loader = create(set, OLE_SPLIT_TRAIN, &options);
+                assert_int_equal(ole_loader_batches(loader), 26);
+                ole_batch ours = get(loader, 2, b);
+                int64_t count = all.count / parts + (part < all.count % parts);
+                ole_batch expected = {count, all.images + first * 64, all.labels + first,
+                                      all.indices + first};
+                assert_same_batch(&ours, &expected, 64);
+                first += count;
+                ole_loader_destroy(loader);
+            }
+            assert_int_equal(first, all.count);
+            ole_loader_destroy(whole);
+        }
+    }
+    ole_dataset_close(set);
+}
+
 /* ---- Order -------------------------------------------------------------------------------- */
 
 static void test_in_order(void **state) {
@@ -354,6 +389,9 @@ static void test_errors(void **state) {
     options.balanced_classes = 10;
     options.balanced_samples = 0;
     expect(set, OLE_SPLIT_TRAIN, &options, "options.balanced_samples is 0");
+    options = defaults();
+    options.part = options.parts = 2;
+    expect(set, OLE_SPLIT_TRAIN, &options, "options.part is 2 of options.parts 2");
     options.struct_size = 3;
     expect(set, OLE_SPLIT_TRAIN, &options, "options.struct_size is 3");
 
@@ -401,7 +439,7 @@ int main(void) {
         cmocka_unit_test(test_in_order),     cmocka_unit_test(test_shuffle),
         cmocka_unit_test(test_balanced),     cmocka_unit_test(test_balanced_few),
         cmocka_unit_test(test_augmentation), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
 }

@@ -11,11 +11,17 @@
  *
  * A group of channels is cut into chunks of whole images, one task each; the chunks' sums are put
  * together in order.  A group of one chunk does both passes in one task, while it is in the cache.
+ *
+ * With a share the sums of all groups are added up over the ranks between the passes, in one call:
+ * forward those of x - s and (x - s)^2, where s is the running mean, which all ranks know; backward
+ * those that dx needs.  Gradients of gamma and beta are of our rows alone: they are added up with
+ * those of all parameters.
  */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double eps = 1e-5, momentum = 0.1;
 
@@ -38,7 +44,9 @@ typedef struct norm_run {
     const cpu_call *c;
     const norm_state *state;
     const cpu_kernels *kernels;
-    partial *part; /* scratch, [chunks, groups] */
+    partial *part;  /* scratch, [chunks, groups] */
+    double *shared; /* scratch, [2, groups * width]: sums over all ranks; NULL: there are none */
+    double count;   /* values of a channel, on all ranks */
 } norm_run;
 
 static bool brings_moments(const norm_state *s) {
@@ -56,7 +64,8 @@ ole_status cpu_norm_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
     state->chunks = x.images * x.rows / CHUNK_ROWS;
     if (state->chunks > x.images) state->chunks = x.images;
     if (state->chunks < 1) state->chunks = 1;
-    plan->scratch_bytes = (size_t)(state->chunks * x.groups) * sizeof(partial);
+    plan->scratch_bytes = (size_t)(state->chunks * x.groups) * sizeof(partial) +
+                          (size_t)(2 * x.groups * r->context->block) * sizeof(double);
     plan->saved_bytes = (size_t)(2 * x.groups * r->context->block) * sizeof(float);
     plan->backward_reads_x = true;
     plan->in_place = !r->train && !stacked;
@@ -165,10 +174,58 @@ static cpu_moments merge(const norm_run *n, int64_t group) {
     return all;
 }
 
+/* The places of a group among the sums over all ranks. */
+static double *shared_first(const norm_run *n, int64_t group) {
+    return n->shared + group * n->state->x.width;
+}
+
+static double *shared_second(const norm_run *n, int64_t group) {
+    return shared_first(n, group) + n->state->x.groups * n->state->x.width;
+}
+
+static const float *running_mean_of(const norm_run *n, int64_t group) {
+    return param_of(n->c, n->c->node->affine ? 2 : 0, &n->state->x, group);
+}
+
+/* Our moments as sums of distances to the running mean. */
+static void share_moments(void *argument, int64_t group) {
+    const norm_run *n = argument;
+    cpu_moments m = merge(n, group);
+    const float *shift = running_mean_of(n, group);
+    for (int i = 0; i < channels_of(&n->state->x, group); i++) {
+        double distance = m.mean[i] - (double)shift[i];
+        shared_first(n, group)[i] = m.count * distance;
+        shared_second(n, group)[i] = m.squares[i] + m.count * distance * distance;
+    }
+}
+
+/* The moments of all ranks from those sums. */
+static cpu_moments shared_moments(const norm_run *n, int64_t group) {
+    cpu_moments m = {.count = n->count};
+    const float *shift = running_mean_of(n, group);
+    for (int i = 0; i < channels_of(&n->state->x, group); i++) {
+        double distance = shared_first(n, group)[i] / m.count;
+        m.mean[i] = (double)shift[i] + distance;
+        m.squares[i] = fmax(shared_second(n, group)[i] - m.count * distance * distance, 0);
+    }
+    return m;
+}
+
+/* Lets every group lay down its two sums, and adds them up over the ranks. */
+static void add_up(norm_run *n, cpu_task *lay_down) {
+    const ole_share *share = n->c->call->share;
+    int64_t groups = n->state->x.groups, count = 2 * groups * n->state->x.width;
+    n->shared = (double *)(n->part + n->state->chunks * groups);
+    memset(n->shared, 0, (size_t)count * sizeof *n->shared);
+    for (int64_t group = 0; group < groups; group++)
+        lay_down(n, group);
+    share->sum(share->argument, n->shared, count);
+}
+
 /* Mean and 1 / deviation of a group from the batch, which moves the running ones. */
 static void batch_statistics(const norm_run *n, int64_t group, float *mean, float *inverse) {
     const cpu_view *v = &n->state->x;
-    cpu_moments m = merge(n, group);
+    cpu_moments m = n->shared ? shared_moments(n, group) : merge(n, group);
     int first = n->c->node->affine ? 2 : 0;
     float *running_mean = (float *)n->c->call->param[first] + group * v->width;
     float *running_var = (float *)n->c->call->param[first + 1] + group * v->width;
@@ -218,19 +275,26 @@ static void forward_group(void *argument, int64_t group) {
 
 static norm_run run_of(const cpu_call *c) {
     const norm_state *state = c->state;
-    return (norm_run){c, state, cpu_kernels_of(c->context, state->base.x_layout[0]),
-                      c->call->scratch};
+    int64_t values = state->x.images * state->x.rows;
+    if (ole_norm_shared(c->call)) values = values / state->base.n * c->call->share->rows;
+    return (norm_run){.c = c,
+                      .state = state,
+                      .kernels = cpu_kernels_of(c->context, state->base.x_layout[0]),
+                      .part = c->call->scratch,
+                      .count = (double)values};
 }
 
 void cpu_norm_forward(const cpu_call *c) {
     norm_run n = run_of(c);
     int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
-    if (c->call->train && n.state->chunks == 1) {
+    bool shared = ole_norm_shared(c->call);
+    if (c->call->train && n.state->chunks == 1 && !shared) {
         cpu_parallel(c->context, groups, forward_group, &n);
         return;
     }
     if (c->call->train && !brings_moments(n.state))
         cpu_parallel(c->context, tasks, find_moments, &n);
+    if (shared) add_up(&n, share_moments);
     for (int64_t group = 0; group < groups; group++)
         keep_statistics(&n, group);
     cpu_parallel_backwards(c->context, tasks, apply, &n);
@@ -273,23 +337,41 @@ static void put_gradients(const norm_run *n, int64_t group, const cpu_sums *sums
     }
 }
 
-/* dx of a chunk; the group's first chunk also leaves the gradients of gamma and beta. */
+/* Leaves the gradients of gamma and beta, and our sums for all ranks. */
+static void share_sums(void *argument, int64_t group) {
+    const norm_run *n = argument;
+    cpu_sums sums = sums_of(n, group);
+    put_gradients(n, group, &sums);
+    memcpy(shared_first(n, group), sums.g, (size_t)n->state->x.width * sizeof *sums.g);
+    memcpy(shared_second(n, group), sums.gx, (size_t)n->state->x.width * sizeof *sums.gx);
+}
+
+static cpu_sums shared_sums(const norm_run *n, int64_t group) {
+    cpu_sums sums = {0};
+    memcpy(sums.g, shared_first(n, group), (size_t)n->state->x.width * sizeof *sums.g);
+    memcpy(sums.gx, shared_second(n, group), (size_t)n->state->x.width * sizeof *sums.gx);
+    return sums;
+}
+
+/*
+ * dx of a chunk; the group's first chunk also leaves the gradients of gamma and beta where
+ * share_sums() has not.
+ */
 static void find_dx(void *argument, int64_t task) {
     const norm_run *n = argument;
     place p = place_of(n, task);
     const cpu_view *v = &n->state->x;
     const float *inverse = saved_inverse(n, p.group);
-    cpu_sums sums = sums_of(n, p.group);
-    if (p.first_image == 0) put_gradients(n, p.group, &sums);
+    cpu_sums sums = n->shared ? shared_sums(n, p.group) : sums_of(n, p.group);
+    if (p.first_image == 0 && !n->shared) put_gradients(n, p.group, &sums);
     const ole_op_call *call = n->c->call;
     if (!call->dx[0]) return;
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), inverse);
     float slope[CPU_MAX_BLOCK] = {0}, level[CPU_MAX_BLOCK] = {0};
-    double count = (double)(v->images * v->rows);
     for (int i = 0; i < channels_of(v, p.group); i++) {
         double scale = (double)a.scale[i], inv = (double)inverse[i];
-        slope[i] = (float)(-scale * inv * inv * sums.gx[i] / count);
-        level[i] = (float)(-scale * sums.g[i] / count);
+        slope[i] = (float)(-scale * inv * inv * sums.gx[i] / n->count);
+        level[i] = (float)(-scale * sums.g[i] / n->count);
     }
     FOR_IMAGES(n, p, at, to)
     n->kernels->norm_gradient(p.run, &a, slope, level, cpu_at(v, call->x[0], at),
@@ -305,10 +387,12 @@ static void backward_group(void *argument, int64_t group) {
 void cpu_norm_backward(const cpu_call *c) {
     norm_run n = run_of(c);
     int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
-    if (n.state->chunks == 1) {
+    bool shared = ole_norm_shared(c->call);
+    if (n.state->chunks == 1 && !shared) {
         cpu_parallel(c->context, groups, backward_group, &n);
         return;
     }
     cpu_parallel(c->context, tasks, find_sums, &n);
+    if (shared) add_up(&n, share_sums);
     cpu_parallel_backwards(c->context, tasks, find_dx, &n);
 }

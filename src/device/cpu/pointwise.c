@@ -182,14 +182,15 @@ ole_status cpu_dropout_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_er
     return OLE_OK;
 }
 
-/* Draws for one image. Element e, counted in plain order, is word e % 4 of the counter e / 4. */
+/* Draws for one image. Element e of the whole batch, counted in plain order, is word e % 4 of the
+ * counter e / 4. */
 static void draw_image(void *argument, int64_t image) {
     const cpu_call *c = argument;
     const cpu_state *s = c->state;
     cpu_view v = cpu_view_images(c->context, s->y_layout, s->n, s->y_shape);
     uint8_t *kept = (uint8_t *)c->call->saved + image * v.image_stride;
     uint64_t a = (c->call->step << 20) + (uint64_t)c->node->index;
-    uint64_t e = (uint64_t)(image * ole_shape_size(s->y_shape));
+    uint64_t e = (uint64_t)((ole_first_row(c->call) + image) * ole_shape_size(s->y_shape));
     uint32_t word[4];
     ole_philox(c->context->options.seed, OLE_RANDOM_DROPOUT, a, e / 4, word);
     for (int64_t channel = 0; channel < v.channels; channel++)

@@ -86,6 +86,7 @@ typedef struct ref_row {
     bool in_place, in_place_eval; /* always; when there is no backward */
     bool dx_in_place;
     size_t saved_element, saved_channel; /* bytes an element of y; a channel of y */
+    size_t scratch_channel;
 } ref_row;
 
 static void nothing(const ref_run *run) {
@@ -100,7 +101,8 @@ static const ref_row rows[] = {
                      .reads_x = true,
                      .in_place_eval = true,
                      .dx_in_place = true,
-                     .saved_channel = 2 * sizeof(double)},
+                     .saved_channel = 2 * sizeof(double),
+                     .scratch_channel = 2 * sizeof(double)},
     [OLE_OP_RELU] = {.forward = REF(relu_forward),
                      .backward = REF(relu_backward),
                      .reads_y = true,
@@ -143,6 +145,7 @@ static ole_status plan_op(ole_device_context *context, const ole_node *node, int
         .y_bytes = elements * sizeof(real),
         .saved_bytes =
             train ? elements * row->saved_element + (size_t)node->out.c * row->saved_channel : 0,
+        .scratch_bytes = (size_t)node->out.c * row->scratch_channel,
         .backward_reads_x = row->reads_x,
         .backward_reads_y = row->reads_y || node->relu,
         .in_place = row->in_place || (row->in_place_eval && !train),

@@ -8,6 +8,11 @@
  * the running variance towards the unbiased one (towards 0 where a channel has one value);
  * otherwise the running ones are taken.  Parameters: gamma, beta where `affine`, then running mean
  * and variance.  Saved: mean and 1 / deviation of each channel, doubles.
+ *
+ * With a share the sums run over all ranks.  Forward: those of x - s and (x - s)^2, where s is the
+ * running mean, which all ranks know; from them follow the mean and the squared distances to it.
+ * Backward: those of the gradient and of its product with the normal x.  Gradients of gamma and
+ * beta stay sums over our rows: they are added up with those of all parameters.
  */
 #include "device/ref/ref.h"
 
@@ -30,27 +35,73 @@ static channel channel_of(const ref_run *run, int64_t c) {
     for (int64_t n_ = 0; n_ < (ch).n; n_++)                                                        \
         for (int64_t e = n_ * (ch).stride + (ch).first, end_ = e + (ch).plane; e < end_; e++)
 
-/* The batch's mean and 1 / deviation of a channel; moves the running ones. */
-static void batch_statistics(const ref_run *run, int64_t c, double *mean, double *scale) {
-    const real *x = run->call->x[0];
-    channel ch = channel_of(run, c);
-    double count = (double)(ch.n * ch.plane), sum = 0, squares = 0;
-    FOR_EACH(e, ch) sum += (double)x[e];
-    *mean = sum / count;
-    FOR_EACH(e, ch) squares += ((double)x[e] - *mean) * ((double)x[e] - *mean);
-    *scale = 1 / sqrt(squares / count + eps);
-
-    int first = run->node->affine ? 2 : 0;
-    real *running_mean = run->call->param[first], *running_var = run->call->param[first + 1];
-    double unbiased = squares / fmax(count - 1, 1);
-    running_mean[c] = (real)((1 - momentum) * (double)running_mean[c] + momentum * *mean);
-    running_var[c] = (real)((1 - momentum) * (double)running_var[c] + momentum * unbiased);
+/* Values of a channel in the whole batch. */
+static double count_of(const ref_run *run, bool shared) {
+    int64_t rows = shared ? run->call->share->rows : run->n;
+    return (double)(rows * run->node->out.h * run->node->out.w);
 }
 
-static void running_statistics(const ref_run *run, int64_t c, double *mean, double *scale) {
-    int first = run->node->affine ? 2 : 0;
-    *mean = (double)((const real *)run->call->param[first])[c];
-    *scale = 1 / sqrt((double)((const real *)run->call->param[first + 1])[c] + eps);
+static real *running(const ref_run *run, bool variance) {
+    return run->call->param[(run->node->affine ? 2 : 0) + variance];
+}
+
+/* Mean and squared distances to it, of a channel. */
+static void batch_moments(const ref_run *run, int64_t c, double *mean, double *squares) {
+    const real *x = run->call->x[0];
+    channel ch = channel_of(run, c);
+    double sum = 0;
+    *squares = 0;
+    FOR_EACH(e, ch) sum += (double)x[e];
+    *mean = sum / (double)(ch.n * ch.plane);
+    FOR_EACH(e, ch) *squares += ((double)x[e] - *mean) * ((double)x[e] - *mean);
+}
+
+/* The same of the whole batch, for all channels at once: [2, C]. */
+static void shared_moments(const ref_run *run, double *moments) {
+    int64_t channels = run->node->out.c;
+    double ours = count_of(run, false), all = count_of(run, true);
+    double *mean = moments, *squares = moments + channels;
+    const real *shift = running(run, false);
+    for (int64_t c = 0; c < channels; c++) {
+        batch_moments(run, c, &mean[c], &squares[c]);
+        double distance = mean[c] - (double)shift[c];
+        mean[c] = ours * distance;
+        squares[c] += ours * distance * distance;
+    }
+    run->call->share->sum(run->call->share->argument, moments, 2 * channels);
+    for (int64_t c = 0; c < channels; c++) {
+        double distance = mean[c] / all;
+        mean[c] = (double)shift[c] + distance;
+        squares[c] = fmax(squares[c] - all * distance * distance, 0);
+    }
+}
+
+/* The batch's 1 / deviation of a channel; moves the running statistics. */
+static double batch_scale(const ref_run *run, int64_t c, double count, double mean,
+                          double squares) {
+    real *running_mean = running(run, false), *running_var = running(run, true);
+    double unbiased = squares / fmax(count - 1, 1);
+    running_mean[c] = (real)((1 - momentum) * (double)running_mean[c] + momentum * mean);
+    running_var[c] = (real)((1 - momentum) * (double)running_var[c] + momentum * unbiased);
+    return 1 / sqrt(squares / count + eps);
+}
+
+/* Mean and 1 / deviation of a channel; `moments` are those of all ranks, or NULL. */
+static void statistics(const ref_run *run, int64_t c, const double *moments, double *mean,
+                       double *scale) {
+    if (!run->call->train) {
+        *mean = (double)running(run, false)[c];
+        *scale = 1 / sqrt((double)running(run, true)[c] + eps);
+        return;
+    }
+    double squares;
+    if (moments) {
+        *mean = moments[c];
+        squares = moments[run->node->out.c + c];
+    } else {
+        batch_moments(run, c, mean, &squares);
+    }
+    *scale = batch_scale(run, c, count_of(run, moments != NULL), *mean, squares);
 }
 
 void REF(norm_forward)(const ref_run *run) {
@@ -59,12 +110,11 @@ void REF(norm_forward)(const ref_run *run) {
     const real *gamma = run->call->param[0], *beta = run->call->param[1];
     real *y = run->call->y;
     double *saved = run->call->saved;
+    double *moments = ole_norm_shared(run->call) ? run->call->scratch : NULL;
+    if (moments) shared_moments(run, moments);
     for (int64_t c = 0; c < node->out.c; c++) {
         double mean, scale;
-        if (run->call->train)
-            batch_statistics(run, c, &mean, &scale);
-        else
-            running_statistics(run, c, &mean, &scale);
+        statistics(run, c, moments, &mean, &scale);
         if (saved) {
             saved[c] = mean;
             saved[node->out.c + c] = scale;
@@ -84,27 +134,44 @@ static double gradient(const ref_run *run, int64_t e) {
     return run->node->relu && !(y[e] > 0) ? 0 : (double)dy[e];
 }
 
-void REF(norm_backward)(const ref_run *run) {
+/* Sums of the gradient and of its product with the normal x, [2, C]; what is made of ours alone. */
+static void find_sums(const ref_run *run, double *sums) {
     const ole_node *node = run->node;
-    const real *x = run->call->x[0], *gamma = run->call->param[0];
-    real *dx = run->call->dx[0], *dother = node->input[1] >= 0 ? run->call->dx[1] : NULL;
+    const real *x = run->call->x[0];
+    real *dother = node->input[1] >= 0 ? run->call->dx[1] : NULL;
     real *dgamma = node->affine ? run->call->dparam[0] : NULL;
     real *dbeta = node->affine ? run->call->dparam[1] : NULL;
     const double *saved = run->call->saved;
     for (int64_t c = 0; c < node->out.c; c++) {
         channel ch = channel_of(run, c);
-        double mean = saved[c], scale = saved[node->out.c + c];
-        double count = (double)(ch.n * ch.plane), sum = 0, product = 0;
+        double mean = saved[c], scale = saved[node->out.c + c], sum = 0, product = 0;
         FOR_EACH(e, ch) {
             sum += gradient(run, e);
             product += gradient(run, e) * ((double)x[e] - mean) * scale;
+            if (dother) ref_put(&dother[e], run->call->accumulate[1], gradient(run, e));
         }
         if (dgamma) dgamma[c] = (real)product;
         if (dbeta) dbeta[c] = (real)sum;
-        FOR_EACH(e, ch) {
-            if (dother) ref_put(&dother[e], run->call->accumulate[1], gradient(run, e));
-        }
-        if (!dx) continue;
+        sums[c] = sum;
+        sums[node->out.c + c] = product;
+    }
+}
+
+void REF(norm_backward)(const ref_run *run) {
+    const ole_node *node = run->node;
+    const real *x = run->call->x[0], *gamma = run->call->param[0];
+    real *dx = run->call->dx[0];
+    const double *saved = run->call->saved;
+    double *sums = run->call->scratch;
+    bool shared = ole_norm_shared(run->call);
+    find_sums(run, sums);
+    if (!dx) return;
+    if (shared) run->call->share->sum(run->call->share->argument, sums, 2 * node->out.c);
+    double count = count_of(run, shared);
+    for (int64_t c = 0; c < node->out.c; c++) {
+        channel ch = channel_of(run, c);
+        double mean = saved[c], scale = saved[node->out.c + c];
+        double sum = sums[c], product = sums[node->out.c + c];
         double g = (node->affine ? (double)gamma[c] : 1) * scale;
         FOR_EACH(e, ch) {
             double normal = ((double)x[e] - mean) * scale;

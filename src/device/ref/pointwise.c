@@ -96,20 +96,25 @@ static double scale_of(const ole_node *node) {
     return 1 / (1 - (double)node->rate);
 }
 
-/* Saves which elements stay: 1 or 0. Element e is decided by word e % 4 of the counter e / 4. */
+/*
+ * Saves which elements stay: 1 or 0. Element e of the whole batch is decided by word e % 4 of the
+ * counter e / 4.
+ */
 void REF(dropout_forward)(const ref_run *run) {
     const real *x = run->call->x[0];
     real *y = run->call->y;
     unsigned char *saved = run->call->saved;
     uint64_t a = (run->call->step << 20) + (uint64_t)run->node->index;
+    uint64_t first = (uint64_t)(ole_first_row(run->call) * ole_shape_size(run->node->out));
     uint32_t word[4];
     if (!run->call->train) {
         REF(flatten_forward)(run);
         return;
     }
     for (int64_t e = 0; e < elements(run); e++) {
-        if (e % 4 == 0) ole_philox(run->seed, OLE_RANDOM_DROPOUT, a, (uint64_t)e / 4, word);
-        bool stays = ole_uniform(word[e % 4]) >= run->node->rate;
+        uint64_t at = first + (uint64_t)e;
+        if (at % 4 == 0 || e == 0) ole_philox(run->seed, OLE_RANDOM_DROPOUT, a, at / 4, word);
+        bool stays = ole_uniform(word[at % 4]) >= run->node->rate;
         y[e] = stays ? (real)((double)x[e] * scale_of(run->node)) : 0;
         if (saved) saved[e] = stays;
     }
