@@ -186,6 +186,7 @@ target_sources(ole_objects PRIVATE
     src/train/onnx_graph.c
     src/train/onnx_values.c
     src/train/options.c
+    src/train/place.c
     src/train/queue.c
     src/train/recipe.c
     src/train/run.c
