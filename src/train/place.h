@@ -7,7 +7,7 @@
 
 #include "ranks/ranks.h"
 
-enum { OLE_DEVICE_NAME = 16 };
+enum { OLE_DEVICE_NAME = 20 };
 
 /*
  * `given` threads, or for 0 the rank's share: the processors that it may use, but no more than are
