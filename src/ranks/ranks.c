@@ -50,11 +50,6 @@ ole_ranks *ole_ranks_part(ole_ranks *ranks, int count) {
     return ranks ? ranks->table->part(ranks, count) : NULL;
 }
 
-int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank) {
-    int64_t size = ole_ranks_size(ranks), left = count % size;
-    return count / size * rank + (rank < left ? rank : left);
-}
-
 void ole_ranks_close(ole_ranks *ranks) {
     if (ranks) ranks->table->close(ranks);
 }

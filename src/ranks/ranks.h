@@ -61,7 +61,10 @@ ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
 ole_status ole_ranks_agree(ole_ranks *ranks, ole_status status, ole_error *error);
 
 /* A part of `count` things: rank r has those from ole_ranks_first(r) to before that of r + 1. */
-int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank);
+static inline int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank) {
+    int64_t size = ranks ? ranks->size : 1, left = count % size;
+    return count / size * rank + (rank < left ? rank : left);
+}
 
 /* `size` ranks that are threads of this process: groups[size]. For tests. */
 ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error);

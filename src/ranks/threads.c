@@ -7,6 +7,7 @@
  * all have.  Sums are in the order of the ranks, so their bits are fixed.
  */
 #include "base/error.h"
+#include "ranks/add.h"
 #include "ranks/ranks.h"
 
 #include <pthread.h>
@@ -48,32 +49,17 @@ static room *show(ole_ranks *ranks, const void *data) {
     return here;
 }
 
-/* Elements `first` to before `end` of all ranks' data become their sums, on every rank. */
-#define DEFINE_ADD(name, type)                                                                     \
-    static void name(void *const *places, int size, int64_t first, int64_t end) {                  \
-        for (int64_t i = first; i < end; i++) {                                                    \
-            type sum = ((const type *)places[0])[i];                                               \
-            for (int r = 1; r < size; r++)                                                         \
-                sum += ((const type *)places[r])[i];                                               \
-            for (int r = 0; r < size; r++)                                                         \
-                ((type *)places[r])[i] = sum;                                                      \
-        }                                                                                          \
-    }
-DEFINE_ADD(add_f32, float)
-DEFINE_ADD(add_f64, double)
-DEFINE_ADD(add_i64, int64_t)
-
 /* Each rank adds its part of the elements, for all. */
 static void sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type) {
     room *here = show(ranks, data);
+    size_t size = ole_dtype_size(type);
     int64_t first = ole_ranks_first(ranks, count, ranks->rank);
-    int64_t end = ole_ranks_first(ranks, count, ranks->rank + 1);
-    if (type == OLE_F32)
-        add_f32(here->places, ranks->size, first, end);
-    else if (type == OLE_F64)
-        add_f64(here->places, ranks->size, first, end);
-    else
-        add_i64(here->places, ranks->size, first, end);
+    int64_t part = ole_ranks_first(ranks, count, ranks->rank + 1) - first;
+    size_t from = (size_t)first * size;
+    for (int r = 1; r < ranks->size && part > 0; r++)
+        ole_ranks_add((char *)here->places[0] + from, (char *)here->places[r] + from, part, type);
+    for (int r = 1; r < ranks->size && part > 0; r++)
+        memcpy((char *)here->places[r] + from, (char *)here->places[0] + from, (size_t)part * size);
     meet(here);
 }
 
@@ -127,7 +113,7 @@ static void leave_room(room *here) {
 static ole_ranks *enter_room(room *here, int rank, int size);
 
 /* There is no way to fail; a test that has no memory left for a room ends. */
-static ole_ranks *part(ole_ranks *ranks, int count) {
+static ole_ranks *take_part(ole_ranks *ranks, int count) {
     room *here = ((thread_ranks *)ranks)->room;
     if (ranks->rank == 0 && !(here->next = open_room(count))) abort();
     meet(here);
@@ -150,7 +136,7 @@ static const ole_ranks_table table = {
     .wait = wait_slot,
     .gather = gather,
     .broadcast = broadcast,
-    .part = part,
+    .part = take_part,
     .close = close_threads,
 };
 
