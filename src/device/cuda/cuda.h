@@ -241,6 +241,13 @@ void cuda_adapt_forward(const cuda_call *given, ole_op_call *call);
 void cuda_adapt_backward(const cuda_call *given, const ole_op_plan *plan, ole_op_call *call);
 void cuda_adapt_gradients(const cuda_call *given, const ole_op_call *call);
 
+/* ---- what other ranks hold of the batch (share.c) ---- */
+
+/* data[count], device memory, becomes the sum over the ranks that have rows: queued on
+ * context->stream where the share can, else through the host, waited for. */
+void cuda_share_sum(ole_device_context *context, const ole_share *share, double *data,
+                    int64_t count);
+
 /* ---- parameters (param.c) ---- */
 
 size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const ole_param *param);

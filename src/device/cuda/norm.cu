@@ -8,6 +8,9 @@
  * A stacked x brings its moments with it: one pass forward, and no sums.  Saved: mean and
  * 1 / deviation, [2, pitch] floats.  What the ReLU cut is found again from x, or where there is a
  * residual seen in y.
+ *
+ * Where other ranks have parts of the batch (ole_share), it is always two kernels, and between them
+ * the ranks' sums are added up.
  */
 #include "device/cuda/norm.cuh"
 
@@ -28,7 +31,8 @@ struct norm_state {
     norm_shape apply;     /* of forward without sums: evaluation, stacked x */
     bool packs;           /* the residual is stacked: packed into scratch first */
     cuda_layout residual; /* packed */
-    size_t residual_at;   /* in scratch, behind the partial sums */
+    size_t shared_at;     /* in scratch, behind the partial sums: what ranks add up */
+    size_t residual_at;   /* in scratch, behind that */
 };
 
 /* ---- planning ---------------------------------------------------------------------------- */
@@ -87,6 +91,10 @@ size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+size_t aligned(size_t bytes) {
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
 ole_status plan_norm(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
     const ole_node *node = request->node;
     if (request->n * node->in.h * node->in.w > INT32_MAX / 2)
@@ -97,8 +105,9 @@ ole_status plan_norm(const cuda_request *request, ole_op_plan *plan, ole_error *
     choose_shapes(request->context, s);
     s->packs = request->x[1] && request->x[1]->stacked;
     s->residual = s->base.y;
-    s->residual_at = larger(partial_bytes(s->forward), partial_bytes(s->backward));
-    s->residual_at = (s->residual_at + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+    size_t partials = larger(partial_bytes(s->forward), partial_bytes(s->backward));
+    s->shared_at = aligned(larger(partials, partial_bytes(s->apply)));
+    s->residual_at = aligned(s->shared_at + 3 * (size_t)s->base.y.part[0].pitch * sizeof(double));
     plan->scratch_bytes = s->residual_at + (s->packs ? s->residual.bytes : 0);
     plan->saved_bytes = 2 * (size_t)s->base.y.part[0].pitch * sizeof(float);
     plan->backward_reads_x = true;
@@ -123,10 +132,34 @@ void *packed_residual(const cuda_call *c) {
     return static_cast<char *>(c->call->scratch) + s->residual_at;
 }
 
+double *shared_sums(const cuda_call *c) {
+    const norm_state *s = static_cast<const norm_state *>(c->state);
+    return reinterpret_cast<double *>(static_cast<char *>(c->call->scratch) + s->shared_at);
+}
+
+/* Values of a channel in the batch, other ranks' included where they count. */
+double count_of(const cuda_call *c) {
+    const norm_state *s = static_cast<const norm_state *>(c->state);
+    if (!ole_norm_shared(c->call)) return (double)s->base.x[0].pixels;
+    return (double)(c->call->share->rows * c->node->in.h * c->node->in.w);
+}
+
+void launch_forward(const cuda_call *c, norm_forward a) {
+    const norm_state *s = static_cast<const norm_state *>(c->state);
+    const cuda_layout &x = s->base.x[0];
+    if (ole_norm_shared(c->call)) {
+        a.shared = shared_sums(c);
+        norm_share_forward(c->context, x, s->apply, a);
+        cuda_share_sum(c->context, c->call->share, a.shared, 2 * (int64_t)a.pitch);
+        a.source = NORM_SHARED;
+    }
+    norm_run_forward(c->context, x, a.source == NORM_SUMS ? s->forward : s->apply, a);
+}
+
 void run_forward(const cuda_call *c) {
     const norm_state *s = static_cast<const norm_state *>(c->state);
     const cuda_layout &x = s->base.x[0];
-    double count = (double)x.pixels;
+    double count = count_of(c);
     norm_forward a = {};
     a.x = c->call->x[0];
     a.residual = c->call->x[1];
@@ -147,7 +180,7 @@ void run_forward(const cuda_call *c) {
         cuda_pack(c->context, &s->base.x[1], a.residual, &s->residual, packed_residual(c));
         a.residual = packed_residual(c);
     }
-    norm_run_forward(c->context, x, a.source == NORM_SUMS ? s->forward : s->apply, a);
+    launch_forward(c, a);
 }
 
 /* Where the residual's gradient goes. */
@@ -159,6 +192,19 @@ void choose_dresidual(const cuda_call *c, norm_backward *a) {
     if (a->both) return;
     a->dresidual = s->packs ? packed_residual(c) : given;
     a->add_residual = !s->packs && c->call->accumulate[1];
+}
+
+void launch_backward(const cuda_call *c, norm_backward a) {
+    const norm_state *s = static_cast<const norm_state *>(c->state);
+    const cuda_layout &x = s->base.x[0];
+    if (!ole_norm_shared(c->call)) {
+        norm_run_backward(c->context, x, s->backward, a);
+        return;
+    }
+    a.shared = shared_sums(c);
+    norm_share_backward(c->context, x, s->apply, a);
+    cuda_share_sum(c->context, c->call->share, a.shared, 2 * (int64_t)a.pitch);
+    norm_run_backward(c->context, x, s->apply, a);
 }
 
 void run_backward(const cuda_call *c) {
@@ -180,8 +226,8 @@ void run_backward(const cuda_call *c) {
     a.partials = static_cast<float *>(c->call->scratch);
     a.pixels = (int)x.pixels;
     a.pitch = s->base.y.part[0].pitch;
-    a.inverse_count = 1 / (double)x.pixels;
-    norm_run_backward(c->context, x, s->backward, a);
+    a.inverse_count = 1 / count_of(c);
+    launch_backward(c, a);
     if (s->packs && c->call->dx[1])
         cuda_unpack(c->context, &s->residual, packed_residual(c), &s->base.x[1],
                     c->call->accumulate[1], c->call->dx[1]);

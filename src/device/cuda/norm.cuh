@@ -30,6 +30,7 @@ struct norm_shape {
 enum norm_source {
     NORM_SUMS,    /* of the batch: partial sums */
     NORM_MOMENTS, /* of the batch: behind the parts of a stacked x */
+    NORM_SHARED,  /* of the batch, which other ranks have parts of: `shared` */
     NORM_RUNNING,
 };
 
@@ -40,10 +41,11 @@ struct norm_forward {
     float *running_mean, *running_var;
     float *saved; /* [2, pitch]: mean and 1 / deviation, written at training */
     float *partials;
+    double *shared; /* [3, pitch]: sums over all ranks of x - shift and its square; the shift */
     int pixels, pitch;
     bool relu;
     norm_source source;
-    double inverse_count, inverse_unbiased; /* 1 / pixels, 1 / max(pixels - 1, 1) */
+    double inverse_count, inverse_unbiased; /* 1 / n, 1 / max(n - 1, 1); n: pixels of the batch */
 };
 
 struct norm_backward {
@@ -56,6 +58,7 @@ struct norm_backward {
     const float *gamma, *beta, *saved;
     float *dgamma, *dbeta;
     float *partials;
+    double *shared; /* NULL, or [2, pitch]: sums over all ranks of g and g d */
     int pixels, pitch;
     double inverse_count;
 };
@@ -68,6 +71,14 @@ void norm_run_forward(ole_device_context *context, const cuda_layout &x, const n
                       const norm_forward &a);
 void norm_run_backward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
                        const norm_backward &a);
+
+/* What this rank adds to a.shared; backward also leaves dgamma and dbeta of its own rows.  Of the
+ * shape only NORM_TWO is known here.  Once the ranks' are summed, the functions above go on from
+ * there: forward with NORM_SHARED, backward where a.shared is set. */
+void norm_share_forward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
+                        const norm_forward &a);
+void norm_share_backward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
+                         const norm_backward &a);
 
 /* ---- parts of both kernels --------------------------------------------------------------- */
 

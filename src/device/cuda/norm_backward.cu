@@ -7,6 +7,9 @@
  *     dbeta = sum g        dgamma = inverse * sum (g d)
  *     dx = gamma inverse (g - sum g / n - d inverse^2 sum (g d) / n)
  *     dresidual = g
+ *
+ * Where other ranks have parts of the batch, the sums of dx run over all of them; dbeta and dgamma
+ * are of this rank's rows, and added up later with the gradients of all parameters.
  */
 #include "device/cuda/norm.cuh"
 
@@ -51,21 +54,34 @@ __device__ own_channel start_channels(const norm_backward &a, coefficients &of) 
     return own;
 }
 
+/* What all ranks added up: thread i < 32 gets the i-th of the chunk's, [2, 16]. */
+__device__ double shared_total(const norm_backward &a) {
+    int c = (int)blockIdx.y * CHUNK_CHANNELS + (int)(threadIdx.x % CHUNK_CHANNELS);
+    if (threadIdx.x >= 32 || c >= a.pitch) return 0.0;
+    return a.shared[threadIdx.x / CHUNK_CHANNELS * a.pitch + c];
+}
+
+/* Threads below 16: the gradients of their channel from its two sums, of this rank's rows. */
+__device__ void keep_gradients(const norm_backward &a, double total, double product,
+                               double inverse) {
+    int c = chunk_channel(a.pitch);
+    if (c < 0) return;
+    if (a.dgamma) a.dgamma[c] = (float)(product * inverse);
+    if (a.dbeta) a.dbeta[c] = (float)total;
+}
+
 /* All threads: slope and level from the sums; the chunk's first block keeps the gradients. */
+template <bool SHARED>
 __device__ void finish_channels(const norm_backward &a, const own_channel &own, coefficients &of) {
-    double total = chunk_total(a.partials, (int)gridDim.x);
+    double total = SHARED ? shared_total(a) : chunk_total(a.partials, (int)gridDim.x);
     if (threadIdx.x < 32) {
-        int c = chunk_channel(a.pitch);
         double product = __shfl_down_sync(0xffffffffu, total, CHUNK_CHANNELS);
         double inverse = (double)own.inverse, scale = (double)own.scale;
         if (threadIdx.x < CHUNK_CHANNELS) {
             of.slope[threadIdx.x] = (float)(-scale * inverse * inverse * product * a.inverse_count);
             of.level[threadIdx.x] = (float)(-scale * total * a.inverse_count);
         }
-        if (c >= 0 && blockIdx.x == 0) {
-            if (a.dgamma) a.dgamma[c] = (float)(product * inverse);
-            if (a.dbeta) a.dbeta[c] = (float)total;
-        }
+        if (!SHARED && blockIdx.x == 0) keep_gradients(a, total, product, inverse);
     }
     __syncthreads();
 }
@@ -204,14 +220,27 @@ __global__ void __launch_bounds__(CHUNK_THREADS, 1) norm_gradient_sums(norm_back
     sum_pixels<T, false>(a, column, at, norm_tile<T>{NULL, 2}, of);
 }
 
-template <class T, class View>
+/* One block a chunk: this rank's sums, from partial sums of `blocks` blocks; and its gradients. */
+__global__ void __launch_bounds__(CHUNK_THREADS, 1)
+    norm_gradient_share(norm_backward a, int blocks) {
+    double total = chunk_total(a.partials, blocks);
+    int c = chunk_channel(a.pitch);
+    if (threadIdx.x >= 32) return;
+    double product = __shfl_down_sync(0xffffffffu, total, CHUNK_CHANNELS);
+    if (c < 0) return;
+    a.shared[c] = total;
+    a.shared[a.pitch + c] = product;
+    keep_gradients(a, total, product, (double)a.saved[a.pitch + c]);
+}
+
+template <class T, class View, bool SHARED>
 __global__ void __launch_bounds__(CHUNK_THREADS, 1)
     norm_gradient_apply(norm_backward a, View view) {
     __shared__ __align__(16) coefficients of;
     chunk_place at = chunk_place_of(a.pitch, a.pixels);
     auto column = view.template column<T>(at.group);
     own_channel own = start_channels(a, of);
-    finish_channels(a, own, of);
+    finish_channels<SHARED>(a, own, of);
     apply<T, false>(a, column, at, norm_tile<T>{NULL, 2}, of);
 }
 
@@ -235,7 +264,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, 1)
     __pipeline_wait_prior(0);
     sum_pixels<T, true>(a, column, at, tile, of);
     norm_wait(way);
-    finish_channels(a, own, of);
+    finish_channels<false>(a, own, of);
     apply<T, true>(a, column, at, tile, of);
 }
 
@@ -257,14 +286,31 @@ void norm_run_backward(ole_device_context *context, const cuda_layout &x, const 
         typedef decltype(element) T;
         for_view(x, [&](auto view) {
             typedef decltype(view) View;
+            if (a.shared) {
+                norm_launch(context, shape, norm_gradient_apply<T, View, true>,
+                            "norm_gradient_apply", a, view);
+                return;
+            }
             if (shape.way != NORM_TWO) {
                 norm_launch(context, shape, norm_gradient_fused<T, View>, "norm_gradient_fused", a,
                             view, shape.way);
                 return;
             }
             norm_launch(context, shape, norm_gradient_sums<T, View>, "norm_gradient_sums", a, view);
-            norm_launch(context, shape, norm_gradient_apply<T, View>, "norm_gradient_apply", a,
-                        view);
+            norm_launch(context, shape, norm_gradient_apply<T, View, false>, "norm_gradient_apply",
+                        a, view);
         });
     });
+}
+
+void norm_share_backward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
+                         const norm_backward &a) {
+    norm_shape one = {NORM_TWO, 1, shape.chunks, 0};
+    for_type(x.type, [&](auto element) {
+        for_view(x, [&](auto view) {
+            norm_launch(context, shape, norm_gradient_sums<decltype(element), decltype(view)>,
+                        "norm_gradient_sums", a, view);
+        });
+    });
+    norm_launch(context, one, norm_gradient_share, "norm_gradient_share", a, shape.blocks);
 }

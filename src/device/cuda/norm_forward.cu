@@ -3,7 +3,9 @@
  * from them, y = relu((x - mean) * scale + beta + residual).
  *
  * The sums are of x less its first pixel, and of that squared: far less is lost of a variance that
- * is small beside the mean than by sums of x itself.
+ * is small beside the mean than by sums of x itself.  Where other ranks have parts of the batch,
+ * each finds the moments of its own, moves them, in double, to a shift that all of them know, the
+ * running mean, and the sums around that are added up.
  */
 #include "device/cuda/norm.cuh"
 
@@ -47,6 +49,13 @@ __device__ chunk_moments brought_moments(const stacked_view<GRAIN> &view, const 
     return {from[within], from[view.list[i].pitch + within]};
 }
 
+/* Moments of the whole batch from what all ranks added up. */
+__device__ chunk_moments shared_moments(const norm_forward &a, int c) {
+    double distance = a.shared[c] * a.inverse_count;
+    double rest = a.shared[a.pitch + c] - a.shared[c] * distance;
+    return {a.shared[2 * a.pitch + c] + distance, rest < 0.0 ? 0.0 : rest}; /* NaN stays */
+}
+
 /* Statistics of a channel, kept by the chunk's first block; and what is made of them. */
 __device__ void finish_channel(const norm_forward &a, const own_channel &own, chunk_moments m,
                                int c, affine &to) {
@@ -80,6 +89,7 @@ __device__ void find_affine(const norm_forward &a, const View &view, const own_c
     } else if (c >= 0) {
         chunk_moments m = {0.0, 0.0};
         if (a.source == NORM_MOMENTS) m = brought_moments(view, a.x, c);
+        if (a.source == NORM_SHARED) m = shared_moments(a, c);
         finish_channel(a, own, m, c, to);
     }
     __syncthreads();
@@ -165,6 +175,25 @@ __global__ void __launch_bounds__(CHUNK_THREADS, 1) norm_apply(norm_forward a, V
     apply<T, false>(a, column, at, norm_tile<T>{NULL, 1}, of);
 }
 
+/* One block a chunk: sums of this rank's part around the shift, from partial sums of `blocks`
+ * blocks or from the moments that x brings. */
+template <class T, class View>
+__global__ void __launch_bounds__(CHUNK_THREADS, 1)
+    norm_share(norm_forward a, View view, int blocks) {
+    int c = chunk_channel(a.pitch);
+    own_channel own = own_channel_of<T>(a);
+    double count = (double)a.pixels, total = 0.0;
+    if (a.source == NORM_SUMS) total = chunk_total(a.partials, blocks);
+    if (threadIdx.x >= 32) return;
+    chunk_moments m = chunk_moments_of(total, 1.0 / count, own.first);
+    if (c < 0) return;
+    if (a.source == NORM_MOMENTS) m = brought_moments(view, a.x, c);
+    double shift = (double)own.running_mean, distance = m.mean - shift;
+    a.shared[c] = count * distance;
+    a.shared[a.pitch + c] = m.squares + count * distance * distance;
+    a.shared[2 * a.pitch + c] = shift;
+}
+
 /* Both, x being kept in shared memory between them. */
 template <class T>
 __global__ void __launch_bounds__(CHUNK_THREADS, 1) norm_fused(norm_forward a, norm_way way) {
@@ -203,6 +232,19 @@ void norm_run_forward(ole_device_context *context, const cuda_layout &x, const n
         if (a.source == NORM_SUMS) norm_launch(context, shape, norm_sums<T>, "norm_sums", a);
         for_view(x, [&](auto view) {
             norm_launch(context, shape, norm_apply<T, decltype(view)>, "norm_apply", a, view);
+        });
+    });
+}
+
+void norm_share_forward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
+                        const norm_forward &a) {
+    norm_shape one = {NORM_TWO, 1, shape.chunks, 0};
+    for_type(x.type, [&](auto element) {
+        typedef decltype(element) T;
+        if (a.source == NORM_SUMS) norm_launch(context, shape, norm_sums<T>, "norm_sums", a);
+        for_view(x, [&](auto view) {
+            norm_launch(context, one, norm_share<T, decltype(view)>, "norm_share", a, view,
+                        shape.blocks);
         });
     });
 }

@@ -219,20 +219,21 @@ void flatten_backward(const cuda_call *c) {
 
 /* ---- dropout ----------------------------------------------------------------------------- */
 
-/* What decides which elements stay: element e, counted in plain order [N, C, area], is word e % 4
- * of the counter (step * 2^20 + node, e / 4). */
+/* What decides which elements stay: element e of the whole batch, counted in plain order
+ * [N, C, area], is word e % 4 of the counter (step * 2^20 + node, e / 4). */
 struct dropout_draw {
     uint64_t seed;
     const cuda_clock *clock;
     int node;
     float rate;
     int64_t area, channels, pitch;
+    int64_t first_row;
 };
 
 /* Bit k: channel k of vector i stays. */
 __device__ uint32_t draw(const dropout_draw &d, int64_t i) {
     int64_t pixel = i / (d.pitch / 8), first = i % (d.pitch / 8) * 8;
-    int64_t n = pixel / d.area, p = pixel % d.area;
+    int64_t n = d.first_row + pixel / d.area, p = pixel % d.area;
     uint64_t a = (d.clock->step << 20) + (uint64_t)d.node, drawn = UINT64_MAX;
     uint32_t word[4] = {0, 0, 0, 0}, stays = 0;
 #pragma unroll
@@ -301,7 +302,7 @@ void dropout_forward(const cuda_call *c) {
     dropout_draw d = {c->context->options.seed, c->context->clock,
                       c->node->index,           c->node->rate,
                       (int64_t)x.h * x.w,       x.c,
-                      x.part[0].pitch};
+                      x.part[0].pitch,          ole_first_row(c->call)};
     for_type(x.type, [&](auto element) {
         drop<decltype(element)><<<blocks_of(c), THREADS, 0, c->context->stream>>>(
             c->call->x[0], d, factor_of(c->node), static_cast<uint8_t *>(c->call->saved),
