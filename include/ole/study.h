@@ -104,7 +104,7 @@ typedef struct ole_study_options {
     size_t struct_size;
     /* What all runs have in common.  `out` is the study's folder, `seeds` the runs of each point;
      * lambda comes from the grid, and 0 there makes loss OLE_LOSS_SOFTMAX; `resume` means that the
-     * folder must hold a study; callback, message and model are not used. */
+     * folder must hold a study; callback, message, model and ranks are not used. */
     const ole_train_options *train;
     /* NULL: those of the study in the folder, or the defaults: 0 and 1/64, 1/32, ... 1 for
      * ole_tune(), 0 and 0.25 for ole_sweep(), 0 and train.lambda for ole_compare(). */
@@ -114,10 +114,18 @@ typedef struct ole_study_options {
     int64_t sample_count;
     bool baseline; /* of ole_tune(): retrain and test softmax alone too */
     bool look;     /* nothing is run or written: the result is what the folder holds */
-    int jobs; /* runs at once; 0: the seeds of a point on a device that queues its steps, else 1 */
+    int jobs; /* runs at once in this process; 0: the seeds of a point on a device that queues its
+                 steps, else 1 */
     ole_study_callback *callback;
     ole_train_message *message;
     void *callback_context; /* of both */
+    /*
+     * Several processes that share the runs out, each done by one of them alone; NULL: this one
+     * does all.  All make the same call, with `out` in a file system that they share, and get the
+     * same result or error.  Rank 0 writes the study's files, and its callback hears of every run
+     * that ends; the others hear of their own runs, and any of them may stop all.
+     */
+    ole_ranks *ranks;
 } ole_study_options;
 
 OLE_API void ole_study_options_init(ole_study_options *options);

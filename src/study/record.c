@@ -69,24 +69,29 @@ static ole_status write_text(const ole_study *study, const char *name, const cha
     return status == OLE_OK ? ole_atomic_file_put(path, text, strlen(text), error) : status;
 }
 
-static ole_status write_files(const ole_study *study, ole_error *error) {
-    char *text = NULL, *config = ole_recipe_text(&study->train);
+/* What study.json says; free() it. NULL without memory. */
+static char *record_text(const ole_study *study, const char *config) {
+    char *text = NULL;
     size_t size = 0;
     FILE *memory = config ? open_memstream(&text, &size) : NULL;
-    bool good = memory != NULL;
-    if (good) {
-        ole_json w;
-        ole_json_init(&w, memory, 2);
-        ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "study", ole_study_kind_name(study->kind));
-        put_grid(&w, &study->grid);
-        ole_json_bool(&w, "baseline", study->baseline);
-        ole_json_string(&w, "config", config);
-        ole_json_close(&w);
-        good = ole_json_good(&w);
-        good = fclose(memory) == 0 && good;
-    }
-    ole_status status = good ? write_text(study, "study.json", text, error)
+    if (!memory) return NULL;
+    ole_json w;
+    ole_json_init(&w, memory, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_string(&w, "study", ole_study_kind_name(study->kind));
+    put_grid(&w, &study->grid);
+    ole_json_bool(&w, "baseline", study->baseline);
+    ole_json_string(&w, "config", config);
+    ole_json_close(&w);
+    bool good = ole_json_good(&w);
+    if (fclose(memory) == 0 && good) return text;
+    free(text);
+    return NULL;
+}
+
+static ole_status write_files(const ole_study *study, ole_error *error) {
+    char *config = ole_recipe_text(&study->train), *text = record_text(study, config);
+    ole_status status = text ? write_text(study, "study.json", text, error)
                              : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
     if (status == OLE_OK) status = write_text(study, "config.yaml", config, error);
     free(text);
@@ -198,16 +203,21 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
     return status == OLE_OK ? take_grid(study, record, path, error) : status;
 }
 
+static ole_status use_text(ole_study *study, const char *path, const char *bytes, size_t size,
+                           ole_error *error) {
+    json_t *record = json_loadb(bytes, size, 0, NULL);
+    ole_status status = record ? use_record(study, path, record, error) : fail_damaged(path, error);
+    json_decref(record);
+    return status;
+}
+
 static ole_status read_study(ole_study *study, ole_error *error) {
     char path[OLE_RUN_PATH], *bytes = NULL;
     size_t size;
     ole_status status = ole_run_path(path, study->train.out, "study.json", error);
     if (status == OLE_OK) status = ole_read_file(path, LARGEST, &bytes, &size, error);
-    if (status != OLE_OK) return status;
-    json_t *record = json_loadb(bytes, size, 0, NULL);
+    if (status == OLE_OK) status = use_text(study, path, bytes, size, error);
     free(bytes);
-    status = record ? use_record(study, path, record, error) : fail_damaged(path, error);
-    json_decref(record);
     return status;
 }
 
@@ -228,15 +238,18 @@ static ole_status take_defaults(ole_study *study, ole_error *error) {
     return status;
 }
 
-/* Other studies than a sweep have one number of samples, which may be 0. */
 static ole_status take_given(ole_study *study, ole_error *error) {
     const ole_study_options *o = study->given;
     ole_status status = OLE_OK;
     if (o->lambdas) status = ole_grid_set_lambdas(&study->grid, o->lambdas, o->lambda_count, error);
-    if (status != OLE_OK) return status;
-    if (study->kind == OLE_STUDY_SWEEP)
-        return o->samples ? ole_grid_set_samples(&study->grid, o->samples, o->sample_count, error)
-                          : OLE_OK;
+    if (status == OLE_OK && o->samples && study->kind == OLE_STUDY_SWEEP)
+        status = ole_grid_set_samples(&study->grid, o->samples, o->sample_count, error);
+    return status;
+}
+
+/* Other studies than a sweep have one number of samples, which may be 0. */
+static ole_status take_samples(ole_study *study, ole_error *error) {
+    if (study->kind == OLE_STUDY_SWEEP) return OLE_OK;
     study->grid.samples = malloc(sizeof *study->grid.samples);
     if (!study->grid.samples) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     study->grid.samples[0] = study->train.samples_per_class;
@@ -256,10 +269,43 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
         return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to go on with",
                         ole_show_string(&shown, out));
     ole_status status = take_given(study, error);
+    if (status == OLE_OK) status = take_samples(study, error);
     if (status == OLE_OK && there && !study->given->look) status = take_lock(study, error);
     if (status == OLE_OK && there) status = read_study(study, error);
     if (status == OLE_OK) status = take_defaults(study, error);
     return status;
+}
+
+/* The text of rank 0's study.json on every rank; free() it. */
+static ole_status share_text(ole_study *study, char **text, int64_t *size, ole_error *error) {
+    ole_status status = OLE_OK;
+    *text = NULL;
+    *size = 0;
+    if (ole_study_leads(study)) {
+        char *config = ole_recipe_text(&study->train);
+        *text = record_text(study, config);
+        *size = *text ? (int64_t)strlen(*text) : 0;
+        free(config);
+    }
+    ole_ranks_broadcast(study->ranks, size, (int64_t)sizeof *size, 0);
+    if (!*text && *size > 0) *text = malloc((size_t)*size + 1);
+    if (!*text) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
+    status = ole_ranks_agree(study->ranks, status, error);
+    if (status == OLE_OK) ole_ranks_broadcast(study->ranks, *text, *size, 0);
+    return status;
+}
+
+ole_status ole_record_share(ole_study *study, ole_error *error) {
+    char *text;
+    int64_t size;
+    if (!study->ranks) return OLE_OK;
+    ole_status status = share_text(study, &text, &size, error);
+    if (status == OLE_OK && !ole_study_leads(study)) {
+        status = take_samples(study, error);
+        if (status == OLE_OK) status = use_text(study, "rank 0", text, (size_t)size, error);
+    }
+    free(text);
+    return ole_ranks_agree(study->ranks, status, error);
 }
 
 ole_status ole_record_write(ole_study *study, ole_error *error) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/options.h"
+#include "train/place.h"
 #include "train/run.h"
 
 #include <inttypes.h>
@@ -35,6 +36,10 @@ void ole_study_say(const ole_study *study, const char *format, ...) {
     study->given->message(study->given->callback_context, text);
 }
 
+bool ole_study_leads(const ole_study *study) {
+    return ole_ranks_rank(study->ranks) == 0;
+}
+
 /* ---- Beginning ---------------------------------------------------------------------------- */
 
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
@@ -49,6 +54,7 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
     if (!study->train.out)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "out is missing: the folder of the study");
     study->train.model = NULL;
+    study->train.ranks = NULL;
     study->baseline = o->baseline;
     if (study->kind == OLE_STUDY_TUNE && study->train.val_split == 0.0)
         study->train.val_split = 0.1;
@@ -59,6 +65,9 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
 static ole_status try_run(const ole_study *study, ole_error *error) {
     const ole_study_result *r = &study->result;
     ole_train_options options = ole_study_run_options(study, &r->runs[r->run_count - 1]);
+    char device[OLE_DEVICE_NAME];
+    options.device = ole_rank_device(options.device, study->ranks, device);
+    options.threads = ole_rank_threads(options.threads, study->ranks);
     options.out = NULL;
     options.resume = false;
     options.message = NULL;
@@ -70,16 +79,31 @@ static ole_status try_run(const ole_study *study, ole_error *error) {
     return status;
 }
 
-/* Runs from `first` on as their folders say; what has ended is part of the results. */
-static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
+/* Runs from `first` on as their folders say, which rank 0 reads: others may not see them yet. */
+static ole_status read_runs(ole_study *study, int64_t first, ole_error *error) {
     ole_study_result *r = &study->result;
+    ole_status status = OLE_OK;
+    for (int64_t i = first; i < r->run_count && status == OLE_OK && ole_study_leads(study); i++)
+        status = ole_record_read_run(study, &r->runs[i], error);
+    status = ole_ranks_agree(study->ranks, status, error);
+    if (status != OLE_OK) return status;
     for (int64_t i = first; i < r->run_count; i++) {
-        ole_status status = ole_record_read_run(study, &r->runs[i], error);
-        if (status != OLE_OK) return status;
-        if (r->runs[i].state != OLE_STUDY_WAITS) study->shares[i] = (ole_run_share){1.0, 1.0};
+        ole_study_run *run = &r->runs[i];
+        const char *folder = run->folder;
+        ole_ranks_broadcast(study->ranks, run, (int64_t)sizeof *run, 0);
+        run->folder = folder;
     }
-    ole_study_sum_up(study);
     return OLE_OK;
+}
+
+/* What has ended of the runs from `first` on is part of the results. */
+static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
+    const ole_study_result *r = &study->result;
+    ole_status status = read_runs(study, first, error);
+    for (int64_t i = first; i < r->run_count && status == OLE_OK; i++)
+        if (r->runs[i].state != OLE_STUDY_WAITS) study->shares[i] = (ole_run_share){1.0, 1.0};
+    ole_study_sum_up(study);
+    return status;
 }
 
 /* Once the grid of a tuning has ended: chooses λ, and adds the runs on everything. */
@@ -92,15 +116,27 @@ static ole_status choose(ole_study *study, ole_error *error) {
     return status == OLE_OK ? take_up(study, first, error) : status;
 }
 
-static ole_status begin(ole_study *study, const ole_study_options *options, ole_error *error) {
+/* What the study is, the same on all ranks. */
+static ole_status open_record(ole_study *study, const ole_study_options *options,
+                              ole_error *error) {
     ole_status status = check_options(study, options, error);
-    if (status == OLE_OK) status = ole_record_open(study, error);
+    if (status == OLE_OK && ole_study_leads(study)) status = ole_record_open(study, error);
+    status = ole_ranks_agree(study->ranks, status, error);
+    if (status == OLE_OK) status = ole_record_share(study, error);
     if (status == OLE_OK) status = ole_study_plan(study, error);
     if (status == OLE_OK && !options->look) status = try_run(study, error);
-    if (status == OLE_OK && !options->look) status = ole_record_write(study, error);
+    return ole_ranks_agree(study->ranks, status, error);
+}
+
+static ole_status begin(ole_study *study, const ole_study_options *options, ole_error *error) {
+    ole_status status = open_record(study, options, error);
+    if (status == OLE_OK && !options->look) {
+        if (ole_study_leads(study)) status = ole_record_write(study, error);
+        status = ole_ranks_agree(study->ranks, status, error);
+    }
     if (status == OLE_OK) status = take_up(study, 0, error);
     if (status == OLE_OK) status = choose(study, error);
-    if (status == OLE_OK && study->result.ended > 0 && !options->look)
+    if (status == OLE_OK && study->result.ended > 0 && !options->look && ole_study_leads(study))
         ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
                       study->train.out, study->result.ended, study->result.total);
     return status;
@@ -108,7 +144,8 @@ static ole_status begin(ole_study *study, const ole_study_options *options, ole_
 
 /* ---- The course of a study ---------------------------------------------------------------- */
 
-static ole_status write_all(const ole_study *study, ole_error *error) {
+ole_status ole_study_write(const ole_study *study, ole_error *error) {
+    if (!ole_study_leads(study)) return OLE_OK;
     ole_status status = ole_study_write_results(study, error);
     return status == OLE_OK ? ole_study_write_report(study, error) : status;
 }
@@ -120,7 +157,7 @@ static ole_status conduct(ole_study *study, ole_error *error) {
     ole_status status;
     do {
         planned = r->run_count;
-        status = write_all(study, error);
+        status = ole_ranks_agree(study->ranks, ole_study_write(study, error), error);
         if (status == OLE_OK) status = ole_study_work(study, error);
         if (status == OLE_OK && !r->interrupted) status = choose(study, error);
     } while (status == OLE_OK && r->run_count > planned);
@@ -128,8 +165,10 @@ static ole_status conduct(ole_study *study, ole_error *error) {
 }
 
 static ole_study make_study(ole_study_kind kind, const ole_study_options *options) {
+    bool shared = options && options->struct_size == sizeof *options && !options->look;
     return (ole_study){.kind = kind,
                        .given = options,
+                       .ranks = shared ? options->ranks : NULL,
                        .result = {.kind = kind, .picked = -1},
                        .started = ole_clock(),
                        .lock = -1};

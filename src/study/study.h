@@ -8,6 +8,7 @@
 #define OLE_SRC_STUDY_STUDY_H
 
 #include "ole/study.h"
+#include "ranks/ranks.h"
 #include "train/folder.h"
 
 /* The values of a grid, ascending, no two the same. */
@@ -32,6 +33,7 @@ typedef struct ole_said {
 typedef struct ole_study {
     ole_study_kind kind;
     const ole_study_options *given;
+    ole_ranks *ranks;        /* that share the runs out; NULL: alone, or looking */
     ole_train_options train; /* checked */
     ole_grid grid;
     bool baseline;
@@ -41,6 +43,9 @@ typedef struct ole_study {
     double started; /* when this process took it up */
     int lock;       /* the folder, locked against other processes; -1: not yet */
 } ole_study;
+
+/* The rank that writes the study's files. */
+bool ole_study_leads(const ole_study *study);
 
 /* A sentence for the caller's message function. */
 void ole_study_say(const ole_study *study, const char *format, ...)
@@ -72,6 +77,9 @@ double ole_study_cost(const ole_study *study, const ole_study_point *point);
 /* Fills the grid; a study that is in the folder already must be this one. Writes nothing. */
 ole_status ole_record_open(ole_study *study, ole_error *error);
 
+/* The same on every rank, as rank 0 has it; all must have been given the same options. */
+ole_status ole_record_share(ole_study *study, ole_error *error);
+
 /* Makes the folder, keeps other processes out and notes what the study is. */
 ole_status ole_record_write(ole_study *study, ole_error *error);
 void ole_record_close(ole_study *study);
@@ -101,7 +109,9 @@ ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *er
 const ole_study_point *ole_study_find(const ole_study_result *result, ole_study_part part,
                                       double lambda);
 
-/* results.json and results.csv; the curve and the page. */
+/* Everything that shows what came out, on the rank that leads: results.json and results.csv; the
+ * curve and the page. */
+ole_status ole_study_write(const ole_study *study, ole_error *error);
 ole_status ole_study_write_results(const ole_study *study, ole_error *error);
 ole_status ole_study_write_report(const ole_study *study, ole_error *error);
 
