@@ -189,6 +189,7 @@ target_sources(ole_objects PRIVATE
     src/train/place.c
     src/train/queue.c
     src/train/recipe.c
+    src/train/reduce.c
     src/train/run.c
     src/train/schedule.c
     src/train/score.c

@@ -1,6 +1,9 @@
 /*
  * src/net/params.c - parameters in a backend's memory; initialisation from Philox, so that a seed
  * gives the same weights on every backend.
+ *
+ * All gradients lie in one block, those of the last node first: in the order in which backward
+ * finishes them, so that what is finished can be summed over ranks in large pieces.
  */
 #include "net/params.h"
 
@@ -11,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Between the beginnings of gradients: what any device's vectors ask for. */
+enum { GRADIENT_ALIGNMENT = 256 };
+
 typedef struct slot {
     size_t bytes;
     void *data;
-    void *gradient; /* NULL where it is not trained */
+    void *gradient; /* in the block of all; NULL where it is not trained */
     void *state[2];
     bool frozen;
     bool has_gradient; /* the last backward reached it */
@@ -26,6 +32,8 @@ struct ole_params {
     ole_device_context *context;
     slot *slot;             /* [graph->params] */
     ole_update_item *items; /* [graph->params] room for those to update */
+    char *gradients;        /* the block */
+    size_t gradient_bytes;  /* its size */
     size_t bytes;
 };
 
@@ -39,6 +47,29 @@ static void *take(ole_params *params, size_t bytes, bool *failed) {
     if (!memory) *failed = true;
     params->bytes += bytes;
     return memory;
+}
+
+/* Gives each gradient its place in the block; returns the block's size. */
+static size_t place_gradients(ole_params *params) {
+    const ole_graph *graph = params->graph;
+    size_t at = 0;
+    for (int n = graph->nodes - 1; n >= 0; n--) {
+        const ole_node *node = &graph->node[n];
+        for (int i = node->first_param; i < node->first_param + node->params; i++) {
+            if (!graph->param[i].trained) continue;
+            if (params->gradients) params->slot[i].gradient = params->gradients + at;
+            at += (params->slot[i].bytes + GRADIENT_ALIGNMENT - 1) / GRADIENT_ALIGNMENT *
+                  GRADIENT_ALIGNMENT;
+        }
+    }
+    return at;
+}
+
+static void take_gradients(ole_params *params, bool *failed) {
+    params->gradient_bytes = place_gradients(params);
+    if (params->gradient_bytes == 0) return;
+    params->gradients = take(params, params->gradient_bytes, failed);
+    place_gradients(params);
 }
 
 ole_status ole_params_create(ole_params **result, const ole_graph *graph,
@@ -62,10 +93,10 @@ ole_status ole_params_create(ole_params **result, const ole_graph *graph,
         s->bytes = backend->param_bytes(context, node_of(params, i), &graph->param[i]);
         s->data = take(params, s->bytes, &failed);
         if (!train || !graph->param[i].trained) continue;
-        s->gradient = take(params, s->bytes, &failed);
         for (int k = 0; k < 2; k++)
             s->state[k] = take(params, s->bytes, &failed);
     }
+    if (train) take_gradients(params, &failed);
     if (failed) {
         size_t bytes = params->bytes;
         ole_params_free(params);
@@ -80,10 +111,11 @@ void ole_params_free(ole_params *params) {
     if (!params) return;
     for (int i = 0; i < params->graph->params; i++) {
         slot *s = &params->slot[i];
-        void *all[] = {s->data, s->gradient, s->state[0], s->state[1]};
-        for (int k = 0; k < 4; k++)
+        void *all[] = {s->data, s->state[0], s->state[1]};
+        for (int k = 0; k < 3; k++)
             if (all[k]) params->backend->free(params->context, all[k]);
     }
+    if (params->gradients) params->backend->free(params->context, params->gradients);
     free(params->slot);
     free(params->items);
     free(params);
@@ -217,6 +249,19 @@ void *ole_params_gradient(const ole_params *params, int i) {
     return params->slot[i].frozen ? NULL : params->slot[i].gradient;
 }
 
+size_t ole_params_size(const ole_params *params, int i) {
+    return params->slot[i].bytes;
+}
+
+void *ole_params_gradients(const ole_params *params, size_t *bytes) {
+    *bytes = params->gradient_bytes;
+    return params->gradients;
+}
+
 void ole_params_mark(ole_params *params, int i, bool has_gradient) {
     params->slot[i].has_gradient = has_gradient;
+}
+
+bool ole_params_is_marked(const ole_params *params, int i) {
+    return params->slot[i].has_gradient;
 }

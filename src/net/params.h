@@ -41,7 +41,17 @@ size_t ole_params_bytes(const ole_params *params);
 void *ole_params_data(const ole_params *params, int i);
 void *ole_params_gradient(const ole_params *params, int i);
 
+/* Bytes of parameter i, and of its gradient. */
+size_t ole_params_size(const ole_params *params, int i);
+
+/*
+ * The block that holds all gradients, those of the last node first and within a node in the order
+ * of its parameters, each on a multiple of 256 bytes; what lies between them is zero.
+ */
+void *ole_params_gradients(const ole_params *params, size_t *bytes);
+
 /* For plans: whether the last backward reached parameter i; an update passes over the others. */
 void ole_params_mark(ole_params *params, int i, bool has_gradient);
+bool ole_params_is_marked(const ole_params *params, int i);
 
 #endif

@@ -445,6 +445,7 @@ static bool holds_bad(const float *plain, int64_t count) {
     return false;
 }
 
+/* Ranks that share the batch go through all nodes together, whoever finds something. */
 int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number) {
     int64_t largest = 1;
     for (int i = 0; i < plan->graph->nodes; i++) {
@@ -454,8 +455,10 @@ int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number)
     float *plain = malloc((size_t)largest * sizeof *plain);
     int found = -1;
     begin_forward(plan, images, step_number);
-    for (int i = 0; i < plan->graph->nodes && found < 0 && plain; i++) {
+    bool shared = plan->share && plan->share->norm;
+    for (int i = 0; i < plan->graph->nodes && (shared || (found < 0 && plain)); i++) {
         if (i > 0) forward_node(plan, i, true);
+        if (found >= 0 || !plain) continue;
         ole_plan_read(plan, i, plain);
         if (holds_bad(plain, plan->batch * ole_shape_size(plan->graph->node[i].out))) found = i;
     }
