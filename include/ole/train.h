@@ -110,6 +110,8 @@ typedef struct ole_train_options {
                            /* "local" (of a rank's part of it) */
     const char *ole_scope; /* OLÉ of the whole batch: "global" (default), or "local": the mean of */
                            /* the losses of the ranks' parts, which do not see each other */
+    const ole_ranks *beside; /* ranks at other runs: this one takes its share of the host's */
+                             /* threads and cards, no more; NULL: all of them */
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);

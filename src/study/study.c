@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/options.h"
-#include "train/place.h"
 #include "train/run.h"
 
 #include <inttypes.h>
@@ -65,9 +64,7 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
 static ole_status try_run(const ole_study *study, ole_error *error) {
     const ole_study_result *r = &study->result;
     ole_train_options options = ole_study_run_options(study, &r->runs[r->run_count - 1]);
-    char device[OLE_DEVICE_NAME];
-    options.device = ole_rank_device(options.device, study->ranks, device);
-    options.threads = ole_rank_threads(options.threads, study->ranks);
+    options.beside = study->ranks;
     options.out = NULL;
     options.resume = false;
     options.message = NULL;

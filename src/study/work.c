@@ -111,8 +111,7 @@ static void pass_message(void *context, const char *text) {
 static int threads_of(const work *all) {
     const ole_study *study = all->study;
     int given = study->train.threads;
-    if (given > 0 || ole_device_queues(study->train.device)) return given;
-    if (all->jobs == 1 && !study->ranks) return given;
+    if (given > 0 || all->jobs == 1 || ole_device_queues(study->train.device)) return given;
     int each = ole_rank_threads(0, study->ranks) / all->jobs;
     return each > 1 ? each : 1;
 }
@@ -120,14 +119,14 @@ static int threads_of(const work *all) {
 static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
     const ole_study *study = j->all->study;
     const ole_study_run *run = &study->result.runs[j->run];
-    char out[OLE_RUN_PATH], device[OLE_DEVICE_NAME];
+    char out[OLE_RUN_PATH];
     ole_status status = ole_run_path(out, study->train.out, run->folder, error);
     if (status != OLE_OK) return status;
     ole_train_options options = ole_study_run_options(study, run);
     options.out = out;
     options.resume = ole_run_has(out, "config.yaml");
     options.threads = threads_of(j->all);
-    options.device = ole_rank_device(options.device, study->ranks, device);
+    options.beside = study->ranks;
     options.callback = pass_progress;
     options.message = pass_message;
     options.callback_context = j;

@@ -8,6 +8,7 @@
 #include "train/folder.h"
 #include "train/init_from.h"
 #include "train/options.h"
+#include "train/place.h"
 #include "train/recipe.h"
 #include "train/spec.h"
 
@@ -27,6 +28,10 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
     options->message(options->callback_context, text);
 }
 
+const ole_ranks *ole_run_neighbours(const ole_train_options *options) {
+    return options->ranks ? options->ranks : options->beside;
+}
+
 /* ---- Data --------------------------------------------------------------------------------- */
 
 ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *o, ole_error *error) {
@@ -40,7 +45,7 @@ ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *o, ole_
     options.channels = o->channels;
     options.skip_bad = o->skip_bad;
     options.test_share = o->test_share;
-    options.threads = ole_threads(o->threads);
+    options.threads = ole_rank_threads(o->threads, ole_run_neighbours(o));
     options.skip_test = o->skip_test;
     return ole_dataset_open(set, o->data, &options, error);
 }
@@ -197,15 +202,17 @@ static ole_status first_weights(ole_run *run, ole_error *error) {
 
 static ole_status open_network(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
-    const ole_network_options options = {.net = o->net,
-                                         .input = run->card.input,
-                                         .classes = run->card.classes,
-                                         .device = o->device,
-                                         .precision = o->precision,
-                                         .conv = o->conv,
-                                         .threads = o->threads,
-                                         .seed = o->seed,
-                                         .train = true};
+    char device[OLE_DEVICE_NAME];
+    const ole_network_options options = {
+        .net = o->net,
+        .input = run->card.input,
+        .classes = run->card.classes,
+        .device = ole_rank_device(o->device, ole_run_neighbours(o), device),
+        .precision = o->precision,
+        .conv = o->conv,
+        .threads = ole_rank_threads(o->threads, ole_run_neighbours(o)),
+        .seed = o->seed,
+        .train = true};
     ole_status status = ole_network_open(&run->network, &options, error);
     if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
     if (status == OLE_OK) status = o->resume ? load_state(run, error) : first_weights(run, error);

@@ -46,6 +46,9 @@ void ole_run_close(ole_run *run);
 ole_status ole_run_save(ole_run *run, ole_error *error);
 ole_status ole_run_save_best(const ole_run *run, ole_error *error);
 
+/* The ranks that the run shares its host with: its own, or those at other runs; or NULL. */
+const ole_ranks *ole_run_neighbours(const ole_train_options *options);
+
 /* A sentence for the caller's message function. */
 void ole_run_say(const ole_train_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

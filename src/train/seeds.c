@@ -2,71 +2,85 @@
  * src/train/seeds.c - several runs with different seeds.
  *
  * On a device that queues its steps one run leaves much of it idle, so all run at once, each in a
- * thread of its own; elsewhere they follow each other, since each uses all cores.
+ * thread of its own; elsewhere they follow each other, since each uses all cores.  Ranks share the
+ * runs out, each done by one of them alone.
  */
 #include "train/seeds.h"
 
 #include "base/error.h"
 #include "base/spread.h"
+#include "train/crew.h"
 #include "train/folder.h"
 #include "train/network.h"
 #include "train/recipe.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* ---- One of them -------------------------------------------------------------------------- */
-
-/* What all runs share: one of them at a time talks to the caller. */
+/* What all runs share; guarded by the crew's lock. */
 typedef struct seeds {
     const ole_train_options *options;
-    pthread_mutex_t mutex;
-    int64_t speaker; /* the run whose steps are shown: the first that is not done */
-    bool *done;      /* [seeds] */
-    bool stop;
+    int64_t speaker;              /* the run whose steps are shown: the first at work here */
+    bool *working;                /* [seeds], here */
+    ole_train_summary *summaries; /* [seeds], of those that have ended or were stopped here */
+    bool *ended;                  /* [seeds] */
 } seeds;
 
 typedef struct one_run {
     seeds *all;
+    ole_crew *crew;
     int64_t index;
     ole_train_options options;
     char out[OLE_RUN_PATH];
-    ole_train_summary summary;
-    ole_status status;
-    ole_error error;
-    bool started;
-    pthread_t thread;
 } one_run;
+
+/* ---- One of them -------------------------------------------------------------------------- */
+
+/* Of all runs: each has counted those after it, which ranks do side by side. */
+static double seconds_left(const seeds *all, const ole_train_progress *p) {
+    double step = p->epoch_done ? 1.0 : (double)p->step / (double)p->steps;
+    double own = 1.0 - ((double)p->epoch - 1.0 + step) / (double)p->epochs;
+    int64_t later = p->runs - p->run, ranks = ole_ranks_size(all->options->ranks);
+    if (own + (double)later <= 0.0) return 0.0;
+    return p->seconds_left * (own + (double)(later / ranks)) / (own + (double)later);
+}
 
 /* An ole_train_callback: passes on the steps of one run and the epochs of all. */
 static bool pass_progress(void *context, const ole_train_progress *progress) {
     one_run *run = context;
     seeds *all = run->all;
     const ole_train_options *o = all->options;
-    pthread_mutex_lock(&all->mutex);
-    bool shown = progress->epoch_done || run->index == all->speaker;
-    if (shown && o->callback && !all->stop) all->stop = o->callback(o->callback_context, progress);
-    bool stop = all->stop;
-    pthread_mutex_unlock(&all->mutex);
+    ole_train_progress shown = *progress;
+    shown.seconds_left = seconds_left(all, progress);
+    ole_crew_lock(run->crew);
+    bool said = progress->epoch_done || run->index == all->speaker;
+    if (said && o->callback && !ole_crew_stops(run->crew) &&
+        o->callback(o->callback_context, &shown))
+        ole_crew_stop(run->crew);
+    bool stop = ole_crew_stops(run->crew);
+    ole_crew_unlock(run->crew);
     return stop;
 }
 
 static void pass_message(void *context, const char *text) {
     one_run *run = context;
-    pthread_mutex_lock(&run->all->mutex);
-    if (run->all->options->message)
-        run->all->options->message(run->all->options->callback_context, text);
-    pthread_mutex_unlock(&run->all->mutex);
+    const ole_train_options *o = run->all->options;
+    ole_crew_lock(run->crew);
+    if (o->message) o->message(o->callback_context, text);
+    ole_crew_unlock(run->crew);
 }
 
 /* The options of run k, and its folder. */
-static ole_status prepare(one_run *run, seeds *all, int64_t k, ole_error *error) {
+static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, ole_error *error) {
     const ole_train_options *o = all->options;
-    *run = (one_run){.all = all, .index = k, .options = *o};
+    *run = (one_run){.all = all, .crew = crew, .index = k, .options = *o};
     run->options.seed = o->seed + (uint64_t)k;
     run->options.seeds = 1;
+    run->options.ranks = NULL;
+    run->options.beside = o->ranks;
     run->options.callback = pass_progress;
     run->options.message = pass_message;
     run->options.callback_context = run;
@@ -79,70 +93,75 @@ static ole_status prepare(one_run *run, seeds *all, int64_t k, ole_error *error)
     return status;
 }
 
-static void *run_one(void *context) {
-    one_run *run = context;
+/* Whose steps are shown is said anew when a run begins or ends. */
+static void set_working(one_run *run, bool working) {
     seeds *all = run->all;
-    run->status = ole_train_once(&run->options, run->index + 1, all->options->seeds, &run->summary,
-                                 &run->error);
-    pthread_mutex_lock(&all->mutex);
-    all->done[run->index] = true;
-    while (all->speaker < all->options->seeds && all->done[all->speaker])
+    ole_crew_lock(run->crew);
+    all->working[run->index] = working;
+    all->speaker = 0;
+    while (all->speaker < all->options->seeds && !all->working[all->speaker])
         all->speaker++;
-    if (run->status != OLE_OK) all->stop = true;
-    pthread_mutex_unlock(&all->mutex);
-    return NULL;
+    ole_crew_unlock(run->crew);
+}
+
+/* An ole_crew_plan's run. */
+static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *result, bool *stopped,
+                         ole_error *error) {
+    seeds *all = context;
+    ole_train_summary *summary = result;
+    one_run *run = malloc(sizeof *run);
+    if (!run) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_status status = prepare(run, all, crew, number, error);
+    if (status == OLE_OK) {
+        set_working(run, true);
+        status = ole_train_once(&run->options, number + 1, all->options->seeds, summary, error);
+        set_working(run, false);
+        *stopped = status == OLE_OK && summary->interrupted;
+        if (*stopped) all->summaries[number] = *summary; /* of this run's alone */
+    }
+    free(run);
+    return status;
+}
+
+/* An ole_crew_plan's ended. */
+static ole_status take_in(void *context, ole_crew *crew, int64_t number, int rank,
+                          const void *result, ole_error *error) {
+    (void)crew;
+    (void)error;
+    seeds *all = context;
+    const ole_train_options *o = all->options;
+    memcpy(&all->summaries[number], result, sizeof all->summaries[number]);
+    all->ended[number] = true;
+    if (rank == ole_ranks_rank(o->ranks) || ole_ranks_rank(o->ranks) != 0 || !o->message)
+        return OLE_OK;
+    char text[100];
+    snprintf(text, sizeof text, "run %" PRId64 " of %" PRId64 " has ended, on rank %d", number + 1,
+             o->seeds, rank);
+    o->message(o->callback_context, text);
+    return OLE_OK;
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
-static void run_after_each_other(one_run *runs, int64_t count) {
-    for (int64_t k = 0; k < count; k++) {
-        runs[k].started = true;
-        run_one(&runs[k]);
-        if (runs[k].status != OLE_OK || runs[k].summary.interrupted) break;
-    }
-}
-
-/* A thread that cannot be had ends the batch; what runs is waited for. */
-static ole_status run_side_by_side(one_run *runs, int64_t count, ole_error *error) {
-    ole_status status = OLE_OK;
-    for (int64_t k = 0; k < count && status == OLE_OK; k++) {
-        runs[k].started = pthread_create(&runs[k].thread, NULL, run_one, &runs[k]) == 0;
-        if (!runs[k].started)
-            status = ole_fail(error, OLE_ERROR_MEMORY,
-                              "the system has no thread for run %lld of %lld: take fewer --seeds",
-                              (long long)k + 1, (long long)count);
-    }
-    for (int64_t k = 0; k < count; k++)
-        if (runs[k].started) pthread_join(runs[k].thread, NULL);
-    return status;
-}
-
+/* By rank 0. */
 static ole_status write_recipe_of_all(const ole_train_options *o, ole_error *error) {
     char path[OLE_RUN_PATH];
-    if (!o->out) return OLE_OK;
+    if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
     ole_status status = o->resume ? OLE_OK : ole_run_refuse_used(o->out, error);
     if (status == OLE_OK) status = ole_run_make_folder(o->out, error);
     if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
     return status == OLE_OK ? ole_recipe_write(path, o, error) : status;
 }
 
-/* The first failure, or the means. */
-static ole_status sum_up(const one_run *runs, int64_t count, ole_train_summary *summary,
-                         ole_error *error) {
+/* Means of those that have ended. */
+static void sum_up(const seeds *all, ole_train_summary *summary) {
     ole_spread test = {0}, validation = {0}, knn1 = {0};
     *summary = (ole_train_summary){0};
-    for (int64_t k = 0; k < count; k++) {
-        const ole_train_summary *s = &runs[k].summary;
-        if (!runs[k].started) continue;
-        if (runs[k].status != OLE_OK) {
-            if (error) *error = runs[k].error;
-            return runs[k].status;
-        }
+    for (int64_t k = 0; k < all->options->seeds; k++) {
+        const ole_train_summary *s = &all->summaries[k];
         summary->seconds += s->seconds;
-        summary->epochs = s->epochs;
-        summary->interrupted |= s->interrupted;
-        if (s->runs == 0) continue;
+        if (s->seconds > 0.0) summary->epochs = s->epochs;
+        if (!all->ended[k]) continue;
         summary->runs++;
         ole_spread_add(&test, s->test_error);
         ole_spread_add(&validation, s->validation_error);
@@ -154,27 +173,48 @@ static ole_status sum_up(const one_run *runs, int64_t count, ole_train_summary *
     summary->test_error_std = ole_spread_deviation(&test);
     summary->validation_error_std = ole_spread_deviation(&validation);
     summary->knn1_error_std = ole_spread_deviation(&knn1);
-    return OLE_OK;
+}
+
+static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
+    const ole_train_options *o = all->options;
+    int64_t *order = calloc((size_t)o->seeds, sizeof *order);
+    all->working = calloc((size_t)o->seeds, sizeof *all->working);
+    all->ended = calloc((size_t)o->seeds, sizeof *all->ended);
+    all->summaries = calloc((size_t)o->seeds, sizeof *all->summaries);
+    ole_status status = OLE_OK;
+    if (!order || !all->working || !all->ended || !all->summaries)
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    status = ole_ranks_agree(o->ranks, status, error);
+    if (status == OLE_OK) {
+        for (int64_t k = 0; k < o->seeds; k++)
+            order[k] = k;
+        int64_t ranks = ole_ranks_size(o->ranks), each = (o->seeds + ranks - 1) / ranks;
+        const ole_crew_plan plan = {.ranks = o->ranks,
+                                    .order = order,
+                                    .count = o->seeds,
+                                    .jobs = ole_device_queues(o->device) ? (int)each : 1,
+                                    .result_bytes = sizeof *all->summaries,
+                                    .run = do_run,
+                                    .ended = take_in,
+                                    .context = all};
+        status = ole_crew_work(&plan, stopped, error);
+    }
+    free(order);
+    return status;
 }
 
 ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summary,
                            ole_error *error) {
     seeds all = {.options = o};
-    ole_status status = write_recipe_of_all(o, error);
-    if (status != OLE_OK) return status;
-    one_run *runs = calloc((size_t)o->seeds, sizeof *runs);
-    all.done = calloc((size_t)o->seeds, sizeof *all.done);
-    if (!runs || !all.done) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int64_t k = 0; k < o->seeds && status == OLE_OK; k++)
-        status = prepare(&runs[k], &all, k, error);
-    pthread_mutex_init(&all.mutex, NULL);
-    if (status == OLE_OK && ole_device_queues(o->device))
-        status = run_side_by_side(runs, o->seeds, error);
-    else if (status == OLE_OK)
-        run_after_each_other(runs, o->seeds);
-    pthread_mutex_destroy(&all.mutex);
-    if (status == OLE_OK) status = sum_up(runs, o->seeds, summary, error);
-    free(runs);
-    free(all.done);
+    ole_status status = ole_ranks_agree(o->ranks, write_recipe_of_all(o, error), error);
+    bool stopped = false;
+    if (status == OLE_OK) status = run_all(&all, &stopped, error);
+    if (status == OLE_OK) {
+        sum_up(&all, summary);
+        summary->interrupted = stopped;
+    }
+    free(all.working);
+    free(all.ended);
+    free(all.summaries);
     return status;
 }
