@@ -16,7 +16,8 @@ if(OLE_CUDA)
         find_path(CUDNN_INCLUDE_DIR NAMES cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
         find_library(CUDNN_LIBRARY NAMES cudnn HINTS ${CUDAToolkit_LIBRARY_DIR}
             ${CUDAToolkit_LIBRARY_DIR}/../lib)
-        mark_as_advanced(CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
+        find_path(NCCL_INCLUDE_DIR NAMES nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+        mark_as_advanced(CUDNN_INCLUDE_DIR CUDNN_LIBRARY NCCL_INCLUDE_DIR)
         if(NOT TARGET CUDA::cublas)
             set(cuda_missing "not built (cuBLAS not found)")
         elseif(NOT CUDNN_INCLUDE_DIR OR NOT CUDNN_LIBRARY)
@@ -50,12 +51,21 @@ target_include_directories(ole_cuda PRIVATE
 target_include_directories(ole_cuda SYSTEM PRIVATE
     ${CUDNN_INCLUDE_DIR} ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(ole_cuda PRIVATE _GNU_SOURCE OLE_CUDA_MODULE=1)
+if(NCCL_INCLUDE_DIR) # the library itself is looked for when it is needed (nccl.c)
+    target_include_directories(ole_cuda SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
+    target_compile_definitions(ole_cuda PRIVATE OLE_HAVE_NCCL=1)
+endif()
 target_compile_options(ole_cuda PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wstrict-prototypes
         -Wmissing-prototypes $<$<BOOL:${OLE_WERROR}>:-Werror>>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
         $<$<BOOL:${OLE_WERROR}>:-Werror=all-warnings> -lineinfo>)
 target_link_libraries(ole_cuda PRIVATE
-    CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CUDNN_LIBRARY} Threads::Threads m)
+    CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CUDNN_LIBRARY} Threads::Threads
+    ${CMAKE_DL_LIBS} m)
 list(JOIN OLE_CUDA_ARCHITECTURES ", " cuda_cards)
-ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_cards}")
+if(NCCL_INCLUDE_DIR)
+    ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_cards}; ranks through NCCL")
+else()
+    ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_cards}; ranks without NCCL (no nccl.h)")
+endif()

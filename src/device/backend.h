@@ -119,6 +119,7 @@ typedef struct ole_update_item {
 } ole_update_item;
 
 struct ole_recorder;
+struct ole_linker;
 
 typedef struct ole_backend {
     const char *name; /* "ref", "ref64", "cpu", "cuda" */
@@ -192,6 +193,7 @@ typedef struct ole_backend {
                        const ole_update_item *items, int count);
 
     const struct ole_recorder *recorder; /* device/recorder.h (optional) */
+    const struct ole_linker *linker;     /* device/link.h (optional; with own_memory) */
 } ole_backend;
 
 extern const ole_backend ole_backend_ref;   /* float */

@@ -72,6 +72,7 @@ static void close_context(ole_device_context *context) {
     if (!context) return;
     cudaSetDevice(context->card);
     if (context->stream) cudaStreamSynchronize(context->stream);
+    cuda_link_close(context);
     cuda_replays_free(context);
     cuda_update_table_free(context);
     cuda_tune_close(context);
@@ -370,4 +371,5 @@ const ole_backend ole_cuda_backend = {
     .update = update_one,
     .update_all = update_all,
     .recorder = &cuda_recorder,
+    .linker = &cuda_linker,
 };

@@ -107,6 +107,7 @@ struct ole_device_context {
     size_t staging_bytes;
     struct cuda_update_table *updates; /* what update_all() has on the card (update_all.c) */
     struct cuda_replays *replays;      /* of recorder.c */
+    struct cuda_link *link;            /* to the cards of other ranks (link.c), or NULL */
     ole_status failed;
     ole_error failure; /* the first one */
 };
@@ -134,6 +135,10 @@ void cuda_side_end(ole_device_context *context);
  * backward, for all of it.  Both may be captured. */
 void cuda_side_advance(ole_device_context *context);
 void cuda_side_join(ole_device_context *context);
+
+/* What is queued on `stream` from now on follows all side work that context->stream does not wait
+ * for yet. */
+void cuda_side_follow(ole_device_context *context, cudaStream_t stream);
 
 /* ---- choosing how convolutions and products are computed (tune.c) ---- */
 
@@ -390,6 +395,10 @@ void cuda_keep(ole_device_context *context, const cuda_layout *layout, const voi
                float *all);
 
 /* ---- the table's parts that have files of their own ---- */
+
+struct ole_linker;
+extern const struct ole_linker cuda_linker; /* link.c */
+void cuda_link_close(ole_device_context *context);
 
 struct ole_recorder;
 extern const struct ole_recorder cuda_recorder; /* recorder.c */

@@ -67,11 +67,23 @@ void cuda_side_advance(ole_device_context *context) {
     context->side_pending &= ~bit;
 }
 
-void cuda_side_join(ole_device_context *context) {
-    for (int back = 0; back < CUDA_LAG && context->side_pending; back++) {
+/* The slot of the latest end that is pending, which covers the others; -1: there is none. */
+static int latest(const ole_device_context *context) {
+    for (int back = 0; back < CUDA_LAG; back++) {
         int slot = (context->next_event + CUDA_LAG - back) % CUDA_LAG;
-        if (!(context->side_pending & 1u << slot)) continue;
-        wait_for(context, slot); /* the latest: it covers the others */
-        context->side_pending = 0;
+        if (context->side_pending & 1u << slot) return slot;
     }
+    return -1;
+}
+
+void cuda_side_follow(ole_device_context *context, cudaStream_t stream) {
+    int slot = latest(context);
+    if (slot >= 0)
+        cuda_failed(context, cudaStreamWaitEvent(stream, context->event[FIRST_END + slot], 0),
+                    "following side work");
+}
+
+void cuda_side_join(ole_device_context *context) {
+    cuda_side_follow(context, context->stream);
+    context->side_pending = 0;
 }
