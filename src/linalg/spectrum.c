@@ -1,7 +1,7 @@
 /*
  * src/linalg/spectrum.c - the Gram route of spectrum.h: first look, second looks, inverse root.
  */
-#include "linalg/spectrum.h"
+#include "linalg/spectrum_steps.h"
 
 #include "linalg/eigen.h"
 
@@ -82,9 +82,8 @@ static int64_t settle_strong(double *vectors, double *values, int64_t n, int64_t
     return weak;
 }
 
-/* rows[n - first, k] = Q2^T A for the weak directions; returns its Frobenius norm. */
-static double form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
-                        int64_t first) {
+double ole_spectrum_form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
+                              int64_t first) {
     int64_t n = a->items, k = a->depth, ld = ole_eigen_pad(n);
     ole_operand weak = {space->vectors + first * ld, OLE_F64, n - first, n, ld, 1, false};
     ole_operand turned = ole_operand_transposed(*a);
@@ -99,9 +98,9 @@ static double form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum_space
     return sqrt(square);
 }
 
-/* square[0][n - first, n] = R A^T for the rows R just formed, n columns of both at a time. */
-static void rows_times_a(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
-                         int64_t first) {
+/* n columns of both at a time. */
+void ole_spectrum_rows_times_a(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
+                               int64_t first) {
     int64_t n = a->items, k = a->depth, ld = ole_eigen_pad(n);
     size_t size = ole_dtype_size(a->dtype);
     for (int64_t p = 0; p < k; p += n) {
@@ -117,16 +116,9 @@ static void rows_times_a(ole_pool *pool, const ole_operand *a, ole_spectrum_spac
     }
 }
 
-/*
- * The weak vectors Q2 hold a trace of the strong ones Q1, of the size of the eigensolver's error
- * over the gap: nothing to Q2, but in the rows Q2^T A it stands multiplied by the strong σ.  Takes
- * it out: Q2 -= Q1 Λ1^-1 (Q1^T A A^T Q2), the last product from the rows, and forms the rows again.
- */
-static double straighten(ole_pool *pool, const ole_operand *a, ole_spectrum_space *space,
-                         int64_t first) {
-    int64_t n = a->items, ld = ole_eigen_pad(n);
+void ole_spectrum_clear(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first) {
+    int64_t ld = ole_eigen_pad(n);
     double *trace = space->square[1];
-    rows_times_a(pool, a, space, first);
     ole_operand rows = {space->square[0], OLE_F64, n - first, n, ld, 1, false};
     ole_operand strong = {space->vectors, OLE_F64, first, n, ld, 1, false};
     ole_panels left = ole_panels_pack(pool, space->small_panels, &rows);
@@ -142,16 +134,11 @@ static double straighten(ole_pool *pool, const ole_operand *a, ole_spectrum_spac
     right = ole_panels_pack(pool, space->panels, &across);
     product = (ole_product){-1.0, space->vectors + first * ld, ld, OLE_STORE_ADD, false};
     ole_panels_multiply(pool, &left, &right, &product);
-    return form_rows(pool, a, space, first);
 }
 
-/* Decomposes the rows just formed, and turns the weak vectors into the better ones found. */
-static bool look_again(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space *space,
-                       int64_t first) {
+bool ole_spectrum_look(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first) {
     int64_t count = n - first, ld = ole_eigen_pad(n), small = ole_eigen_pad(count);
     double *gram = space->square[0], *work = space->square[1];
-    ole_operand rows = {space->rows, OLE_F64, count, k, k, 1, false};
-    ole_gram(pool, &rows, space->panels, gram, small);
     if (!ole_eigen(pool, gram, count, space->small_values, work, space->small_panels,
                    space->scratch))
         return false;
@@ -171,34 +158,77 @@ static void settle_rest(double *values, int64_t n, int64_t first) {
         values[i] = values[i] > 0.0 ? sqrt(values[i]) : 0.0;
 }
 
-/* Second looks at the weak directions, until none is left; adds a tail counted as one to *tail. */
-static bool refine(ole_pool *pool, const ole_operand *a, bool whole_tail, ole_cut cut,
-                   ole_spectrum_space *space, double *tail) {
-    int64_t n = a->items;
-    double *sigma = space->values, largest = 0.0, norm = 0.0;
-    int64_t settled = 0, weak = settle_strong(space->vectors, sigma, n, 0);
-    for (int64_t i = 0; i < weak; i++)
-        largest = fmax(largest, sigma[i]);
-    double noise = DBL_EPSILON * largest, threshold = ole_cut_at(cut, largest);
-    while (weak < n) {
-        for (; settled < weak; settled++)
-            norm += sigma[settled];
-        double size = form_rows(pool, a, space, weak);
-        bool negligible = sqrt((double)(n - weak)) * size <= NEGLIGIBLE * norm;
-        if (!whole_tail && negligible && size <= threshold) {
-            memset(sigma + weak, 0, (size_t)(n - weak) * sizeof *sigma);
-            *tail = size;
-            return true;
+void ole_spectrum_begin(ole_spectrum_looks *looks, ole_spectrum_space *space, int64_t n,
+                        ole_cut cut) {
+    *looks = (ole_spectrum_looks){.n = n, .cut = cut};
+    looks->weak = settle_strong(space->vectors, space->values, n, 0);
+    for (int64_t i = 0; i < looks->weak; i++)
+        looks->largest = fmax(looks->largest, space->values[i]);
+    looks->threshold = ole_cut_at(cut, looks->largest);
+}
+
+ole_spectrum_next ole_spectrum_judge(ole_spectrum_looks *looks, ole_spectrum_space *space,
+                                     double size, bool whole_tail) {
+    int64_t n = looks->n, weak = looks->weak;
+    for (; looks->settled < weak; looks->settled++)
+        looks->norm += space->values[looks->settled];
+    bool negligible = sqrt((double)(n - weak)) * size <= NEGLIGIBLE * looks->norm;
+    if (!whole_tail && negligible && size <= looks->threshold) {
+        memset(space->values + weak, 0, (size_t)(n - weak) * sizeof(double));
+        looks->tail = size;
+        return OLE_SPECTRUM_DONE;
+    }
+    if (size > looks->threshold && looks->threshold < DELICATE * looks->largest)
+        return OLE_SPECTRUM_CLEAR;
+    return OLE_SPECTRUM_LOOK;
+}
+
+bool ole_spectrum_go_on(ole_spectrum_looks *looks, ole_spectrum_space *space, double size) {
+    int64_t n = looks->n, before = looks->weak;
+    if (size > DBL_EPSILON * looks->largest)
+        looks->weak = settle_strong(space->vectors, space->values, n, before);
+    if (looks->weak == before) {
+        settle_rest(space->values, n, before);
+        return false;
+    }
+    return looks->weak < n;
+}
+
+void ole_spectrum_end(const ole_spectrum_looks *looks, const ole_spectrum_space *space,
+                      ole_spectrum *out) {
+    *out = (ole_spectrum){.n = looks->n, .sigma = space->values, .vectors = space->vectors};
+    for (int64_t i = 0; i < out->n; i++) {
+        out->norm += out->sigma[i];
+        out->largest = fmax(out->largest, out->sigma[i]);
+    }
+    out->norm += looks->tail;
+    out->threshold = ole_cut_at(looks->cut, out->largest);
+    for (int64_t i = 0; i < out->n; i++)
+        out->rank += out->sigma[i] > out->threshold;
+}
+
+/* The Gram matrix of the rows just formed, decomposed. */
+static bool look_at_rows(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space *space,
+                         int64_t first) {
+    ole_operand rows = {space->rows, OLE_F64, n - first, k, k, 1, false};
+    ole_gram(pool, &rows, space->panels, space->square[0], ole_eigen_pad(n - first));
+    return ole_spectrum_look(pool, n, space, first);
+}
+
+/* Second looks at the weak directions, until none is left. */
+static bool refine(ole_pool *pool, const ole_operand *a, bool whole_tail, ole_spectrum_space *space,
+                   ole_spectrum_looks *looks) {
+    for (bool more = looks->weak < looks->n; more;) {
+        double size = ole_spectrum_form_rows(pool, a, space, looks->weak);
+        ole_spectrum_next next = ole_spectrum_judge(looks, space, size, whole_tail);
+        if (next == OLE_SPECTRUM_DONE) return true;
+        if (next == OLE_SPECTRUM_CLEAR) {
+            ole_spectrum_rows_times_a(pool, a, space, looks->weak);
+            ole_spectrum_clear(pool, looks->n, space, looks->weak);
+            size = ole_spectrum_form_rows(pool, a, space, looks->weak);
         }
-        if (size > threshold && threshold < DELICATE * largest)
-            size = straighten(pool, a, space, weak);
-        if (!look_again(pool, n, a->depth, space, weak)) return false;
-        int64_t before = weak;
-        if (size > noise) weak = settle_strong(space->vectors, sigma, n, weak);
-        if (weak == before) {
-            settle_rest(sigma, n, weak);
-            return true;
-        }
+        if (!look_at_rows(pool, looks->n, a->depth, space, looks->weak)) return false;
+        more = ole_spectrum_go_on(looks, space, size);
     }
     return true;
 }
@@ -210,17 +240,10 @@ bool ole_spectrum_of(ole_pool *pool, const ole_operand *a, bool gram_given, bool
     if (!ole_eigen(pool, space->vectors, n, space->values, space->square[0], space->small_panels,
                    space->scratch))
         return false;
-    double tail = 0.0;
-    if (!refine(pool, a, whole_tail, cut, space, &tail)) return false;
-    *out = (ole_spectrum){.n = n, .sigma = space->values, .vectors = space->vectors};
-    for (int64_t i = 0; i < n; i++) {
-        out->norm += out->sigma[i];
-        out->largest = fmax(out->largest, out->sigma[i]);
-    }
-    out->norm += tail;
-    out->threshold = ole_cut_at(cut, out->largest);
-    for (int64_t i = 0; i < n; i++)
-        out->rank += out->sigma[i] > out->threshold;
+    ole_spectrum_looks looks;
+    ole_spectrum_begin(&looks, space, n, cut);
+    if (!refine(pool, a, whole_tail, space, &looks)) return false;
+    ole_spectrum_end(&looks, space, out);
     return true;
 }
 
