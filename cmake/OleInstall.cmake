@@ -9,9 +9,11 @@ if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
 
-if(TARGET ole_cuda)
-    install(TARGETS ole_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
+foreach(module IN ITEMS ole_cuda ole_mpi)
+    if(TARGET ${module})
+        install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endif()
+endforeach()
 
 install(EXPORT ole-targets NAMESPACE ole:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/ole-config.cmake.in package/ole-config.cmake

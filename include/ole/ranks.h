@@ -36,15 +36,21 @@ typedef void ole_ranks_lost(void *context, const char *reason);
 /* Fill with ole_ranks_options_init(). */
 typedef struct ole_ranks_options {
     size_t struct_size;
-    double silence; /* seconds without a sign of life after which a rank is lost; default 20 */
+    double silence; /* seconds without a sign of life after which a rank is lost; default 20, or */
+                    /* OLE_RANK_SILENCE of the environment */
     ole_ranks_lost *lost; /* NULL: the reason goes to nobody, the process ends */
     void *lost_context;
+    const char *task; /* what all are started for, such as "ole train": when a rank has another */
+                      /* one, that is an error on all; NULL is "" */
 } ole_ranks_options;
 
 OLE_API void ole_ranks_options_init(ole_ranks_options *options);
 
 /* Whether a launcher started this process as one of several. */
 OLE_API bool ole_ranks_launched(void);
+
+/* The number the launcher gave this process; 0 when it is alone. Needs no MPI. */
+OLE_API int ole_ranks_launched_rank(void);
 
 /* Joins the others. `options` may be NULL. Once a process. */
 OLE_API ole_status ole_ranks_open(ole_ranks **ranks, const ole_ranks_options *options,

@@ -49,7 +49,3 @@ void ole_ranks_barrier(ole_ranks *ranks) {
 ole_ranks *ole_ranks_part(ole_ranks *ranks, int count) {
     return ranks ? ranks->table->part(ranks, count) : NULL;
 }
-
-void ole_ranks_close(ole_ranks *ranks) {
-    if (ranks) ranks->table->close(ranks);
-}

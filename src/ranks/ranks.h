@@ -41,7 +41,8 @@ struct ole_ranks {
     char host[64];           /* of this rank */
     int on_host;             /* this rank's number among those of its host, from 0 */
     int ranks_on_host;       /* ... of so many */
-    struct ole_watch *watch; /* or NULL */
+    bool is_part;            /* made by ole_ranks_part() */
+    struct ole_watch *watch; /* or NULL; a part has that of its whole */
 };
 
 /* The functions of the table, for any group or NULL. */

@@ -119,6 +119,7 @@ static ole_ranks *take_part(ole_ranks *ranks, int count) {
     meet(here);
     ole_ranks *inner = NULL;
     if (ranks->rank < count && !(inner = enter_room(here->next, ranks->rank, count))) abort();
+    if (inner) inner->is_part = true;
     meet(here);
     return inner;
 }

@@ -1,0 +1,22 @@
+# libole_mpi.so: ranks that are processes of an MPI launch, a module of its own that libole.so loads
+# when asked for (see src/ranks/mpi.h).  Built where MPI 3 is.
+
+option(OLE_MPI "Build the MPI module where MPI is found" ON)
+
+if(NOT OLE_MPI)
+    ole_part("MPI" "off (OLE_MPI)")
+    return()
+endif()
+find_package(MPI 3.0 QUIET COMPONENTS C)
+if(NOT MPI_C_FOUND)
+    ole_part("MPI" "not built (MPI 3 not found: Debian has libopenmpi-dev)")
+    return()
+endif()
+
+add_library(ole_mpi MODULE src/ranks/mpi.c src/base/error.c)
+set_target_properties(ole_mpi PROPERTIES
+    PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+target_include_directories(ole_mpi PRIVATE
+    ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
+target_link_libraries(ole_mpi PRIVATE ole_flags MPI::MPI_C)
+ole_part("MPI" "built for MPI ${MPI_C_VERSION}")

@@ -1,0 +1,21 @@
+/*
+ * src/ranks/launcher.h - who started this process as one of several (mpirun, srun), and whether it
+ * is still there.
+ */
+#ifndef OLE_SRC_RANKS_LAUNCHER_H
+#define OLE_SRC_RANKS_LAUNCHER_H
+
+#include <stdbool.h>
+
+typedef struct ole_launcher {
+    long pid;        /* 0: none was found */
+    char name[32];   /* "mpirun" */
+    long long start; /* when it began: another process may get its number later */
+} ole_launcher;
+
+/* The nearest of the processes above this one that is known to launch ranks, else the parent. */
+ole_launcher ole_launcher_find(void);
+
+bool ole_launcher_ended(const ole_launcher *launcher);
+
+#endif

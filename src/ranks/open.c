@@ -1,0 +1,75 @@
+/*
+ * src/ranks/open.c - joining and leaving the group of a launch: MPI through its module, and the
+ * watch.
+ */
+#include "base/error.h"
+#include "base/module.h"
+#include "ranks/mpi.h"
+#include "ranks/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static ole_module module = {
+    .what = "MPI",
+    .file = "libole_mpi.so",
+    .variable = "OLE_MPI_MODULE",
+    .first = "ole_mpi",
+    .absent = "this build is without MPI; build where MPI is (Debian: libopenmpi-dev), or start "
+              "one process alone",
+    .unusable = "install the MPI it was built with, or start one process alone",
+    .global = true, /* Open MPI loads plugins of its own */
+    .mutex = PTHREAD_MUTEX_INITIALIZER,
+};
+
+ole_status ole_mpi_module(const ole_mpi_table **table, ole_error *error) {
+    const void *found;
+    ole_status status = ole_module_table(&module, "ole_mpi", &found, error);
+    *table = found;
+    return status;
+}
+
+void ole_ranks_options_init(ole_ranks_options *options) {
+    *options = (ole_ranks_options){.struct_size = sizeof *options, .silence = 20};
+    const char *text = getenv("OLE_RANK_SILENCE");
+    char *end;
+    double seconds = text ? strtod(text, &end) : 0;
+    if (seconds > 0 && seconds < 1e9 && *end == '\0') options->silence = seconds;
+}
+
+ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_error *error) {
+    *out = NULL;
+    ole_ranks_options options;
+    ole_ranks_options_init(&options);
+    if (given && given->struct_size > sizeof options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_ranks_options: of a newer version; use ole_ranks_options_init()");
+    if (given) memcpy(&options, given, given->struct_size);
+    if (!(options.silence > 0))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "silence: %g s is not above 0", options.silence);
+    const ole_mpi_table *mpi;
+    ole_status status = ole_mpi_module(&mpi, error);
+    if (status != OLE_OK) return status;
+    ole_ranks *ranks;
+    status = mpi->open(&ranks, error);
+    if (status != OLE_OK) return status;
+    status = ole_watch_start(&ranks->watch, ranks, &options, error);
+    if (status == OLE_OK)
+        *out = ranks;
+    else
+        ranks->table->close(ranks);
+    return status;
+}
+
+void ole_ranks_fail(ole_ranks *ranks, const char *reason) {
+    if (ranks && ranks->watch) ole_watch_fail(ranks->watch, reason);
+}
+
+/* A part has the watch of its whole, which outlives it. */
+void ole_ranks_close(ole_ranks *ranks) {
+    if (!ranks) return;
+    struct ole_watch *watch = ranks->is_part ? NULL : ranks->watch;
+    if (watch) ole_ranks_barrier(ranks);
+    ranks->table->close(ranks);
+    if (watch) ole_watch_close(watch);
+}
