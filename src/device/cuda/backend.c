@@ -49,6 +49,10 @@ void cuda_launched(ole_device_context *context, const char *kernel) {
     cuda_failed(context, cudaGetLastError(), kernel);
 }
 
+/*
+ * Opening and closing libraries belongs to what one thread does at a time: they synchronise the
+ * device, which breaks any recording that is under way on it.
+ */
 static pthread_mutex_t setup = PTHREAD_MUTEX_INITIALIZER;
 
 void cuda_setup_lock(void) {
@@ -72,6 +76,7 @@ static void close_context(ole_device_context *context) {
     if (!context) return;
     cudaSetDevice(context->card);
     if (context->stream) cudaStreamSynchronize(context->stream);
+    cuda_setup_lock();
     cuda_link_close(context);
     cuda_replays_free(context);
     cuda_update_table_free(context);
@@ -85,6 +90,7 @@ static void close_context(ole_device_context *context) {
     cudaFree(context->staging);
     if (context->stream) cudaStreamDestroy(context->stream);
     if (context->side) cudaStreamDestroy(context->side);
+    cuda_setup_unlock();
     free(context);
 }
 
@@ -109,6 +115,7 @@ static ole_status open_streams(ole_device_context *context, ole_error *error) {
 }
 
 static ole_status open_libraries(ole_device_context *context, ole_error *error) {
+    cuda_setup_lock();
     cuda_failed_blas(context, cublasCreate(&context->blas), "opening cuBLAS");
     cuda_failed_dnn(context, cudnnCreate(&context->dnn), "opening cuDNN");
     if (context->failed == OLE_OK) {
@@ -119,9 +126,11 @@ static ole_status open_libraries(ole_device_context *context, ole_error *error) 
             "opening");
         cuda_failed_dnn(context, cudnnSetStream(context->dnn, context->stream), "opening");
     }
-    if (context->failed != OLE_OK) return wait_for_all(context, error);
-    ole_status status = cuda_side_open(context, error);
-    return status == OLE_OK ? cuda_tune_open(context, error) : status;
+    ole_status status = wait_for_all(context, error);
+    if (status == OLE_OK) status = cuda_side_open(context, error);
+    if (status == OLE_OK) status = cuda_tune_open(context, error);
+    cuda_setup_unlock();
+    return status;
 }
 
 static ole_status open_context(ole_device_context **result, const ole_device_options *options,
