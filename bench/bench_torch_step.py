@@ -2,7 +2,8 @@
 """A training step in PyTorch with OLÉ, and the loss alone, beside the ways a user has without it.
 
     python3 bench/bench_torch_step.py step [--nets resnet110,vgg16] [--modes eager,compile,graphs]
-                                           [--precisions bf16,tf32] [--device cuda] [--seconds 2]
+                                           [--precisions bf16,tf32] [--ways softmax,ours]
+                                           [--device cuda] [--seconds 2]
     python3 bench/bench_torch_step.py loss [--device cpu] [--threads 2] [--cpu-time]
 
 `step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on a batch of 64 that is
@@ -207,6 +208,8 @@ def bench_step(options):
                     torch._dynamo.reset()
                 steps, failed = {}, {}
                 for name, way in ways(options.device).items():
+                    if name not in options.ways.split(","):
+                        continue
                     step = make_step(net, precision, mode, options.device, way)
                     try:
                         step()
@@ -247,6 +250,7 @@ def main():
     parser.add_argument("--nets", default="resnet110,vgg16")
     parser.add_argument("--modes", default="eager,compile,graphs" if hasattr(torch, "compile") else "eager")
     parser.add_argument("--precisions", default="bf16,tf32")
+    parser.add_argument("--ways", default="softmax,ours,authors,svd", help="of step: softmax is what others are held against")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each way's steps")
     parser.add_argument("--cpu-time", action="store_true", help="of the loss: processor time, not the clock's")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
