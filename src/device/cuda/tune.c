@@ -353,12 +353,14 @@ static ole_status make(ole_device_context *context, const cuda_problem *problem,
         ole_status status = cuda_solver_find(context, &plain, layer, &solver->plain, error);
         if (status != OLE_OK) return status;
     }
-    describe(context, solver);
-    if (recall(context, solver)) return OLE_OK;
-    cudaGetLastError(); /* of a plan that could not be made again */
+    ole_status status = OLE_OK;
     cuda_setup_lock();
-    cuda_cache_refresh(context->tune->cache);
-    ole_status status = recall(context, solver) ? OLE_OK : tune(context, solver, layer, error);
+    describe(context, solver);
+    if (!recall(context, solver)) {
+        cudaGetLastError(); /* of a plan that could not be made again */
+        cuda_cache_refresh(context->tune->cache);
+        if (!recall(context, solver)) status = tune(context, solver, layer, error);
+    }
     cuda_setup_unlock();
     return status;
 }
