@@ -4,6 +4,7 @@
 #include "reproduce.h"
 
 #include "commands.h"
+#include "launch.h"
 #include "study_command.h"
 
 #include <ole/data.h>
@@ -214,7 +215,8 @@ typedef struct work {
 /* After each run the page is made anew. */
 static bool show(void *context, const ole_study_progress *p) {
     work *w = context;
-    if (!p->train && row_note_samples(w->row, default_threads())) write_results(w->out);
+    if (!p->train && !w->view.quiet && row_note_samples(w->row, default_threads()))
+        write_results(w->out);
     return study_show(&w->view, p);
 }
 
@@ -237,31 +239,51 @@ static bool look(const row *r, int threads) {
     }
 }
 
-static int run_row(row *r, const reproduction *how) {
-    work w = {{"reproduce", progress_start()}, how->out, r};
+/* The runs, by all ranks; the code, or EXIT_DONE and whether it was stopped. */
+static int conduct_row(row *r, const reproduction *how, bool *stopped) {
+    bool prints = launch_prints(how->ranks);
+    work w = {{"reproduce", progress_start(), .quiet = !prints}, how->out, r};
     ole_study_options options = row_study(r);
     ole_study_result result = {0};
     ole_error error;
-    if (!put_recipe(r->folder, &r->asked) || !put_recipe(r->runs_folder, r->runs))
-        return EXIT_FAILED;
     options.jobs = how->jobs;
+    options.ranks = how->ranks;
     options.callback = show;
     options.message = study_say;
     options.callback_context = &w;
-    fprintf(stderr, "ole reproduce: %s, %s: %s\n", r->asked.name, r->asked.shows, r->asked.title);
     ole_status status = row_conduct(r, &options, &result, &error);
     progress_clear(&w.view.line);
     if (status != OLE_OK) {
-        fail_command("reproduce", "%s", error.message);
+        if (prints) fail_command("reproduce", "%s", error.message);
         return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
-    bool stopped = result.interrupted;
+    *stopped = result.interrupted;
     ole_study_result_free(&result);
+    return EXIT_DONE;
+}
+
+/* What the runs show, by rank 0. */
+static int conclude_row(const row *r, const reproduction *how, bool stopped) {
     int threads = how->threads > 0 ? how->threads : default_threads();
     bool good = stopped || look(r, threads);
     good = write_results(how->out) && good;
     if (stopped || interrupted()) return EXIT_INTERRUPTED;
     return good ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int run_row(row *r, const reproduction *how) {
+    bool prints = launch_prints(how->ranks), stopped = false;
+    bool begun =
+        !prints || (put_recipe(r->folder, &r->asked) && put_recipe(r->runs_folder, r->runs));
+    if (!launch_go_on(how->ranks, begun)) return EXIT_FAILED;
+    if (prints)
+        fprintf(stderr, "ole reproduce: %s, %s: %s\n", r->asked.name, r->asked.shows,
+                r->asked.title);
+    int code = conduct_row(r, how, &stopped);
+    if (code != EXIT_DONE) return code;
+    code = prints ? conclude_row(r, how, stopped) : stopped ? EXIT_INTERRUPTED : EXIT_DONE;
+    if (!launch_go_on(how->ranks, code == EXIT_DONE) && code == EXIT_DONE) code = EXIT_FAILED;
+    return code;
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
@@ -278,11 +300,8 @@ static int open_all(const arguments *a, row *rows) {
     return EXIT_DONE;
 }
 
-static int run_all(const arguments *a, row *rows) {
-    int code = EXIT_DONE;
-    catch_interrupts();
-    for (int i = 0; i < a->count && code == EXIT_DONE; i++)
-        code = run_row(&rows[i], &a->how);
+/* What is printed at the end. */
+static int conclude(const arguments *a, int code) {
     if (code == EXIT_INTERRUPTED)
         fprintf(stderr, "ole reproduce: stopped, and saved in %s; the same command goes on\n",
                 a->how.out);
@@ -295,7 +314,17 @@ static int run_all(const arguments *a, row *rows) {
     return code;
 }
 
-static int reproduce(const arguments *a) {
+static int run_all(arguments *a, row *rows) {
+    int code = EXIT_DONE;
+    if (!launch_join("reproduce", &a->how.ranks)) return EXIT_FAILED;
+    catch_interrupts();
+    for (int i = 0; i < a->count && code == EXIT_DONE; i++)
+        code = run_row(&rows[i], &a->how);
+    if (launch_prints(a->how.ranks)) code = conclude(a, code);
+    return launch_leave(a->how.ranks, code);
+}
+
+static int reproduce(arguments *a) {
     row *rows = calloc((size_t)a->count, sizeof *rows);
     if (!rows) return fail_command("reproduce", "out of memory");
     int code = open_all(a, rows);

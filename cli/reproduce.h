@@ -21,7 +21,8 @@ typedef struct reproduction {
     const char *out;
     int seeds, epochs, threads, jobs;
     const char *device, *precision;
-    bool quick; /* two epochs of a few samples, one seed */
+    bool quick;       /* two epochs of a few samples, one seed */
+    ole_ranks *ranks; /* that share the runs out; rank 0 does the rest */
 } reproduction;
 
 /* A recipe in a folder. */

@@ -4,6 +4,7 @@
 #include "study_command.h"
 
 #include "commands.h"
+#include "launch.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -148,6 +149,7 @@ static void print_run(study_view *v, const ole_study_progress *p) {
 bool study_show(void *context, const ole_study_progress *p) {
     study_view *v = context;
     const ole_study_result *r = p->result;
+    if (v->quiet) return interrupted();
     if (!p->train) {
         print_run(v, p);
     } else if (progress_due(&v->line)) {
@@ -167,6 +169,7 @@ bool study_show(void *context, const ole_study_progress *p) {
 
 void study_say(void *context, const char *text) {
     study_view *v = context;
+    if (v->quiet) return;
     progress_clear(&v->line);
     fprintf(stderr, "ole %s: %s\n", v->name, text);
 }
@@ -206,12 +209,20 @@ static int conduct(const study_command *c, const ole_study_options *options, boo
     ole_status status = c->conduct(options, &result, &error);
     progress_clear(&v->line);
     if (status != OLE_OK) {
-        fail_command(c->name, "%s", error.message);
+        if (!v->quiet) fail_command(c->name, "%s", error.message);
         return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
-    int code = conclude(c, &result, options->train->out, json);
+    int code = result.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+    if (!v->quiet) code = conclude(c, &result, options->train->out, json);
     ole_study_result_free(&result);
     return code;
+}
+
+static int join_and_conduct(const study_command *c, ole_study_options *options, bool json) {
+    study_view *v = options->callback_context;
+    if (!launch_join(c->name, &options->ranks)) return EXIT_FAILED;
+    v->quiet = !launch_prints(options->ranks);
+    return launch_leave(options->ranks, conduct(c, options, json));
 }
 
 int study_run(const study_command *c, const study_flags *flags, int argc, char **argv) {
@@ -236,7 +247,7 @@ int study_run(const study_command *c, const study_flags *flags, int argc, char *
     options.message = study_say;
     options.callback_context = &v;
     catch_interrupts();
-    code = good ? conduct(c, &options, a.json) : EXIT_USAGE;
+    code = good ? join_and_conduct(c, &options, a.json) : EXIT_USAGE;
     free_grid(&g);
     train_setup_free(&setup);
     return code;

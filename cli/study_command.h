@@ -33,6 +33,7 @@ int study_run(const study_command *command, const study_flags *flags, int argc, 
 typedef struct study_view {
     const char *name; /* of the command */
     progress line;
+    bool quiet; /* another process talks */
 } study_view;
 
 bool study_show(void *view, const ole_study_progress *progress);

@@ -4,6 +4,7 @@
  * The flags are the options of ole/train.h, one for each (train_flags.h).
  */
 #include "commands.h"
+#include "launch.h"
 #include "progress.h"
 #include "report.h"
 #include "train_flags.h"
@@ -58,6 +59,7 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
 
 typedef struct view {
     progress line;
+    bool quiet;          /* another process talks */
     int64_t epoch, step; /* where it was stopped */
 } view;
 
@@ -97,6 +99,7 @@ static bool show(void *context, const ole_train_progress *p) {
     view *v = context;
     v->epoch = p->epoch_done ? p->epoch : p->epoch - 1;
     v->step = p->epoch_done ? 0 : p->step;
+    if (v->quiet) return interrupted();
     if (p->epoch_done) {
         print_epoch(v, p);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
@@ -112,6 +115,7 @@ static bool show(void *context, const ole_train_progress *p) {
 
 static void say(void *context, const char *text) {
     view *v = context;
+    if (v->quiet) return;
     progress_clear(&v->line);
     fprintf(stderr, "ole train: %s\n", text);
 }
@@ -187,8 +191,32 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
     if (page) printf("%-18s %s\n", "report", page);
 }
 
+/* What there is to tell after training; the exit code. */
+static int conclude(const train_setup *s, const flags *f, const view *v,
+                    const ole_train_summary *summary) {
+    if (summary->interrupted)
+        fprintf(stderr,
+                "ole train: stopped after epoch %" PRId64 ", step %" PRId64
+                ", and saved; 'ole train --resume --out %s' goes on\n",
+                v->epoch, v->step, s->options.out);
+    char path[PATH];
+    bool wanted = !f->no_report && !summary->interrupted && s->options.out;
+    const char *page = wanted && write_page(&s->options, path) ? path : NULL;
+    if (f->json)
+        print_json(s, summary, page);
+    else if (!summary->interrupted)
+        print_text(s, summary, page);
+    return summary->interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+/* With several processes one of them talks; an error may be one process's alone, unless it is of
+ * several seeds, which they all hear of. */
 static int train(train_setup *s, const flags *f) {
     view v = {.line = progress_start()};
+    ole_ranks *ranks;
+    if (!launch_join("train", &ranks)) return EXIT_FAILED;
+    v.quiet = !launch_prints(ranks);
+    s->options.ranks = ranks;
     s->options.callback = show;
     s->options.message = say;
     s->options.callback_context = &v;
@@ -198,22 +226,14 @@ static int train(train_setup *s, const flags *f) {
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);
     if (status != OLE_OK) {
-        fail_command("train", "%s", error.message);
-        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        int code = status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        if (!v.quiet) fail_command("train", "%s", error.message);
+        if (s->options.seeds > 1) return launch_leave(ranks, code);
+        return launch_fail(ranks, error.message, code);
     }
-    if (summary.interrupted)
-        fprintf(stderr,
-                "ole train: stopped after epoch %" PRId64 ", step %" PRId64
-                ", and saved; 'ole train --resume --out %s' goes on\n",
-                v.epoch, v.step, s->options.out);
-    char path[PATH];
-    bool wanted = !f->no_report && !summary.interrupted && s->options.out;
-    const char *page = wanted && write_page(&s->options, path) ? path : NULL;
-    if (f->json)
-        print_json(s, &summary, page);
-    else if (!summary.interrupted)
-        print_text(s, &summary, page);
-    return summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+    int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+    if (!v.quiet) code = conclude(s, f, &v, &summary);
+    return launch_leave(ranks, code);
 }
 
 int run_train(int argc, char **argv) {

@@ -64,6 +64,12 @@ OLE_API int ole_ranks_rank(const ole_ranks *ranks);
 OLE_API int ole_ranks_size(const ole_ranks *ranks);
 
 /*
+ * Everyone calls this with how it went so far: the first error of any rank becomes that of all, and
+ * names the rank where others had none.  `error` may be NULL.
+ */
+OLE_API ole_status ole_ranks_agree(ole_ranks *ranks, ole_status status, ole_error *error);
+
+/*
  * Something went wrong here that the others cannot know: their `lost` gets "rank R (host): reason".
  * The caller then ends its process with a status other than 0, without ole_ranks_close().
  */

@@ -55,12 +55,6 @@ void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root);
 void ole_ranks_barrier(ole_ranks *ranks);
 ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
 
-/*
- * The first error of any rank becomes that of all, who call this with their own status: the message
- * names the rank where others had none.  `error` may be NULL.
- */
-ole_status ole_ranks_agree(ole_ranks *ranks, ole_status status, ole_error *error);
-
 /* A part of `count` things: rank r has those from ole_ranks_first(r) to before that of r + 1. */
 static inline int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank) {
     int64_t size = ranks ? ranks->size : 1, left = count % size;

@@ -1,0 +1,31 @@
+/*
+ * cli/launch.h - a command that mpirun or srun started as several processes: joining the others,
+ * who prints, and leaving.
+ *
+ *     ole_ranks *ranks;
+ *     if (!launch_join("sweep", &ranks)) return EXIT_FAILED;
+ *     ...                                 // rank 0 prints: launch_prints(ranks)
+ *     return launch_leave(ranks, code);   // all came this far, with the same code
+ */
+#ifndef OLE_CLI_LAUNCH_H
+#define OLE_CLI_LAUNCH_H
+
+#include <ole/ranks.h>
+
+/* The group, NULL when alone; false after an error, which was explained.  `command` must outlive
+ * the group. */
+bool launch_join(const char *command, ole_ranks **ranks);
+
+/* Whether this process is the one that talks to people. */
+bool launch_prints(const ole_ranks *ranks);
+
+/* Whether all of them are good and go on; all ask. */
+bool launch_go_on(ole_ranks *ranks, bool good);
+
+/* Waits for the others; returns `code`. */
+int launch_leave(ole_ranks *ranks, int code);
+
+/* The same after an error that the others may not have: they end with this one's reason. */
+int launch_fail(ole_ranks *ranks, const char *reason, int code);
+
+#endif
