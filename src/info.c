@@ -9,6 +9,7 @@
 #include "base/cuda_module.h"
 #include "build_parts.h"
 #include "linalg/kernels.h"
+#include "ranks/mpi.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -38,6 +39,7 @@ static struct {
     char cores[24];
     char memory[24];
     char gpu[640];
+    char mpi[640];
     bool threaded_blas;
 } machine;
 
@@ -78,9 +80,20 @@ static void describe_gpu(void) {
         snprintf(machine.gpu + used, sizeof machine.gpu - used, " (%s)", table->libraries);
 }
 
+/* The MPI that a launch would use, or why there is none. */
+static void describe_mpi(void) {
+    const ole_mpi_table *table;
+    ole_error error;
+    if (ole_mpi_module(&table, &error) == OLE_OK)
+        table->describe(machine.mpi, sizeof machine.mpi);
+    else
+        snprintf(machine.mpi, sizeof machine.mpi, "none: %s", error.message);
+}
+
 static void describe_machine(void) {
     describe_blas();
     describe_gpu();
+    describe_mpi();
     cpu_set_t allowed;
     long cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0
                      ? CPU_COUNT(&allowed)
@@ -103,6 +116,7 @@ size_t ole_info(ole_info_row *rows, size_t capacity) {
         {"memory", machine.memory},
         {"OpenBLAS", machine.blas},
         {"GPU", machine.gpu},
+        {"MPI library", machine.mpi},
         {"warning", "a threaded OpenBLAS was loaded: results may depend on its threads; set "
                     "OPENBLAS_NUM_THREADS=1 or install the serial one"},
     };

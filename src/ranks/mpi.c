@@ -328,7 +328,7 @@ static void describe(char *out, size_t room) {
     MPI_Get_library_version(library, &length);
     library[strcspn(library, ",\n")] = '\0';
     MPI_Get_version(&version, &subversion);
-    snprintf(out, room, "%.80s (MPI %d.%d, thread level: serialized, or funneled)", library,
+    snprintf(out, room, "%.80s, MPI %d.%d; threads: serialized asked for, funneled enough", library,
              version, subversion);
 }
 

@@ -111,9 +111,11 @@ static void linger(ole_watch *watch, double seconds) {
 
 /*
  * The end of this process, or, when it is about to end by itself for a reason of its own, of this
- * thread.
+ * thread.  As soon as one process ends, the launcher sends SIGTERM to the others, who still have to
+ * say why.
  */
 static void end_here(ole_watch *watch, const char *sentence) {
+    signal(SIGTERM, SIG_IGN);
     linger(watch, linger_seconds);
     stage now = get_stage(watch);
     set_stage(watch, ENDED);
@@ -157,7 +159,9 @@ static void notice_silence(ole_watch *watch, int rank) {
     name_rank(watch, rank, true, name);
     snprintf(sentence, sizeof sentence, "%s has not answered for %.0f s: stopped, or cut off", name,
              watch->silence);
-    lose(watch, sentence);
+    tell(watch, OLE_NOTE_LOST, sentence);
+    ole_wire_close(&watch->peers[rank].wire);
+    end_here(watch, sentence);
 }
 
 static void notice_launcher(ole_watch *watch) {
