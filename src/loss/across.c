@@ -14,14 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of a batch up to which every rank may solve all of it: its memory is 32 bytes each. */
-static const int64_t EVERYWHERE = 1 << 23;
+/* Elements of a batch up to which memory for gathered rows is planned: 32 bytes each, or more. */
+static const int64_t GATHERED = 1 << 23;
 
 /* What a rank says of its batch, before its labels. */
 enum { SAID_STATUS, SAID_ROWS, SAID_BAD, SAID_CAPACITY, SAID_WANT, SAID_UPSTREAM, SAID_FIELDS };
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
 /* ---- agreeing ------------------------------------------------------------------------------- */
@@ -109,9 +113,9 @@ static void set_limits(ole_across *across) {
     bool alone = ole_ranks_size(across->ranks) == 1;
     switch (across->forced) {
     case OLE_ACROSS_AUTO:
-        across->max_everywhere = alone ? total : smaller(total, EVERYWHERE / dim);
+        across->max_everywhere = alone ? total : smaller(total, GATHERED / dim);
         if (across->mixed) across->max_everywhere = 0; /* each rank would get its own bits */
-        across->max_split = alone ? 0 : smaller(total, 2 * dim);
+        across->max_split = alone ? 0 : smaller(total, larger(2 * dim, GATHERED / dim));
         across->max_gram = alone ? 0 : total;
         break;
     case OLE_ACROSS_EVERYWHERE:

@@ -12,7 +12,10 @@
 static const double LATENCY = 2e-5;  /* seconds of one step of a collective */
 static const double BANDWIDTH = 2e9; /* bytes a second into a rank */
 static const double RATE = 1e10;     /* multiplications a second of one thread */
-static const double LOOKS = 2.0;     /* first and second look: what features take in training */
+static const double LOOKS = 1.5;     /* at a matrix: every other one needs a second */
+
+/* Less than this share of the time is worth giving up the bits of one place. */
+static const double WORTH = 0.8;
 
 static double steps(const ole_across_shape *s) {
     return ceil(log2((double)s->ranks));
@@ -29,9 +32,11 @@ static double sum(const ole_across_shape *s, double bytes) {
     return 2.0 * gather(s, bytes);
 }
 
+/* Gram matrix and eigenproblem; for each look after the first, rows and Gram matrix of weak ones.
+ */
 double ole_across_work(int64_t n, int64_t dim) {
     double m = (double)(n < dim ? n : dim), k = (double)(n < dim ? dim : n);
-    return m * m * (0.5 * k + 6.0 * m);
+    return m * m * (0.5 * k + 1.5 * (LOOKS - 1.0) * k + 6.0 * LOOKS * m);
 }
 
 /* What the sums over the classes of `low` < rows <= `high` are made of. */
@@ -69,14 +74,14 @@ static double seconds_gathered(const ole_across_shape *s, bool split) {
     return moved + (fmax(whole, solve / ranks) + apply / ranks) / rate;
 }
 
+/* The large matrices go together, at_once of them, each to a rank of its own. */
 static double seconds_gram(const ole_across_shape *s) {
     class_sums large = add_up(s, s->dim, s->rows), small = add_up(s, 0, s->dim);
     double d = (double)s->dim, ranks = s->ranks, rate = RATE * s->threads;
-    double matrices = 1.0 + large.count, here = ((double)s->rows + large.rows) / ranks;
-    double rounds = ceil(matrices / s->at_once);
-    double each = sum(s, 4.0 * d * d * s->at_once) + gather(s, 8.0 * d * d * s->at_once);
-    double eigen = 6.0 * d * d * d * ceil(s->at_once / ranks);
-    double seconds = LOOKS * rounds * (each + eigen / rate);
+    double matrices = 1.0 + large.count, rounds = ceil(matrices / s->at_once);
+    double here = ((double)s->rows + large.rows) / ranks, together = matrices / rounds;
+    double moved = sum(s, 4.0 * d * d * together) + gather(s, 8.0 * d * d * together);
+    double seconds = LOOKS * rounds * (moved + 6.0 * d * d * d / rate);
     seconds += here * d * d * (0.5 + 1.5 * (LOOKS - 1.0) + 2.0) / rate;
     if (small.count == 0.0) return seconds;
     seconds += gather(s, 4.0 * small.rows * d) + gather(s, small.roots);
@@ -109,7 +114,7 @@ ole_across_route ole_across_choose(const ole_across *across) {
     for (int route = OLE_ACROSS_EVERYWHERE; route <= OLE_ACROSS_GRAM; route++) {
         double seconds = open[route] ? ole_across_seconds((ole_across_route)route, &shape) : 0.0;
         if (!open[route] || seconds >= least) continue;
-        least = seconds;
+        least = route == OLE_ACROSS_EVERYWHERE ? WORTH * seconds : seconds;
         best = (ole_across_route)route;
     }
     return best;
