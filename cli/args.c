@@ -4,6 +4,7 @@
 #include "args.h"
 
 #include <ole/base.h>
+#include <ole/ranks.h>
 
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,7 @@ enum { MAX_WORD = 64, MAX_NAMES = 64, HELP_COLUMN = 28 };
 
 __attribute__((format(printf, 2, 3))) static bool mistake(const arg_command *command,
                                                           const char *format, ...) {
+    if (ole_ranks_launched_rank() != 0) return false; /* rank 0 has the same mistake */
     fprintf(stderr, "ole %s: ", command->name);
     va_list args;
     va_start(args, format);
