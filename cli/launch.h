@@ -3,7 +3,7 @@
  * who prints, and leaving.
  *
  *     ole_ranks *ranks;
- *     if (!launch_join("sweep", &ranks)) return EXIT_FAILED;
+ *     if (!launch_join("sweep", out, &ranks)) return EXIT_FAILED;
  *     ...                                 // rank 0 prints: launch_prints(ranks)
  *     return launch_leave(ranks, code);   // all came this far, with the same code
  */
@@ -12,9 +12,12 @@
 
 #include <ole/ranks.h>
 
-/* The group, NULL when alone; false after an error, which was explained.  `command` must outlive
- * the group. */
-bool launch_join(const char *command, ole_ranks **ranks);
+/*
+ * The group, NULL when alone; false after an error, which was explained.  When a rank is lost, the
+ * reason is printed, and added to lost.log of the folder, where there is one.  Both strings must
+ * outlive the group.
+ */
+bool launch_join(const char *command, const char *folder, ole_ranks **ranks);
 
 /* Whether this process is the one that talks to people. */
 bool launch_prints(const ole_ranks *ranks);

@@ -3,6 +3,8 @@
  */
 #include "commands.h"
 
+#include <ole/ranks.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -16,30 +18,31 @@ static const struct {
     const char *name;
     const char *summary;
     int (*run)(int argc, char **argv);
+    bool together; /* the processes of a launch work together; else the first one works alone */
 } commands[] = {
 #ifdef OLE_TRAIN
-    {"demo", demo_summary, run_demo},
-    {"train", train_summary, run_train},
-    {"tune", tune_summary, run_tune},
-    {"sweep", sweep_summary, run_sweep},
-    {"reproduce", reproduce_summary, run_reproduce},
-    {"eval", eval_summary, run_eval},
-    {"predict", predict_summary, run_predict},
-    {"report", report_summary, run_report},
-    {"features", features_summary, run_features},
-    {"novelty", novelty_summary, run_novelty},
-    {"export", export_summary, run_export},
+    {"demo", demo_summary, run_demo, false},
+    {"train", train_summary, run_train, true},
+    {"tune", tune_summary, run_tune, true},
+    {"sweep", sweep_summary, run_sweep, true},
+    {"reproduce", reproduce_summary, run_reproduce, true},
+    {"eval", eval_summary, run_eval, false},
+    {"predict", predict_summary, run_predict, false},
+    {"report", report_summary, run_report, false},
+    {"features", features_summary, run_features, false},
+    {"novelty", novelty_summary, run_novelty, false},
+    {"export", export_summary, run_export, false},
 #endif
-    {"score", score_summary, run_score},
-    {"analyze", analyze_summary, run_analyze},
-    {"verify", verify_summary, run_verify},
-    {"tsne", tsne_summary, run_tsne},
+    {"score", score_summary, run_score, false},
+    {"analyze", analyze_summary, run_analyze, false},
+    {"verify", verify_summary, run_verify, false},
+    {"tsne", tsne_summary, run_tsne, false},
 #ifdef OLE_TRAIN
-    {"bench", bench_summary, run_bench},
-    {"data", data_summary, run_data},
-    {"net", net_summary, run_net},
+    {"bench", bench_summary, run_bench, true},
+    {"data", data_summary, run_data, false},
+    {"net", net_summary, run_net, false},
 #endif
-    {"info", info_summary, run_info},
+    {"info", info_summary, run_info, false},
 };
 /* clang-format on */
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -68,16 +71,24 @@ static int unknown_command(const char *name) {
     return EXIT_USAGE;
 }
 
+/* One process of a launch prints. Whether this one has anything else to do. */
+static bool is_needed(bool together) {
+    if (ole_ranks_launched_rank() == 0) return true;
+    return together && freopen("/dev/null", "w", stdout);
+}
+
 static int dispatch(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "--help";
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
-        return print_usage();
+        return is_needed(false) ? print_usage() : EXIT_DONE;
     if (strcmp(name, "--version") == 0) {
-        printf("ole %s\n", ole_version());
+        if (is_needed(false)) printf("ole %s\n", ole_version());
         return EXIT_DONE;
     }
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) != 0) continue;
+        return is_needed(commands[i].together) ? commands[i].run(argc - 1, argv + 1) : EXIT_DONE;
+    }
     return unknown_command(name);
 }
 

@@ -81,6 +81,7 @@ void catch_interrupts(void) {
     struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
 }
 
 bool interrupted(void) {

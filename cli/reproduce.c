@@ -316,7 +316,7 @@ static int conclude(const arguments *a, int code) {
 
 static int run_all(arguments *a, row *rows) {
     int code = EXIT_DONE;
-    if (!launch_join("reproduce", &a->how.ranks)) return EXIT_FAILED;
+    if (!launch_join("reproduce", a->how.out, &a->how.ranks)) return EXIT_FAILED;
     catch_interrupts();
     for (int i = 0; i < a->count && code == EXIT_DONE; i++)
         code = run_row(&rows[i], &a->how);

@@ -220,7 +220,7 @@ static int conduct(const study_command *c, const ole_study_options *options, boo
 
 static int join_and_conduct(const study_command *c, ole_study_options *options, bool json) {
     study_view *v = options->callback_context;
-    if (!launch_join(c->name, &options->ranks)) return EXIT_FAILED;
+    if (!launch_join(c->name, options->train->out, &options->ranks)) return EXIT_FAILED;
     v->quiet = !launch_prints(options->ranks);
     return launch_leave(options->ranks, conduct(c, options, json));
 }

@@ -214,7 +214,7 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
 static int train(train_setup *s, const flags *f) {
     view v = {.line = progress_start()};
     ole_ranks *ranks;
-    if (!launch_join("train", &ranks)) return EXIT_FAILED;
+    if (!launch_join("train", s->options.out, &ranks)) return EXIT_FAILED;
     v.quiet = !launch_prints(ranks);
     s->options.ranks = ranks;
     s->options.callback = show;
