@@ -22,7 +22,7 @@ from train import metrics
 SWEEP = f"sweep digits {NET} --epochs 2 --samples 4,8 --lambdas 0,0.25 --seeds 2"
 TUNE = f"tune digits {NET} --samples-per-class 12 --epochs 2 --lambdas 0,0.25 --seeds 2 --baseline"
 TRAIN = f"train digits {NET} --samples-per-class 12 --epochs 2 --seeds 3"
-LONG = f"sweep digits {NET} --epochs 60 --samples 100 --lambdas 0,0.25 --seeds 3"
+LONG = f"sweep digits {NET} --epochs 30 --samples 100 --lambdas 0,0.25 --seeds 3"
 RECIPE = """data: digits
 net: C4-MP-FC8
 batch_size: 32
