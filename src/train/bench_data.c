@@ -1,0 +1,42 @@
+/*
+ * src/train/bench_data.c - the images of a benchmark.
+ */
+#include "train/bench_data.h"
+
+#include "data/generated.h"
+
+enum { CROP = 4 };
+
+ole_status ole_bench_images(ole_dataset **set, const ole_bench_options *o, int64_t batch,
+                            ole_error *error) {
+    *set = NULL;
+    if (o->channels > OLE_MAX_CHANNELS && (o->height > 1 || o->width > 1)) return OLE_OK;
+    const ole_generated_options options = {.channels = o->channels,
+                                           .height = o->height,
+                                           .width = o->width,
+                                           .classes = o->classes,
+                                           .count = OLE_BENCH_BATCHES * batch};
+    return ole_dataset_generate(set, &options, error);
+}
+
+ole_status ole_bench_loader(ole_loader **loader, const ole_dataset *set, const ole_bench_options *o,
+                            const ole_bench_part *part, ole_error *error) {
+    bool vectors = o->height == 1 && o->width == 1;
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = part->batch;
+    options.shuffle = true;
+    options.crop = vectors ? 0 : CROP;
+    options.flip = !vectors;
+    options.threads = part->threads;
+    options.part = part->part;
+    options.parts = part->parts;
+    for (int c = 0; c < OLE_MAX_CHANNELS; c++)
+        options.mean[c] = options.deviation[c] = 0.5f;
+    return ole_loader_create(loader, set, OLE_SPLIT_TRAIN, &options, error);
+}
+
+ole_status ole_bench_next(ole_loader *loader, int64_t number, ole_batch *batch, ole_error *error) {
+    return ole_loader_get(loader, number / OLE_BENCH_BATCHES, number % OLE_BENCH_BATCHES, batch,
+                          error);
+}
