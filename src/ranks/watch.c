@@ -217,30 +217,47 @@ static void notice_own_sleep(ole_watch *watch, double now) {
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
+/* When the next beat is due, or a rank has been silent for too long. */
+static double next_date(const ole_watch *watch) {
+    double date = watch->beaten + watch->beat;
+    for (int r = 0; r < peer_count(watch); r++) {
+        const peer *p = &watch->peers[r];
+        double end = p->heard + watch->silence;
+        if (p->wire.fd >= 0 && !p->left && end < date) date = end;
+    }
+    return date;
+}
+
 static void wait_for_news(ole_watch *watch) {
     int count = peer_count(watch);
     for (int r = 0; r < count; r++)
         watch->polls[r] = (struct pollfd){.fd = watch->peers[r].wire.fd, .events = POLLIN};
     watch->polls[count] = (struct pollfd){.fd = watch->wake, .events = POLLIN};
-    double left = watch->beaten + watch->beat - ole_clock();
+    double left = next_date(watch) - ole_clock();
     poll(watch->polls, (nfds_t)count + 1, left > 0 ? (int)(left * 1e3) + 1 : 0);
     eventfd_t value;
     if (watch->polls[count].revents) eventfd_read(watch->wake, &value);
 }
 
+/*
+ * Rank 0's beats leave at the same time, so that all others notice its silence at the same time: a
+ * launcher gives them no more than a second after the first has ended.
+ */
 static void look_around(ole_watch *watch) {
     double now = ole_clock();
     notice_own_sleep(watch, now);
     for (int r = 0; r < peer_count(watch); r++)
         hear(watch, r);
+    for (int r = 0; r < peer_count(watch); r++) {
+        peer *p = &watch->peers[r];
+        if (p->wire.fd < 0 || p->left || now < p->heard + watch->silence) continue;
+        p->heard = now;
+        if (get_stage(watch) == WATCHING) notice_silence(watch, r);
+    }
     if (now < watch->beaten + watch->beat) return;
     watch->beaten = now;
     if (get_stage(watch) != WATCHING) return;
     tell(watch, OLE_NOTE_BEAT, "");
-    for (int r = 0; r < peer_count(watch); r++)
-        if (watch->peers[r].wire.fd >= 0 && !watch->peers[r].left &&
-            now - watch->peers[r].heard > watch->silence)
-            notice_silence(watch, r);
     if (ole_launcher_ended(&watch->launcher)) notice_launcher(watch);
 }
 

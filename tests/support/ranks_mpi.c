@@ -8,6 +8,7 @@
 #include "ranks_checks.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ int main(int argc, char **argv) {
     ole_ranks_options options;
     int rank = ole_ranks_launched_rank();
     if (argc < 2) return 2;
+    signal(SIGTERM,
+           SIG_IGN); /* the launcher's, when one rank has ended: we still have to say why */
     ole_ranks_options_init(&options);
     options.lost = print_lost;
     options.lost_context = &rank;

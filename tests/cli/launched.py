@@ -1,0 +1,87 @@
+"""launched.py - the program as several ranks under mpirun, on this machine and over loopback."""
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import run
+
+SKIPPED = 77
+
+
+class Launched(run.Program):
+    def __init__(self, path, work):
+        super().__init__(path, work)
+        # MPI keeps memory until the process ends: leaks are listed, and are no failure.
+        self.environment["LSAN_OPTIONS"] = "exitcode=0:" + self.environment.get("LSAN_OPTIONS", "")
+        self.environment["OMP_NUM_THREADS"] = "1"
+
+    def command(self, ranks, *args, program=None):
+        """`ranks` is a number, or a list of arguments for each rank."""
+        launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl",
+                    "self,vader", "--mca", "oob_tcp_if_include", "lo"]
+        path = program or self.path
+        if isinstance(ranks, int):
+            return launcher + ["-n", str(ranks), path, *args]
+        for i, own in enumerate(ranks):
+            launcher += ([":"] if i else []) + ["-n", "1", path, *own.split()]
+        return launcher
+
+    def start(self, ranks, line="", program=None, **environment):
+        return subprocess.Popen(self.command(ranks, *line.split(), program=program), cwd=self.work,
+                                text=True, env=dict(self.environment, **environment),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def launch(self, ranks, line="", program=None, **environment):
+        """Return code, stdout, stderr."""
+        process = self.start(ranks, line, program, **environment)
+        try:
+            out, err = process.communicate(timeout=100)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            return "still running after 100 s", out, err
+        return process.returncode, out, err
+
+
+def ranks_of(process, name="ole"):
+    """The processes that a launcher has started, by rank."""
+    ranks = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == process.pid and (folder / "comm").read_text().strip() == name:
+                words = dict(word.split("=", 1) for word in
+                             (folder / "environ").read_text().split("\0") if "=" in word)
+                ranks[int(words["OMPI_COMM_WORLD_RANK"])] = int(folder.name)
+        except (OSError, KeyError, IndexError, ValueError):
+            continue  # it has ended, or is not there yet
+    return ranks
+
+
+def wait_for(condition, seconds=60):
+    """What the condition returns once it holds, or at the end of the time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def missing(program):
+    """Why nothing can be launched here, or None."""
+    if not shutil.which("mpirun"):
+        return "no mpirun"
+    version = subprocess.run(["mpirun", "--version"], text=True, stdout=subprocess.PIPE)
+    if "Open MPI" not in version.stdout:
+        return "mpirun is not Open MPI's"
+    if not (Path(os.path.abspath(program)).parent / "libole_mpi.so").exists():
+        return "built without MPI"
+    return None

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""ranks.py OLE RANKS_MPI - groups over MPI: the checks of tests/support/ranks_checks.c with 1 to 4
+processes, what happens when one of them is lost, and which process of a launch prints.
+
+RANKS_MPI is the program of tests/support/ranks_mpi.c.  Says so and returns 77 where nothing can be
+launched.
+"""
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import launched
+import run
+from run import check_that
+
+SILENCE = 3  # seconds
+
+
+def check_groups(ole, program):
+    seen = {}
+    for ranks in (1, 2, 3, 4, 3):
+        code, out, err = ole.launch(ranks, "check", program)
+        match = re.fullmatch(r"(\d) ranks, (\d) on this host, 0 wrong, bits ([0-9a-f]{16})\n", out)
+        check_that(f"{ranks} ranks: {code} {out}{err}", code == 0 and match and
+                   match[1] == match[2] == str(ranks))
+        check_that(f"{ranks} ranks leave nothing behind", "src/ranks/" not in err)
+        bits = match and match[3]
+        check_that(f"{ranks} ranks, the same bits again", seen.setdefault(ranks, bits) == bits)
+
+
+def start_waiting(ole, program, line, ranks=3):
+    """A launch whose ranks wait for each other, and their processes."""
+    process = ole.start(ranks, line, program, OLE_RANK_SILENCE=str(SILENCE))
+    pids = {}
+    while len(pids) < ranks:
+        words = process.stdout.readline().split()
+        if len(words) != 4:
+            break
+        pids[int(words[1])] = int(words[3])
+    check_that(f"{ranks} ranks wait", len(pids) == ranks)
+    return process, pids
+
+
+def check_end(name, process, pids, began, sentence, silent=()):
+    """All ranks but those that cannot speak say the sentence, and all end in time."""
+    _, err = process.communicate(timeout=60)
+    gone = launched.wait_for(lambda: not any(map(launched.is_running, pids.values())), 30)
+    check_that(f"{name}: all end within 30 s", gone and time.monotonic() - began < 30)
+    check_that(f"{name}: exit code {process.returncode}", process.returncode != 0)
+    for rank in pids:
+        if rank not in silent:
+            check_that(f"{name}: rank {rank} says '{sentence}', not {err}",
+                       re.search(rf"^rank {rank} lost: {sentence}$", err, re.M))
+
+
+def check_lost(ole, program):
+    for rank in range(3):
+        process, pids = start_waiting(ole, program, "sleep")
+        began = time.monotonic()
+        os.kill(pids[rank], signal.SIGKILL)
+        check_end(f"kill {rank}", process, pids, began,
+                  rf"rank {rank} \(\S+, pid {pids[rank]}\) was killed or ended", silent=[rank])
+    for rank in (0, 2):
+        process, pids = start_waiting(ole, program, "sleep")
+        began = time.monotonic()
+        os.kill(pids[rank], signal.SIGSTOP)
+        check_end(f"stop {rank}", process, pids, began,
+                  rf"rank {rank} \(\S+, pid {pids[rank]}\) has not answered for {SILENCE} s: "
+                  r"stopped, or cut off", silent=[rank])
+    for rank in (0, 2):
+        process, pids = start_waiting(ole, program, f"sleep {rank}")
+        check_end(f"fail {rank}", process, pids, time.monotonic(),
+                  rf"rank {rank} \(\S+\): no more bananas", silent=[rank])
+
+
+def check_launcher(ole, program):
+    """Nobody reads what ranks print then: that they end is what can be seen."""
+    process, pids = start_waiting(ole, program, "sleep")
+    process.kill()
+    process.communicate(timeout=60)
+    check_that("all end when the launcher has", launched.wait_for(
+        lambda: not any(map(launched.is_running, pids.values())), 20))
+
+
+def check_pause(ole, program):
+    """A rank that is stopped for less than the silence goes on, and so do the others."""
+    process, pids = start_waiting(ole, program, "sleep")
+    for rank in (2, 0):
+        os.kill(pids[rank], signal.SIGSTOP)
+        time.sleep(SILENCE / 2)
+        os.kill(pids[rank], signal.SIGCONT)
+        time.sleep(SILENCE / 2)
+    check_that("a pause is no loss", process.poll() is None and
+               all(map(launched.is_running, pids.values())))
+    process.kill()
+    process.communicate(timeout=60)
+    launched.wait_for(lambda: not any(map(launched.is_running, pids.values())), 20)
+
+
+def check_different(ole, program):
+    code, _, err = ole.launch(["check", "sleep"], program=program)
+    check_that(f"different tasks: {err}", code != 0 and re.search(
+        r"rank 1 \(\S+, pid \d+\) runs 'sleep', rank 0 'check': start all ranks alike", err))
+
+
+def check_printing(ole):
+    code, out, _ = ole.launch(3, "info")
+    check_that("info is printed once", code == 0 and out.count("MPI library") == 1)
+    check_that("info names the MPI", re.search(r"MPI library +Open MPI v\d", out))
+    code, out, _ = ole.launch(2, "--version")
+    check_that("the version is printed once", code == 0 and out.count("ole ") == 1)
+    code, out, _ = ole.launch(2, "train --help")
+    check_that("help is printed once", code == 0 and out.count("Usage") <= 1 and
+               out.count("--batch-size") == ole.run("train", "--help").stdout.count("--batch-size"))
+    code, _, err = ole.launch(2, "train digits --net C4 --out never", OLE_MPI_MODULE="/no/module.so")
+    check_that(f"a missing module: {err}", code == 1 and
+               "ole train: MPI: /no/module.so is not there: this build is without MPI; build where "
+               "MPI is" in err)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    reason = launched.missing(sys.argv[1])
+    if reason:
+        print(f"{reason}: ranks are not tested")
+        return launched.SKIPPED
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
+        ole = launched.Launched(os.path.abspath(sys.argv[1]), Path(name))
+        program = os.path.abspath(sys.argv[2])
+        check_groups(ole, program)
+        check_lost(ole, program)
+        check_launcher(ole, program)
+        check_pause(ole, program)
+        check_different(ole, program)
+        check_printing(ole)
+    print(f"{run.passed} passed, {run.failed} failed")
+    return 1 if run.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
