@@ -195,7 +195,8 @@ target_sources(ole_objects PRIVATE
     src/train/score.c
     src/train/seeds.c
     src/train/spec.c
-    src/train/step.c)
+    src/train/step.c
+    src/train/together.c)
 
 # ---- study --------------------------------------------------------------------------------------
 

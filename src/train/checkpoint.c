@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Weights, two moments, counters and sums. */
-enum { KINDS = 3, COUNTERS = 8, SUMS = 7, NAME = OLE_NODE_NAME + 48 };
+enum { KINDS = 3, COUNTERS = 8, SUMS = 8, NAME = OLE_NODE_NAME + 48 };
 
 static const char *const kind_prefix[KINDS] = {"", "optimizer.0.", "optimizer.1."};
 
@@ -25,9 +25,9 @@ static void name_tensor(char name[NAME], int kind, const ole_param *param) {
 static void pack_state(const ole_state *s, int64_t counters[COUNTERS], double sums[SUMS]) {
     const int64_t c[COUNTERS] = {s->epoch,      s->step,       s->updates,     s->metrics_bytes,
                                  s->best_epoch, s->sums.steps, s->sums.images, s->sums.correct};
-    const double d[SUMS] = {s->best_error,        s->seconds,       s->sums.loss,
-                            s->sums.softmax_loss, s->sums.ole_loss, s->sums.seconds,
-                            s->sums.ole_seconds};
+    const double d[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
+                            s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
+                            s->sums.ole_seconds,  s->sums.comm_seconds};
     memcpy(counters, c, sizeof c);
     memcpy(sums, d, sizeof d);
 }
@@ -45,6 +45,7 @@ static ole_state unpack_state(const int64_t c[COUNTERS], const double d[SUMS]) {
                                 .ole_loss = d[4],
                                 .seconds = d[5],
                                 .ole_seconds = d[6],
+                                .comm_seconds = d[7],
                                 .steps = c[5],
                                 .images = c[6],
                                 .correct = c[7]}};
@@ -222,8 +223,9 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
     const ole_tensor *c = ole_safetensors_find(file, "train.counters");
     const ole_tensor *d = ole_safetensors_find(file, "train.sums");
     int64_t counters[COUNTERS];
-    double sums[SUMS];
-    bool good = c && d && ole_tensor_count(c) == COUNTERS && ole_tensor_count(d) == SUMS &&
+    double sums[SUMS] = {0.0};
+    int64_t given = d ? ole_tensor_count(d) : 0; /* one fewer before there were ranks */
+    bool good = c && ole_tensor_count(c) == COUNTERS && (given == SUMS || given == SUMS - 1) &&
                 ole_tensor_read(c, OLE_I64, counters) && ole_tensor_read(d, OLE_F64, sums);
     for (int i = 0; good && i < COUNTERS; i++)
         good = counters[i] >= 0;

@@ -15,6 +15,7 @@
 typedef struct ole_sums {
     double loss, softmax_loss, ole_loss;
     double seconds, ole_seconds;
+    double comm_seconds; /* waiting for other ranks */
     int64_t steps, images, correct;
 } ole_sums;
 

@@ -1,5 +1,9 @@
 /*
  * src/train/evaluate.c - running splits through a network.
+ *
+ * Ranks each run their part of every batch.  What the classifier has wrong is added up; features,
+ * where neighbours are wanted, are gathered batch after batch, so that they lie on all ranks as
+ * they would on one, and each rank looks for the neighbours of its part of the queries.
  */
 #include "train/evaluate.h"
 
@@ -17,30 +21,34 @@ typedef struct outputs {
     const int32_t *labels;
 } outputs;
 
-/* Takes over the results of one batch, whose first sample is number `first`. */
-static void take_batch(outputs *o, const ole_inference *inference, const ole_batch *batch,
-                       int64_t first) {
+/* Takes over the results of one batch, whose `rows` rows on all ranks begin with sample `first`. */
+static void take_batch(outputs *o, const ole_measure *m, const ole_batch *batch, int64_t first,
+                       int64_t rows, int64_t *bytes) {
+    const ole_inference *inference = m->inference;
     int classes = inference->network->graph->classes;
-    size_t dim = (size_t)ole_network_feature_size(inference->network);
+    int64_t dim = ole_network_feature_size(inference->network);
     for (int64_t i = 0; i < batch->count; i++)
         o->wrong += ole_largest(inference->logits + i * classes, classes) != batch->labels[i];
-    if (o->features)
-        memcpy(o->features + (size_t)first * dim, inference->features,
-               (size_t)batch->count * dim * sizeof(float));
+    if (!o->features) return;
+    for (int r = 0; r < ole_ranks_size(m->ranks); r++)
+        bytes[r] = (ole_ranks_first(m->ranks, rows, r + 1) - ole_ranks_first(m->ranks, rows, r)) *
+                   dim * (int64_t)sizeof(float);
+    ole_ranks_gather(m->ranks, inference->features, bytes, o->features + first * dim);
 }
 
-static ole_status run_batches(outputs *o, ole_inference *inference, ole_loader *loader,
+/* `bytes` [ranks] is room. */
+static ole_status run_batches(outputs *o, const ole_measure *m, ole_loader *loader, int64_t *bytes,
                               ole_error *error) {
-    int64_t first = 0;
     for (int64_t b = 0; b < ole_loader_batches(loader); b++) {
         ole_batch batch;
+        int64_t first = b * m->batch, left = o->count - first;
         ole_status status = ole_loader_get(loader, 0, b, &batch, error);
+        if (status == OLE_OK && batch.count > 0)
+            status = ole_inference_run(m->inference, batch.images, batch.count, error);
         if (status != OLE_OK) return status;
-        status = ole_inference_run(inference, batch.images, batch.count, error);
-        if (status != OLE_OK) return status;
-        take_batch(o, inference, &batch, first);
-        first += batch.count;
+        take_batch(o, m, &batch, first, left < m->batch ? left : m->batch, bytes);
     }
+    ole_ranks_sum(m->ranks, &o->wrong, 1, OLE_I64);
     return OLE_OK;
 }
 
@@ -48,14 +56,20 @@ static ole_status run_batches(outputs *o, ole_inference *inference, ole_loader *
 static ole_status run_split(outputs *o, const ole_measure *m, ole_split split, ole_error *error) {
     ole_loader_options options;
     ole_loader_options_init(&options);
-    options.batch_size = m->inference->batch;
+    options.batch_size = m->batch;
+    options.part = ole_ranks_rank(m->ranks);
+    options.parts = ole_ranks_size(m->ranks);
     options.threads = m->workers;
     memcpy(options.mean, m->card->mean, sizeof options.mean);
     memcpy(options.deviation, m->card->deviation, sizeof options.deviation);
     ole_loader *loader = NULL;
-    ole_status status = ole_loader_create(&loader, m->set, split, &options, error);
-    if (status == OLE_OK) status = run_batches(o, m->inference, loader, error);
+    int64_t *bytes = calloc((size_t)options.parts, sizeof *bytes);
+    ole_status status = bytes ? ole_loader_create(&loader, m->set, split, &options, error)
+                              : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    status = ole_ranks_agree(m->ranks, status, error);
+    if (status == OLE_OK) status = run_batches(o, m, loader, bytes, error);
     ole_loader_destroy(loader);
+    free(bytes);
     return status;
 }
 
@@ -65,16 +79,18 @@ static ole_status collect(outputs *o, const ole_measure *m, ole_split split, boo
     int64_t count = ole_dataset_get_info(m->set)->count[split];
     *o = (outputs){.count = count, .labels = ole_dataset_labels(m->set, split)};
     if (count == 0) return OLE_OK;
+    ole_status status = OLE_OK;
     if (features) {
         size_t dim = (size_t)ole_network_feature_size(m->inference->network);
         o->features = malloc((size_t)count * dim * sizeof(float));
         if (!o->features)
-            return ole_fail(error, OLE_ERROR_MEMORY,
-                            "out of memory for the features of %lld samples", (long long)count);
+            status = ole_fail(error, OLE_ERROR_MEMORY,
+                              "out of memory for the features of %lld samples", (long long)count);
+        status = ole_ranks_agree(m->ranks, status, error);
     }
-    ole_status status = m->queue
-                            ? ole_queue_evaluate(m->queue, split, &o->wrong, o->features, error)
-                            : run_split(o, m, split, error);
+    if (status == OLE_OK)
+        status = m->queue ? ole_queue_evaluate(m->queue, split, &o->wrong, o->features, error)
+                          : run_split(o, m, split, error);
     if (status != OLE_OK) {
         free(o->features);
         *o = (outputs){0};
@@ -88,10 +104,21 @@ static double error_of(const outputs *o) {
 
 static ole_status knn_error(const ole_measure *m, const outputs *train, const outputs *query,
                             double *percent, ole_error *error) {
+    int64_t dim = ole_network_feature_size(m->inference->network);
+    int rank = ole_ranks_rank(m->ranks);
+    int64_t first = ole_ranks_first(m->ranks, query->count, rank);
+    int64_t rows = ole_ranks_first(m->ranks, query->count, rank + 1) - first;
     const ole_labelled reference = {train->count, train->features, train->labels};
-    const ole_labelled queries = {query->count, query->features, query->labels};
-    return ole_knn1_error(ole_network_feature_size(m->inference->network), &reference, &queries,
-                          m->inference->network->threads, percent, error);
+    const ole_labelled queries = {rows, query->features + first * dim, query->labels + first};
+    ole_status status =
+        ole_knn1_error(dim, &reference, &queries, m->inference->network->threads, percent, error);
+    status = ole_ranks_agree(m->ranks, status, error);
+    if (ole_ranks_size(m->ranks) == 1 || status != OLE_OK) return status;
+    int64_t wrong = isfinite(*percent) ? llround(*percent / 100.0 * (double)rows) : 0;
+    ole_ranks_sum(m->ranks, &wrong, 1, OLE_I64);
+    const outputs all = {.count = train->count > 0 ? query->count : 0, .wrong = wrong};
+    *percent = error_of(&all);
+    return OLE_OK;
 }
 
 ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_error *error) {

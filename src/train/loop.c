@@ -1,13 +1,18 @@
 /*
  * src/train/loop.c - ole_train(): epochs and steps, and what is measured and saved between them.
+ *
+ * Ranks take the same steps and stop after the same one: each tells in a step whether its caller
+ * wanted to stop before it.
  */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/show.h"
+#include "data/loader.h"
 #include "train/model.h"
 #include "train/options.h"
 #include "train/run.h"
 #include "train/seeds.h"
+#include "train/together.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +30,14 @@ typedef struct loop {
     ole_errors errors; /* of the last evaluation */
     bool measured;     /* ... which was that of the last epoch */
     bool warned;
-    bool stopped;
+    bool wants_stop; /* says our caller */
+    bool stopped;    /* ... or another rank's: after the same step everywhere */
 } loop;
+
+/* Whether a step of the epoch has the smaller batch at its end. */
+static bool is_last(const ole_run *run, int64_t step) {
+    return run->stepper->batch[1] > 0 && step == run->batches - 1;
+}
 
 /* ---- Telling the caller ------------------------------------------------------------------- */
 
@@ -68,6 +79,7 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
         .test_error = NAN,
         .validation_error = NAN,
         .knn1_error = NAN,
+        .comm_seconds = sums->comm_seconds,
     };
     if (epoch_done && l->measured) {
         progress.test_error = l->errors.test;
@@ -77,25 +89,50 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
     return run->options.callback(run->options.callback_context, &progress);
 }
 
+/* The labels that OLÉ sees at once, [*count]; free() them. NULL without memory. */
+static int32_t *labels_of_step(const ole_run *run, int64_t *count) {
+    ole_loader *loader = run->loader;
+    int64_t size = ole_loader_batch_size(loader), all = size * run->batches, first = 0;
+    const int32_t *labels = ole_dataset_labels(run->set, OLE_SPLIT_TRAIN);
+    int64_t *list = malloc((size_t)all * sizeof *list);
+    int32_t *found = malloc((size_t)size * sizeof *found);
+    if (list && found) {
+        ole_loader_list(loader, run->state.epoch, list);
+        *count = run->stepper->batch[is_last(run, run->state.step)];
+        if (run->stepper->reduce && strcmp(run->options.ole_scope, "local") == 0)
+            *count = run->stepper->rows[is_last(run, run->state.step)]; /* rank 0's come first */
+        first = run->state.step * size;
+        for (int64_t i = 0; i < *count; i++)
+            found[i] = labels[list[first + i]];
+    } else {
+        free(found);
+        found = NULL;
+    }
+    free(list);
+    return found;
+}
+
 /* Says once when most classes of a batch have one sample: OLÉ learns little from those. */
-static void warn_of_single_samples(loop *l, const ole_batch *batch) {
+static void warn_of_single_samples(loop *l) {
     if (l->warned || l->run.options.loss == OLE_LOSS_SOFTMAX) return;
     l->warned = true;
-    int64_t present = 0, single = 0;
-    for (int64_t i = 0; i < batch->count; i++) {
+    int64_t count = 0, present = 0, single = 0;
+    int32_t *labels = labels_of_step(&l->run, &count);
+    for (int64_t i = 0; labels && i < count; i++) {
         int64_t same = 0, before = 0;
-        for (int64_t j = 0; j < batch->count; j++) {
-            same += batch->labels[j] == batch->labels[i];
-            before += j < i && batch->labels[j] == batch->labels[i];
+        for (int64_t j = 0; j < count; j++) {
+            same += labels[j] == labels[i];
+            before += j < i && labels[j] == labels[i];
         }
         present += before == 0;
         single += same == 1;
     }
+    free(labels);
     if (2 * single <= present) return;
     ole_run_say(&l->run.options,
                 "warning: %lld of the %lld classes in a batch of %lld have one sample, from which "
                 "OLE learns little; --sampler balanced:CxK puts K samples of C classes into each",
-                (long long)single, (long long)present, (long long)batch->count);
+                (long long)single, (long long)present, (long long)count);
 }
 
 /* ---- An epoch ----------------------------------------------------------------------------- */
@@ -107,6 +144,7 @@ static void add_step(ole_sums *sums, const ole_step_result *result, int64_t imag
     sums->ole_loss += result->ole_loss;
     sums->seconds += seconds;
     sums->ole_seconds += result->ole_seconds;
+    sums->comm_seconds += result->comm_seconds;
     sums->steps++;
     sums->images += images;
     sums->correct += result->correct;
@@ -119,21 +157,29 @@ static ole_status run_step(loop *l, ole_error *error) {
     ole_status status =
         ole_loader_get(run->loader, run->state.epoch, run->state.step, &batch, error);
     if (status != OLE_OK) return status;
-    warn_of_single_samples(l, &batch);
+    warn_of_single_samples(l);
     l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->state.step);
+    const ole_step step = {.batch = &batch,
+                           .last = is_last(run, run->state.step),
+                           .number = run->state.updates + 1,
+                           .lr = l->lr};
     ole_step_result result;
-    status = ole_stepper_run(run->stepper, &batch, l->lr, run->state.updates + 1, &result, error);
+    run->stepper->wants_stop = l->wants_stop;
+    status = ole_stepper_run(run->stepper, &step, &result, error);
     if (status != OLE_OK) return status;
     run->state.updates++;
     run->state.step++;
     l->steps_here++;
-    add_step(&run->state.sums, &result, batch.count, ole_clock() - start);
+    l->stopped = result.stop;
+    add_step(&run->state.sums, &result, run->stepper->batch[step.last], ole_clock() - start);
     return OLE_OK;
 }
 
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
     const ole_measure what = {.inference = &run->inference,
+                              .ranks = run->options.ranks,
+                              .batch = run->stepper->batch[0],
                               .queue = run->queue,
                               .card = &run->card,
                               .set = run->set,
@@ -162,23 +208,42 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     return ole_run_save_best(run, error);
 }
 
+/* The ranks still have the same weights; statistics that are each rank's own become their means. */
+static ole_status check_ranks(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    if (!run->stepper->reduce) return OLE_OK;
+    ole_status status = ole_reduce_statistics(run->stepper->reduce, error);
+    if (status != OLE_OK) return status;
+    return ole_together_verify(run->options.ranks, &run->network, error);
+}
+
+/* Rank 0 writes; where it cannot, all end. */
+static ole_status save(loop *l, ole_error *error) {
+    return ole_ranks_agree(l->run.options.ranks, ole_run_save(&l->run, error), error);
+}
+
 static ole_status finish_epoch(loop *l, ole_error *error) {
     ole_run *run = &l->run;
     bool softmax = run->options.loss != OLE_LOSS_OLE;
     ole_sums sums = run->state.sums;
     l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->batches - 1);
-    ole_status status = measure_epoch(l, error);
+    ole_status status = check_ranks(l, error);
+    if (status == OLE_OK) status = measure_epoch(l, error);
     if (status == OLE_OK)
         status = ole_metrics_epoch(&run->metrics, run->state.epoch + 1, l->lr, &sums, softmax,
                                    l->measured ? &l->errors : NULL, error);
+    status = ole_ranks_agree(run->options.ranks, status, error);
     if (status != OLE_OK) return status;
     run->state.epoch++;
     run->state.step = 0;
     run->state.sums = (ole_sums){0};
     run->state.seconds = elapsed(l);
-    status = ole_run_save(run, error);
-    if (status == OLE_OK) l->stopped = tell(l, &sums, run->state.epoch, true);
-    return status;
+    status = save(l, error);
+    if (status != OLE_OK) return status;
+    int64_t stop = tell(l, &sums, run->state.epoch, true) || l->wants_stop;
+    ole_ranks_sum(run->options.ranks, &stop, 1, OLE_I64);
+    l->stopped = stop > 0;
+    return OLE_OK;
 }
 
 /* One step after the other. */
@@ -187,7 +252,8 @@ static ole_status run_steps(loop *l, ole_error *error) {
     while (run->state.step < run->batches && !l->stopped) {
         ole_status status = run_step(l, error);
         if (status != OLE_OK) return status;
-        l->stopped = tell(l, &run->state.sums, run->state.epoch + 1, false);
+        if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
+        if (!run->options.ranks) l->stopped = l->wants_stop;
     }
     return OLE_OK;
 }
@@ -210,7 +276,8 @@ static ole_status fail_queued(loop *l, const queued *from, const ole_queue_sums 
     ole_status status = ole_loader_get(run->loader, run->state.epoch, step, &batch, error);
     if (status != OLE_OK) return status;
     bool softmax = run->options.loss != OLE_LOSS_OLE && !isfinite(now->softmax_loss);
-    return ole_stepper_fail(run->stepper, &batch, now->bad_step, softmax, error);
+    const ole_step bad = {.batch = &batch, .last = is_last(run, step), .number = now->bad_step};
+    return ole_stepper_fail(run->stepper, &bad, softmax, error);
 }
 
 /* Waits for the device and takes over what it has done. */
@@ -245,16 +312,10 @@ static ole_status queue_steps(loop *l, ole_error *error) {
     static const double LOOK_UP = 0.2; /* seconds */
     ole_run *run = &l->run;
     queued from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
-    ole_batch batch;
-    ole_status status = OLE_OK;
     if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
-    if (!l->warned) {
-        status = ole_loader_get(run->loader, run->state.epoch, from.step, &batch, error);
-        if (status == OLE_OK) warn_of_single_samples(l, &batch);
-    }
-    if (status == OLE_OK)
-        status = ole_queue_start(run->queue, &run->schedule, run->state.epoch, from.step,
-                                 from.updates, error);
+    warn_of_single_samples(l);
+    ole_status status = ole_queue_start(run->queue, &run->schedule, run->state.epoch, from.step,
+                                        from.updates, error);
     double looked = from.started;
     for (int64_t b = from.step; b < run->batches && status == OLE_OK && !l->stopped; b++) {
         status = ole_queue_step(run->queue, error);
@@ -273,7 +334,8 @@ static ole_status run_epoch(loop *l, ole_error *error) {
     if (status != OLE_OK) return status;
     if (!l->stopped) return finish_epoch(l, error);
     run->state.seconds = elapsed(l);
-    return ole_run_save(run, error);
+    status = check_ranks(l, error);
+    return status == OLE_OK ? save(l, error) : status;
 }
 
 /* ---- A run -------------------------------------------------------------------------------- */
@@ -287,6 +349,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     if (status == OLE_OK) status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), error);
     if (status == OLE_OK && o->model)
         status = ole_model_build(o->model, &run->network, &run->card, error);
+    status = ole_ranks_agree(o->ranks, status, error);
     summary->runs = 1;
     summary->test_error = l->errors.test;
     summary->validation_error = l->errors.validation;

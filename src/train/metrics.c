@@ -120,6 +120,10 @@ ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, con
     ole_json_number(&l.json, "images_per_s", images / sums->seconds);
     ole_json_number(&l.json, "ole_share", sums->ole_seconds / sums->seconds);
     ole_json_number(&l.json, "seconds", sums->seconds);
+    if (metrics->ranks > 1) {
+        ole_json_integer(&l.json, "ranks", metrics->ranks);
+        ole_json_number(&l.json, "comm_seconds", sums->comm_seconds);
+    }
     return line_end(&l, metrics, error);
 }
 

@@ -12,6 +12,7 @@ typedef struct ole_metrics {
     int fd; /* -1: nothing is written */
     char *path;
     int64_t bytes; /* written so far */
+    int ranks;     /* that train together: with several, lines also say how they waited */
 } ole_metrics;
 
 /* Opens the file, cut back to `keep` bytes (0: new). `path` NULL: nothing will be written. */

@@ -27,8 +27,8 @@ typedef enum kind {
     SWITCH, /* bool */
 } kind;
 
-/* Of an entry: not part of a recipe; may differ when a run is resumed. */
-enum { LOCAL = 1, FREE = 2 };
+/* Of an entry: not part of a recipe; may differ when a run is resumed; may differ between ranks. */
+enum { LOCAL = 1, FREE = 2, OWN = 4 };
 
 typedef struct entry {
     const char *name;
@@ -45,12 +45,12 @@ typedef struct entry {
 #define ANY HUGE_VAL
 
 static const entry entries[] = {
-    {"data", TEXT, AT(data), "NAME[:PATH]", .help = "data set", .flags = FREE},
+    {"data", TEXT, AT(data), "NAME[:PATH]", .help = "data set", .flags = FREE | OWN},
     {"net", TEXT, AT(net), "NET", .help = "network: a name ('ole net' lists them) or the notation"},
     {"out", TEXT, AT(out), "RUN", .help = "run folder: config, metrics, checkpoints",
-     .flags = LOCAL | FREE},
+     .flags = LOCAL | FREE | OWN},
     {"resume", SWITCH, AT(resume), NULL, .help = "go on from RUN/last.safetensors",
-     .flags = LOCAL | FREE},
+     .flags = LOCAL | FREE | OWN},
     {"loss", LOSS, AT(loss), "softmax|ole|softmax+ole",
      .help = "what is minimised (default softmax+ole)"},
     {"lambda", NUMBER, AT(lambda), "X", .help = "weight of OLE (default 0.25)", .min = 0,
@@ -107,7 +107,7 @@ static const entry entries[] = {
     {"eval_every", WHOLE, AT(eval_every), "N", .help = "epochs between evaluations (default 1)",
      .min = 1, .max = 1e9, .flags = FREE},
     {"device", TEXT, AT(device), "auto|cpu|cuda[:i]|ref", .help = "where it runs (default auto)",
-     .fallback = "auto", .flags = FREE},
+     .fallback = "auto", .flags = FREE | OWN},
     {"precision", CHOICE, AT(precision), "fp32|tf32|bf16",
      .help = "of the arithmetic (default fp32)", .fallback = "fp32"},
     {"conv", CHOICE, AT(conv), "auto|direct",
@@ -119,9 +119,9 @@ static const entry entries[] = {
      .help = "several processes: OLE of the whole batch or of each part (default global)",
      .fallback = "global"},
     {"threads", SMALL, AT(threads), "N", .help = "threads (default: all processors)", .min = 0,
-     .max = 1024, .flags = FREE},
+     .max = 1024, .flags = FREE | OWN},
     {"workers", SMALL, AT(workers), "N", .help = "threads that assemble batches (default 1)",
-     .min = 0, .max = 1024, .flags = FREE},
+     .min = 0, .max = 1024, .flags = FREE | OWN},
 };
 
 enum { COUNT = sizeof entries / sizeof *entries };
@@ -174,6 +174,10 @@ bool ole_option_is_stored(size_t i) {
 
 bool ole_option_is_free(size_t i) {
     return entries[i].flags & FREE;
+}
+
+bool ole_option_is_own(size_t i) {
+    return entries[i].flags & OWN;
 }
 
 /* ---- Showing ------------------------------------------------------------------------------ */

@@ -19,9 +19,13 @@ const char *ole_option_text(const ole_train_options *options, size_t i, char roo
 /* A number with as few digits as read back to the same. */
 void ole_option_number(double value, char room[OLE_OPTION_TEXT]);
 
-/* Whether option i belongs into a recipe, and whether a resumed run may change it. */
+/*
+ * Whether option i belongs into a recipe, whether a resumed run may change it, and whether each
+ * rank may have its own.
+ */
 bool ole_option_is_stored(size_t i);
 bool ole_option_is_free(size_t i);
+bool ole_option_is_own(size_t i);
 
 /*
  * A copy of what the caller gave, every missing text replaced by its default, checked: ranges,

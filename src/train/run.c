@@ -1,5 +1,8 @@
 /*
  * src/train/run.c - opening a run, new or from its checkpoint, and saving it.
+ *
+ * Of several ranks each opens data and network for itself; the folder, and what is read from it and
+ * from --init-from, is rank 0's, and the others get their weights from there.
  */
 #include "train/run.h"
 
@@ -11,6 +14,7 @@
 #include "train/place.h"
 #include "train/recipe.h"
 #include "train/spec.h"
+#include "train/together.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,8 +22,12 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool is_first(const ole_run *run) {
+    return ole_ranks_rank(run->options.ranks) == 0;
+}
+
 void ole_run_say(const ole_train_options *options, const char *format, ...) {
-    if (!options->message) return;
+    if (!options->message || ole_ranks_rank(options->ranks) != 0) return;
     char text[600];
     va_list args;
     va_start(args, format);
@@ -90,6 +98,13 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     memcpy(options.mean, run->card.mean, sizeof options.mean);
     memcpy(options.deviation, run->card.deviation, sizeof options.deviation);
     if (*last == 1) *last = 0;
+    options.part = ole_ranks_rank(o->ranks);
+    options.parts = ole_ranks_size(o->ranks);
+    if (*batch < options.parts)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "a batch of %lld samples leaves some of %d ranks without any: take larger "
+                        "batches or fewer ranks",
+                        (long long)*batch, options.parts);
     status = ole_loader_create(&run->loader, run->set, OLE_SPLIT_TRAIN, &options, error);
     if (status == OLE_OK) run->batches = ole_loader_batches(run->loader);
     return status;
@@ -185,6 +200,7 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
     if (status == OLE_OK) status = ole_run_path(path, o->out, "metrics.jsonl", error);
     if (status == OLE_OK)
         status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
+    run->metrics.ranks = ole_ranks_size(o->ranks);
     return status;
 }
 
@@ -193,7 +209,7 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
 static ole_status first_weights(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     ole_status status = ole_params_init(run->network.params, o->init, o->seed, error);
-    if (status != OLE_OK || !o->init_from) return status;
+    if (status != OLE_OK || !o->init_from || !is_first(run)) return status;
     char report[OLE_REPORT_ROOM];
     status = ole_init_from(&run->network, o->init_from, report, error);
     if (status == OLE_OK) ole_run_say(o, "%s", report);
@@ -215,13 +231,13 @@ static ole_status open_network(ole_run *run, ole_error *error) {
         .train = true};
     ole_status status = ole_network_open(&run->network, &options, error);
     if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
-    if (status == OLE_OK) status = o->resume ? load_state(run, error) : first_weights(run, error);
-    return status;
+    if (status != OLE_OK) return status;
+    return o->resume && is_first(run) ? load_state(run, error) : first_weights(run, error);
 }
 
 /* Where the data set has no room on the device, batches are sent one by one. */
 static ole_status open_queue(ole_run *run, ole_error *error) {
-    if (!run->network.backend->recorder) return OLE_OK;
+    if (!run->network.backend->recorder || run->options.ranks) return OLE_OK;
     ole_error reason;
     ole_status status = ole_queue_create(&run->queue, run->stepper, run->set, run->loader, &reason);
     if (status == OLE_ERROR_MEMORY && ole_network_wait(&run->network, NULL) == OLE_OK) {
@@ -232,29 +248,46 @@ static ole_status open_queue(ole_run *run, ole_error *error) {
     return status;
 }
 
-static ole_status open_all(ole_run *run, ole_error *error) {
-    int64_t batch = 0, last = 0;
+/* What each rank does for itself, before it meets the others. */
+static ole_status open_own(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
     ole_status status = check_folder(run, error);
     if (status == OLE_OK) status = open_data(run, error);
-    if (status == OLE_OK) status = open_loader(run, &batch, &last, error);
+    if (status == OLE_OK) status = open_loader(run, batch, last, error);
     if (status == OLE_OK)
         status = ole_schedule_init(&run->schedule, &run->options, run->batches, error);
-    if (status == OLE_OK) status = open_network(run, error);
-    if (status == OLE_OK)
-        status =
-            ole_stepper_create(&run->stepper, &run->network, &run->options, batch, last, error);
-    if (status == OLE_OK)
-        status = ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
-                                    batch, error);
+    return status == OLE_OK ? open_network(run, error) : status;
+}
+
+/* ... and when they have met. */
+static ole_status open_rest(ole_run *run, ole_error *error) {
+    ole_status status =
+        ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
+                           run->stepper->rows[0], error);
     if (status == OLE_OK) status = open_queue(run, error);
-    if (status == OLE_OK) status = open_folder(run, error);
-    return status;
+    return status == OLE_OK ? open_folder(run, error) : status;
+}
+
+/* Where ranks meet, an error of one is that of all. */
+static ole_status open_all(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    int64_t batch = 0, last = 0;
+    ole_status status = ole_ranks_agree(o->ranks, open_own(run, &batch, &last, error), error);
+    if (status == OLE_OK)
+        status = ole_together_check(o, &run->network, run->set, &run->card, error);
+    if (status == OLE_OK)
+        status = ole_together_start(o->ranks, &run->network, run->moments, &run->state, error);
+    if (status == OLE_OK)
+        status = ole_stepper_create(&run->stepper, &run->network, o, batch, last, error);
+    if (status != OLE_OK) return status;
+    return ole_ranks_agree(o->ranks, open_rest(run, error), error);
 }
 
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error) {
     *run = (ole_run){.options = *options,
                      .metrics = {.fd = -1},
                      .moments = strcmp(options->opt, "adam") == 0 ? 2 : 1};
+    if (ole_ranks_size(options->ranks) == 1) run->options.ranks = NULL;
+    if (!is_first(run)) run->options.out = NULL;
     ole_status status = open_all(run, error);
     if (status != OLE_OK) ole_run_close(run);
     return status;

@@ -3,6 +3,9 @@
  *
  * OLÉ reads a node's output, and its gradient is added there as a seed for backward: what lies
  * above the node, the classifier in the usual case, never sees it.
+ *
+ * Over ranks, everything is scaled so that sums over the ranks are what one process would have: the
+ * softmax loss, a mean, by our share of the rows, and so its gradient.
  */
 #include "train/step.h"
 
@@ -46,17 +49,25 @@ static ole_status find_acts(ole_stepper *s, const ole_train_options *options, ol
     return OLE_OK;
 }
 
-static ole_status plan_act(ole_stepper *s, ole_act *a, ole_error *error) {
-    ole_loss_options options;
-    ole_loss_options_init(&options);
-    options.threads = s->network->threads;
+static ole_status allocate_act(ole_stepper *s, ole_act *a, ole_error *error) {
     int64_t dim = ole_shape_size(s->network->graph->node[a->node].out);
     size_t size = (size_t)(s->rows[0] * dim);
     a->features = malloc(size * sizeof *a->features);
     a->gradient = malloc(size * sizeof *a->gradient);
-    if (!a->features || !a->gradient)
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for OLE at layer %s",
-                        s->network->graph->node[a->node].name);
+    if (a->features && a->gradient) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for OLE at layer %s",
+                    s->network->graph->node[a->node].name);
+}
+
+/* The loss of all rows at once, or of ours where the ranks do not look at each other's. */
+static ole_status plan_act(ole_stepper *s, ole_act *a, bool global, ole_error *error) {
+    ole_loss_options options;
+    ole_loss_options_init(&options);
+    options.threads = s->network->threads;
+    int64_t dim = ole_shape_size(s->network->graph->node[a->node].out);
+    if (s->reduce && global)
+        return ole_across_create(&a->across, ole_reduce_ranks(s->reduce), s->rows[0], dim, &options,
+                                 OLE_ACROSS_AUTO, error);
     return ole_loss_plan_create(&a->plan, s->rows[0], dim, OLE_F32, &options, error);
 }
 
@@ -66,6 +77,7 @@ static ole_status plan_batches(ole_stepper *s, ole_error *error) {
     for (int k = 0; k < 2 && status == OLE_OK; k++) {
         if (s->rows[k] == 0) continue;
         ole_plan_options options = {.batch = s->rows[k], .train = true};
+        if (s->reduce) options.share = ole_reduce_share(s->reduce, k);
         for (int i = 0; i < s->acts; i++)
             if (s->act[i].node != n->graph->features) options.tap[options.taps++] = s->act[i].node;
         status = ole_plan_create(&s->plan[k], n->graph, n->params, n->backend, n->context, &options,
@@ -81,6 +93,34 @@ static void freeze_classifier(ole_network *network) {
         ole_params_freeze(network->params, node->first_param + p);
 }
 
+/* Our part of every batch. */
+static ole_status divide(ole_stepper *s, const ole_train_options *options, ole_error *error) {
+    if (ole_ranks_size(options->ranks) == 1) return OLE_OK;
+    bool sync = strcmp(options->bn, "sync") == 0;
+    ole_status status =
+        ole_reduce_create(&s->reduce, s->network, options->ranks, s->batch, sync, error);
+    for (int k = 0; k < 2 && status == OLE_OK; k++)
+        s->rows[k] = ole_reduce_rows(s->reduce, k);
+    return status;
+}
+
+/* All plans; what every rank does for itself comes first, so that none waits for one that failed.
+ */
+static ole_status plan_all(ole_stepper *s, const ole_train_options *options, ole_error *error) {
+    ole_ranks *ranks = s->reduce ? ole_reduce_ranks(s->reduce) : NULL;
+    bool global = strcmp(options->ole_scope, "global") == 0;
+    ole_status status = s->ole ? find_acts(s, options, error) : OLE_OK;
+    for (int i = 0; i < s->acts && status == OLE_OK; i++)
+        status = allocate_act(s, &s->act[i], error);
+    if (status == OLE_OK) status = plan_batches(s, error);
+    status = ole_ranks_agree(ranks, status, error);
+    for (int i = 0; i < s->acts && status == OLE_OK; i++) {
+        status = plan_act(s, &s->act[i], global, error);
+        status = ole_ranks_agree(ranks, status, error);
+    }
+    return status;
+}
+
 ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
                               const ole_train_options *options, int64_t batch, int64_t last,
                               ole_error *error) {
@@ -90,13 +130,12 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     *s = (ole_stepper){.network = network,
                        .softmax = options->loss != OLE_LOSS_OLE,
                        .ole = options->loss != OLE_LOSS_SOFTMAX,
+                       .batch = {batch, last},
                        .rows = {batch, last}};
     set_update(s, options);
     if (!s->softmax) freeze_classifier(network);
-    ole_status status = s->ole ? find_acts(s, options, error) : OLE_OK;
-    for (int i = 0; i < s->acts && status == OLE_OK; i++)
-        status = plan_act(s, &s->act[i], error);
-    if (status == OLE_OK) status = plan_batches(s, error);
+    ole_status status = divide(s, options, error);
+    if (status == OLE_OK) status = plan_all(s, options, error);
     if (status == OLE_OK)
         *stepper = s;
     else
@@ -108,11 +147,13 @@ void ole_stepper_free(ole_stepper *s) {
     if (!s) return;
     for (int i = 0; i < s->acts; i++) {
         ole_loss_plan_destroy(s->act[i].plan);
+        ole_across_destroy(s->act[i].across);
         free(s->act[i].features);
         free(s->act[i].gradient);
     }
     ole_plan_free(s->plan[0]);
     ole_plan_free(s->plan[1]);
+    ole_reduce_free(s->reduce);
     free(s);
 }
 
@@ -120,39 +161,54 @@ ole_plan *ole_stepper_plan(const ole_stepper *stepper) {
     return stepper->plan[0];
 }
 
-/* ---- Running ------------------------------------------------------------------------------ */
+/* ---- Losses ------------------------------------------------------------------------------- */
 
-/* The value and the seed at one place; NaN instead of an error for NaN or Inf in the features. */
-static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double *value,
-                          ole_error *error) {
+/* Our share of the batch's rows. */
+static double share_of(const ole_stepper *s, bool last) {
+    return (double)s->rows[last] / (double)s->batch[last];
+}
+
+/*
+ * The value and the seed at one place; NaN instead of an error for NaN or Inf in the features.
+ * `plan` NULL: we have no rows of the batch.
+ */
+static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double share,
+                          double *value, ole_error *error) {
     const ole_loss_batch rows = {.rows = batch->count,
                                  .features = a->features,
                                  .labels = batch->labels,
                                  .label_type = OLE_I32};
-    const ole_loss_gradient gradient = {.data = a->gradient, .upstream = a->weight};
+    const ole_loss_gradient gradient = {.data = a->gradient,
+                                        .upstream = a->across ? a->weight : a->weight * share};
+    const ole_loss_gradient *wanted = a->weight > 0.0 ? &gradient : NULL;
     ole_loss_result result = {0};
-    ole_plan_read(plan, a->node, a->features);
-    ole_status status =
-        ole_loss_eval(a->plan, &rows, a->weight > 0.0 ? &gradient : NULL, &result, error);
+    ole_status status = OLE_OK;
+    if (plan) ole_plan_read(plan, a->node, a->features);
+    if (a->across)
+        status = ole_across_eval(a->across, &rows, wanted, &result, error);
+    else if (plan)
+        status = ole_loss_eval(a->plan, &rows, wanted, &result, error);
     *value = result.value;
     if (status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC) {
         *value = NAN;
         return OLE_OK;
     }
-    if (status == OLE_OK && a->weight > 0.0) ole_plan_seed(plan, a->node, a->gradient);
+    if (status == OLE_OK && wanted && plan) ole_plan_seed(plan, a->node, a->gradient);
     return status;
 }
 
-static ole_status run_losses(ole_stepper *s, ole_plan *plan, const ole_batch *batch,
-                             ole_step_result *result, ole_error *error) {
-    if (s->softmax) {
-        ole_plan_softmax(plan, batch->labels, 1.0, NULL, &result->softmax_loss, &result->correct);
-        result->loss = result->softmax_loss;
-    }
+/* The losses of our rows: means over them, but OLÉ over ranks is that of the whole batch. */
+static ole_status run_losses(ole_stepper *s, const ole_step *step, ole_step_result *result,
+                             ole_error *error) {
+    ole_plan *plan = s->plan[step->last];
+    double share = share_of(s, step->last);
+    if (s->softmax && plan)
+        ole_plan_softmax(plan, step->batch->labels, share, NULL, &result->softmax_loss,
+                         &result->correct);
     double start = ole_clock();
     for (int i = 0; i < s->acts; i++) {
         double value;
-        ole_status status = run_act(plan, &s->act[i], batch, &value, error);
+        ole_status status = run_act(plan, &s->act[i], step->batch, share, &value, error);
         if (status != OLE_OK) return status;
         result->ole_loss = i == 0 ? value : result->ole_loss + value;
         result->loss += s->act[i].weight * value;
@@ -162,44 +218,107 @@ static ole_status run_losses(ole_stepper *s, ole_plan *plan, const ole_batch *ba
     return OLE_OK;
 }
 
-static ole_plan *plan_for(const ole_stepper *s, const ole_batch *batch) {
-    return s->plan[batch->count == s->rows[0] ? 0 : 1];
+/* ---- Losses that are NaN or Inf ----------------------------------------------------------- */
+
+/* The first node that any rank finds bad. */
+static int find_bad(const ole_stepper *s, const ole_step *step) {
+    ole_plan *plan = s->plan[step->last];
+    int64_t none = s->network->graph->nodes, found = none;
+    if (plan) {
+        int node = ole_plan_find_bad(plan, step->batch->images, (uint64_t)step->number);
+        if (node >= 0) found = node;
+    }
+    ole_ranks *ranks = s->reduce ? ole_reduce_ranks(s->reduce) : NULL;
+    for (int r = 0; r < ole_ranks_size(ranks); r++) {
+        int64_t of_rank = found;
+        ole_ranks_broadcast(ranks, &of_rank, sizeof of_rank, r);
+        if (of_rank < found) found = of_rank;
+    }
+    return found < none ? (int)found : -1;
 }
 
-ole_status ole_stepper_fail(const ole_stepper *s, const ole_batch *batch, int64_t number,
-                            bool softmax_bad, ole_error *error) {
-    int node = ole_plan_find_bad(plan_for(s, batch), batch->images, (uint64_t)number);
+ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool softmax_bad,
+                            ole_error *error) {
+    int node = find_bad(s, step);
     const char *loss = softmax_bad ? "softmax" : "OLE";
     if (node == 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
                         "step %lld: the %s loss is NaN or Inf because the images are: look at the "
                         "data",
-                        (long long)number, loss);
+                        (long long)step->number, loss);
     return ole_fail(error, OLE_ERROR_NUMERIC,
                     "step %lld: the %s loss is NaN or Inf, from layer %s on: lower --lr%s or add "
                     "--warmup",
-                    (long long)number, loss,
+                    (long long)step->number, loss,
                     s->network->graph->node[node > 0 ? node : s->network->graph->classifier].name,
                     s->ole ? " or --lambda" : "");
 }
 
-ole_status ole_stepper_run(ole_stepper *s, const ole_batch *batch, double lr, int64_t number,
-                           ole_step_result *result, ole_error *error) {
-    double start = ole_clock();
-    ole_plan *plan = plan_for(s, batch);
+/* ---- A step ------------------------------------------------------------------------------- */
+
+/* What the ranks tell each other in a step: sums over them. */
+typedef struct numbers {
+    double softmax_loss, ole_loss, weighted_ole, correct, stop;
+} numbers;
+
+enum { NUMBERS = sizeof(numbers) / sizeof(double) };
+
+/* Our contribution. OLÉ of the whole batch, which all ranks have, is counted once. */
+static numbers our_numbers(const ole_stepper *s, const ole_step *step,
+                           const ole_step_result *result) {
+    double share = share_of(s, step->last), ole = share;
+    if (s->ole && s->act[0].across)
+        ole = ole_ranks_rank(ole_reduce_ranks(s->reduce)) == 0 ? 1.0 : 0.0;
+    return (numbers){.softmax_loss = share > 0.0 && s->softmax ? share * result->softmax_loss : 0.0,
+                     .ole_loss = ole > 0.0 && s->ole ? ole * result->ole_loss : 0.0,
+                     .weighted_ole = ole > 0.0 ? ole * result->loss : 0.0,
+                     .correct = (double)result->correct,
+                     .stop = s->wants_stop};
+}
+
+static void take_numbers(const ole_stepper *s, const numbers *sums, ole_step_result *result) {
+    result->softmax_loss = s->softmax ? sums->softmax_loss : NAN;
+    result->ole_loss = s->ole ? sums->ole_loss : NAN;
+    result->loss = sums->weighted_ole;
+    result->correct = (int64_t)sums->correct;
+    result->stop = sums->stop > 0.0;
+}
+
+/* Backward, and over ranks the sums of gradients and losses. */
+static void run_backward(ole_stepper *s, const ole_step *step, ole_step_result *result) {
+    if (!s->reduce) {
+        ole_plan_backward(s->plan[step->last]);
+        return;
+    }
+    numbers sums = our_numbers(s, step, result);
+    ole_reduce_start(s->reduce, (double *)&sums, NUMBERS);
+    ole_reduce_backward(s->reduce, s->plan[step->last]);
+    ole_reduce_finish(s->reduce, step->last);
+    take_numbers(s, &sums, result);
+}
+
+static bool is_good(const ole_stepper *s, const ole_step_result *result) {
+    return isfinite(result->loss) && (!s->softmax || isfinite(result->softmax_loss));
+}
+
+ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result *result,
+                           ole_error *error) {
+    double start = ole_clock(), waited = s->reduce ? ole_reduce_seconds(s->reduce) : 0.0;
     *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
-    ole_plan_forward(plan, batch->images, true, (uint64_t)number);
-    ole_status status = run_losses(s, plan, batch, result, error);
+    if (s->plan[step->last])
+        ole_plan_forward(s->plan[step->last], step->batch->images, true, (uint64_t)step->number);
+    ole_status status = run_losses(s, step, result, error);
     if (status != OLE_OK) return status;
-    if (!isfinite(result->loss))
-        return ole_stepper_fail(s, batch, number, s->softmax && !isfinite(result->softmax_loss),
-                                error);
-    ole_plan_backward(plan);
+    if (s->reduce || is_good(s, result)) run_backward(s, step, result);
+    if (!is_good(s, result))
+        return ole_stepper_fail(s, step, s->softmax && !isfinite(result->softmax_loss), error);
+    if (s->softmax) result->loss += result->softmax_loss;
     ole_update update = s->update;
-    update.lr = lr;
-    update.step = number;
+    update.lr = step->lr;
+    update.step = step->number;
     ole_params_update(s->network->params, &update);
     status = ole_network_wait(s->network, error);
     result->seconds = ole_clock() - start;
+    if (s->reduce) result->comm_seconds = ole_reduce_seconds(s->reduce) - waited;
     return status;
 }

@@ -114,7 +114,8 @@ static void take_steps(const char *net, const char *device, const char *precisio
     assert_ok(ole_stepper_create(&stepper, &network, &train, BATCH, 0, &error), &error);
     for (int64_t step = 1; step <= WARM_UP + STEPS; step++) {
         if (step == WARM_UP + 1) allocations = large = 0;
-        assert_ok(ole_stepper_run(stepper, &batch, 1e-3, step, &result, &error), &error);
+        const ole_step one = {.batch = &batch, .number = step, .lr = 1e-3};
+        assert_ok(ole_stepper_run(stepper, &one, &result, &error), &error);
     }
     int64_t all = allocations, large_ones = large;
     if (strcmp(device, "ref") == 0 && all > 0)

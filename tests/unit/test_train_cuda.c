@@ -103,8 +103,11 @@ static void run_steps(ole_run *run, bool recorded, double losses[3]) {
             ole_step_result result;
             double lr = ole_schedule_rate(&run->schedule, epoch, b);
             assert_ok(ole_loader_get(run->loader, epoch, b, &batch, &error), &error);
-            assert_ok(ole_stepper_run(run->stepper, &batch, lr, ++updates, &result, &error),
-                      &error);
+            const ole_step step = {.batch = &batch,
+                                   .last = run->stepper->rows[1] && b == run->batches - 1,
+                                   .number = ++updates,
+                                   .lr = lr};
+            assert_ok(ole_stepper_run(run->stepper, &step, &result, &error), &error);
             losses[epoch] += result.loss;
         }
     }
