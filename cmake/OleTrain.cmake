@@ -169,7 +169,9 @@ target_sources(ole_objects PRIVATE
     src/base/protobuf.c
     src/base/safetensors.c
     src/train/bench.c
+    src/train/bench_data.c
     src/train/bench_queue.c
+    src/train/bench_ranks.c
     src/train/caffe.c
     src/train/card.c
     src/train/checkpoint.c
@@ -178,6 +180,7 @@ target_sources(ole_objects PRIVATE
     src/train/folder.c
     src/train/history.c
     src/train/init_from.c
+    src/train/link.c
     src/train/loop.c
     src/train/metrics.c
     src/train/model.c
@@ -190,6 +193,7 @@ target_sources(ole_objects PRIVATE
     src/train/queue.c
     src/train/recipe.c
     src/train/reduce.c
+    src/train/reduce_device.c
     src/train/run.c
     src/train/schedule.c
     src/train/score.c

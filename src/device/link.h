@@ -48,6 +48,9 @@ typedef struct ole_linker {
     /* What is queued from now on follows all those sums. (linked) */
     void (*bucket_join)(ole_device_context *context);
 
+    /* Zeroes memory of the backend, queued. */
+    void (*clear)(ole_device_context *context, void *memory, size_t bytes);
+
     /* Gradients to host memory, [bucket_size], and back; both wait. */
     void (*bucket_read)(ole_device_context *context, ole_bucket *bucket, float *to);
     void (*bucket_write)(ole_device_context *context, ole_bucket *bucket, const float *from);

@@ -97,8 +97,13 @@ typedef struct ole_recorder {
                      ole_layout layout, void *images, int32_t *labels);
     void (*softmax)(ole_device_context *context, int64_t n, ole_layout layout, const void *logits,
                     const int32_t *labels, double scale, void *dlogits);
-    /* At most 16 a step; taken in by check(), which lets a bad loss stop the updates. */
-    void (*add_ole)(ole_device_context *context, const ole_loss_outcome *outcome, double weight);
+    /*
+     * At most 16 a step; taken in by check(), which lets a bad loss stop the updates.  Linked ranks
+     * (device/link.h) add up their losses there: each gives its share, softmax's by `scale`, OLÉ's
+     * by `share`, and the sums that are read are those of the whole batch.
+     */
+    void (*add_ole)(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
+                    double share);
     void (*check)(ole_device_context *context);
     void (*tock)(ole_device_context *context);
 
@@ -111,6 +116,9 @@ typedef struct ole_recorder {
                       float *plain);
     void (*rows_add)(ole_device_context *context, ole_layout layout, const float *plain,
                      bool accumulate, void *tensor);
+    /* `rows` are [n, dim] as `direct` says: copied or added to the tensor. */
+    void (*rows_take)(ole_device_context *context, ole_layout layout, const void *rows,
+                      bool accumulate, void *tensor);
     void *(*stream)(ole_device_context *context); /* for ole_loss_queue() */
     int (*card)(ole_device_context *context);     /* for ole_loss_options */
 

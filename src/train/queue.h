@@ -12,10 +12,14 @@
 
 typedef struct ole_queue ole_queue;
 
+/* Why the steps of ranks cannot be queued; NULL: they can, or there are none. The same on all. */
+const char *ole_queue_obstacle(const ole_stepper *stepper);
+
 /*
  * Takes over the steps of `stepper` and the order and augmentation of `loader`, all of which must
  * outlive it.  OLE_ERROR_MEMORY when the data set has no room on the device: then steps can still
- * be run one by one.  The device must have a recorder.
+ * be run one by one.  The device must have a recorder.  Ranks, between which there is no obstacle,
+ * all call it, and get the same result.
  */
 ole_status ole_queue_create(ole_queue **queue, ole_stepper *stepper, const ole_dataset *set,
                             ole_loader *loader, ole_error *error);
@@ -28,7 +32,7 @@ ole_status ole_queue_start(ole_queue *queue, const ole_schedule *schedule, int64
 /* Queues the next step; waits only where the device has fallen far behind. */
 ole_status ole_queue_step(ole_queue *queue, ole_error *error);
 
-/* Waits, and tells what was done since the start. */
+/* Waits, and tells what was done since the start; of ranks each can do so when it likes. */
 ole_status ole_queue_read(ole_queue *queue, ole_queue_sums *sums, ole_error *error);
 
 /* Seconds that OLÉ takes in a step, measured when the queue was made. */
@@ -58,7 +62,7 @@ ole_status ole_queue_measure(ole_queue *queue, ole_queue_part part, ole_op op, d
                              double *seconds, ole_error *error);
 
 /* Runs a split without augmentation: how many the classifier has wrong, and unless NULL the
- * features [samples, D]. */
+ * features [samples, D].  Ranks each run their part and all get the whole. */
 ole_status ole_queue_evaluate(ole_queue *queue, ole_split split, int64_t *wrong, float *features,
                               ole_error *error);
 

@@ -4,11 +4,14 @@
  * Every rank starts the same sums in the same order: the numbers, then the buckets from the last
  * node to the first, with batch norm's sums between.  Ranks without rows take no part in the
  * latter: for such a batch batch norm has a group of its own, of the ranks that do have rows.
+ *
+ * Device memory: reduce_device.c has its buckets.
  */
 #include "train/reduce.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/reduce_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +46,9 @@ struct ole_reduce {
     batch_share batch[2];
     bucket bucket[MOST_BUCKETS];
     int buckets, started;
-    unsigned char *marks; /* [params]: whether backward reached them */
+    ole_link link;
+    ole_device_buckets *device; /* of gradients in device memory; else NULL */
+    unsigned char *marks;       /* [params]: whether backward reached them */
     double seconds;
 };
 
@@ -55,6 +60,13 @@ static void sum_norm(void *argument, double *data, int64_t count) {
     double start = ole_clock();
     ole_ranks_sum(b->group, data, count, OLE_F64);
     b->reduce->seconds += ole_clock() - start;
+}
+
+/* The queue_sum of an ole_share, of a direct link; there is one stream. */
+static void queue_norm(void *argument, double *data, int64_t count, void *stream) {
+    const ole_link *link = &((batch_share *)argument)->reduce->link;
+    (void)stream;
+    link->linker->sum(link->context, data, count, OLE_F64);
 }
 
 static void plan_share(ole_reduce *r, int k, int64_t rows) {
@@ -70,6 +82,7 @@ static void plan_share(ole_reduce *r, int k, int64_t rows) {
                            .argument = b};
     b->group = r->ranks;
     b->absent = rows > 0 && rows < size;
+    if (r->link.direct && !b->absent) b->share.queue_sum = queue_norm;
     if (!b->absent) return;
     b->group = ole_ranks_part(r->ranks, (int)rows);
     b->owned = b->group != NULL;
@@ -125,8 +138,11 @@ static void start_buckets(ole_reduce *r, int node) {
     ole_dtype type = backend->element_size == sizeof(double) ? OLE_F64 : OLE_F32;
     for (; r->started < r->buckets && r->bucket[r->started].node >= node; r->started++) {
         const bucket *b = &r->bucket[r->started];
-        ole_ranks_start_sum(r->ranks, block + b->offset,
-                            (int64_t)(b->bytes / backend->element_size), type, r->started);
+        if (r->device)
+            ole_device_buckets_start(r->device, r->started);
+        else
+            ole_ranks_start_sum(r->ranks, block + b->offset,
+                                (int64_t)(b->bytes / backend->element_size), type, r->started);
     }
 }
 
@@ -139,6 +155,21 @@ static void reached(void *argument, int node) {
 
 /* ---- Creating ------------------------------------------------------------------------------ */
 
+/* The link, and where gradients lie in device memory their buckets. */
+static ole_status connect(ole_reduce *r, ole_error *error) {
+    const ole_network *n = r->network;
+    ole_bucket_range range[MOST_BUCKETS];
+    ole_status status = ole_link_open(&r->link, r->ranks, n, error);
+    if (status != OLE_OK) return status;
+    plan_buckets(r);
+    if (!r->link.linker) return OLE_OK;
+    for (int i = 0; i < r->buckets; i++)
+        range[i] = (ole_bucket_range){r->bucket[i].offset, r->bucket[i].bytes};
+    status = ole_device_buckets_create(&r->device, &r->link, r->ranks, n->params, n->graph, range,
+                                       r->buckets, error);
+    return ole_ranks_agree(r->ranks, status, error);
+}
+
 ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_ranks *ranks,
                              const int64_t rows[2], bool sync_norm, ole_error *error) {
     *reduce = NULL;
@@ -147,7 +178,7 @@ ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_rank
     unsigned char *marks = calloc((size_t)network->graph->params + 1, 1);
     if (!r || !marks)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    else if (network->backend->own_memory)
+    else if (network->backend->own_memory && !network->backend->linker)
         status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
                           "device %s does not train over several processes: take --device cpu",
                           network->backend->name);
@@ -158,9 +189,13 @@ ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_rank
         return status;
     }
     *r = (ole_reduce){.network = network, .ranks = ranks, .sync_norm = sync_norm, .marks = marks};
+    status = connect(r, error);
+    if (status != OLE_OK) {
+        ole_reduce_free(r);
+        return status;
+    }
     for (int k = 0; k < 2; k++)
         plan_share(r, k, rows[k]);
-    plan_buckets(r);
     *reduce = r;
     return OLE_OK;
 }
@@ -169,12 +204,17 @@ void ole_reduce_free(ole_reduce *r) {
     if (!r) return;
     for (int k = 0; k < 2; k++)
         if (r->batch[k].owned) ole_ranks_close(r->batch[k].group);
+    ole_device_buckets_free(r->device);
     free(r->marks);
     free(r);
 }
 
 ole_ranks *ole_reduce_ranks(const ole_reduce *r) {
     return r->ranks;
+}
+
+const ole_link *ole_reduce_link(const ole_reduce *r) {
+    return &r->link;
 }
 
 int64_t ole_reduce_rows(const ole_reduce *r, int k) {
@@ -191,23 +231,38 @@ void ole_reduce_start(ole_reduce *r, double *numbers, int count) {
     ole_ranks_start_sum(r->ranks, numbers, count, OLE_F64, NUMBERS_SLOT);
 }
 
+static void clear_gradients(ole_reduce *r) {
+    size_t bytes;
+    void *block = ole_params_gradients(r->network->params, &bytes);
+    if (r->device)
+        r->link.linker->clear(r->link.context, block, bytes);
+    else
+        memset(block, 0, bytes);
+}
+
 void ole_reduce_backward(ole_reduce *r, ole_plan *plan) {
     r->started = 0;
     if (plan) {
         ole_plan_watch_backward(plan, reached, r);
         ole_plan_backward(plan);
     } else {
-        size_t bytes;
-        void *block = ole_params_gradients(r->network->params, &bytes);
-        memset(block, 0, bytes);
+        clear_gradients(r);
     }
     start_buckets(r, 0);
 }
 
+void ole_reduce_queue_backward(ole_reduce *r, ole_plan *plan) {
+    ole_reduce_backward(r, plan);
+    r->link.linker->bucket_join(r->link.context);
+}
+
 /* A parameter's memory as it lies on rank 0. */
 static void take_over(ole_reduce *r, int i) {
-    ole_ranks_broadcast(r->ranks, ole_params_data(r->network->params, i),
-                        (int64_t)ole_params_size(r->network->params, i), 0);
+    if (r->device)
+        ole_device_take_over(r->device, i);
+    else
+        ole_ranks_broadcast(r->ranks, ole_params_data(r->network->params, i),
+                            (int64_t)ole_params_size(r->network->params, i), 0);
 }
 
 /* What ranks without rows have missed: the running statistics, and which gradients there are. */
@@ -225,8 +280,9 @@ static void catch_up(ole_reduce *r) {
 void ole_reduce_finish(ole_reduce *r, int k) {
     double start = ole_clock();
     ole_ranks_wait(r->ranks, NUMBERS_SLOT);
-    for (int i = 0; i < r->buckets; i++)
+    for (int i = 0; i < r->buckets && !r->device; i++)
         ole_ranks_wait(r->ranks, i);
+    if (r->device) ole_device_buckets_finish(r->device);
     if (r->batch[k].absent) catch_up(r);
     r->seconds += ole_clock() - start;
 }

@@ -5,8 +5,10 @@
  * Gradients go in buckets: pieces of the block of all gradients (net/params.h), each started as
  * soon as backward has finished what lies in it, while it goes on with the nodes before.  The first
  * bucket is small, so that something is under way early; the others have about 1 MiB, or more where
- * there would be too many.  Where a batch has fewer rows than there are ranks, those without rows
- * add zeros and take over what else the step changed from rank 0.
+ * there would be too many.  Gradients in the memory of a device go from card to card where that can
+ * be, beside the device's other work, else through host memory (link.h).  Where a batch has fewer
+ * rows than there are ranks, those without rows add zeros and take over what else the step changed
+ * from rank 0.
  *
  * A step on every rank:
  *
@@ -20,6 +22,7 @@
 #define OLE_SRC_TRAIN_REDUCE_H
 
 #include "ranks/ranks.h"
+#include "train/link.h"
 #include "train/network.h"
 
 typedef struct ole_reduce ole_reduce;
@@ -47,6 +50,13 @@ void ole_reduce_backward(ole_reduce *reduce, ole_plan *plan);
 
 /* Waits for what was started. */
 void ole_reduce_finish(ole_reduce *reduce, int k);
+
+/* How tensors reach other ranks. */
+const ole_link *ole_reduce_link(const ole_reduce *reduce);
+
+/* Backward and the sums of its gradients, queued; a direct link is needed, and rows on all ranks.
+ */
+void ole_reduce_queue_backward(ole_reduce *reduce, ole_plan *plan);
 
 /* Where batch norm is each rank's own: the running statistics become the means over the ranks. */
 ole_status ole_reduce_statistics(ole_reduce *reduce, ole_error *error);

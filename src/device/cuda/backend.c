@@ -282,11 +282,21 @@ static void set_step(ole_device_context *context, const ole_node *node, const ol
     if (node->op == OLE_OP_DROPOUT && call->step) cuda_set_clock(context, call->step, 0.0);
 }
 
+/* Whether the context has failed; ranks that wait for its part of a sum get one all the same. */
+static bool is_lost(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
+                    const ole_op_call *call) {
+    if (context->failed == OLE_OK) return false;
+    const cuda_state *state = plan->state;
+    if (node->op == OLE_OP_NORM && ole_norm_shared(call) && !call->share->queue_sum)
+        cuda_share_sum(context, call->share, call->scratch, 2 * (int64_t)state->y.part[0].pitch);
+    return true;
+}
+
 static void forward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                     const ole_op_call *call) {
     ole_op_call own = *call;
     cuda_call given = {context, node, plan->state, call};
-    if (context->failed != OLE_OK || node->op == OLE_OP_INPUT) return;
+    if (is_lost(context, node, plan, call) || node->op == OLE_OP_INPUT) return;
     set_step(context, node, call);
     cuda_adapt_forward(&given, &own);
     op_of(node)->forward(&(cuda_call){context, node, plan->state, &own});
@@ -300,7 +310,7 @@ static void backward(ole_device_context *context, const ole_node *node, const ol
                      const ole_op_call *call) {
     ole_op_call own = *call;
     cuda_call given = {context, node, plan->state, call};
-    if (context->failed != OLE_OK) return;
+    if (is_lost(context, node, plan, call)) return;
     bool side = context->use_side;
     if (is_adapted(plan->state)) context->use_side = false; /* scratch is everybody's */
     set_step(context, node, call);

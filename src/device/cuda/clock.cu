@@ -3,6 +3,7 @@
  * of one thread each.
  */
 #include "device/cuda/kernels.cuh"
+#include "device/cuda/link.h"
 
 #include "ole/loss.h"
 
@@ -11,21 +12,27 @@ namespace {
 __global__ void tick(cuda_clock *clock, const double *rates) {
     clock->step++;
     clock->lr = rates[clock->batch];
-    clock->step_loss = 0.0;
+    clock->now = {};
 }
 
-__global__ void check(cuda_clock *clock, cuda_ole_terms terms) {
+/* `judge`: what is there by then is all, and decides. */
+__global__ void check(cuda_clock *clock, cuda_ole_terms terms, bool judge) {
     for (int i = 0; i < terms.count; i++) {
         const ole_loss_outcome *outcome = static_cast<const ole_loss_outcome *>(terms.outcome[i]);
-        clock->step_loss += terms.weight[i] * outcome->value;
-        clock->ole_loss += outcome->value;
+        double value = terms.share[i] * outcome->value;
+        clock->now.loss += terms.weight[i] * value;
+        clock->now.ole += value;
         if (outcome->bad_row >= 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
     }
-    if (!isfinite(clock->step_loss) && clock->bad_step == 0) clock->bad_step = (int64_t)clock->step;
+    if (judge && !isfinite(clock->now.loss) && clock->bad_step == 0)
+        clock->bad_step = (int64_t)clock->step;
 }
 
 __global__ void tock(cuda_clock *clock) {
-    if (clock->bad_step == 0) clock->loss += clock->step_loss;
+    clock->softmax_loss += clock->now.softmax;
+    clock->ole_loss += clock->now.ole;
+    clock->correct += (int64_t)clock->now.right;
+    if (clock->bad_step == 0) clock->loss += clock->now.loss;
     if (++clock->batch == clock->batches) clock->batch = 0;
 }
 
@@ -42,9 +49,15 @@ extern "C" void cuda_tick(ole_device_context *context, const double *rates) {
     cuda_launched(context, "tick");
 }
 
+/* A loss that is NaN or Inf on one rank is so in the sum: all stop at the same step. */
 extern "C" void cuda_check(ole_device_context *context) {
-    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole);
+    bool linked = context->link != NULL;
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole, !linked);
     context->ole.count = 0;
+    cuda_launched(context, "check");
+    if (!linked) return;
+    cuda_linker.sum(context, &context->clock->now, CUDA_STEP_SUMS, OLE_F64);
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole, true);
     cuda_launched(context, "check");
 }
 
@@ -58,8 +71,10 @@ extern "C" void cuda_set_clock(ole_device_context *context, uint64_t step, doubl
     cuda_launched(context, "set_clock");
 }
 
-extern "C" void cuda_add_ole(ole_device_context *context, const void *outcome, double weight) {
+extern "C" void cuda_add_ole(ole_device_context *context, const void *outcome, double weight,
+                             double share) {
     cuda_ole_terms *terms = &context->ole;
     terms->outcome[terms->count] = outcome;
+    terms->share[terms->count] = share;
     terms->weight[terms->count++] = weight;
 }

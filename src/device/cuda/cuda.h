@@ -58,6 +58,14 @@ typedef struct cuda_row_sums {
     int64_t right;
 } cuda_row_sums;
 
+/* What a step comes to: of this rank's rows, and where ranks are linked then of all. */
+typedef struct cuda_step_sums {
+    double loss; /* softmax + weight * OLÉ */
+    double softmax, ole, right;
+} cuda_step_sums;
+
+enum { CUDA_STEP_SUMS = sizeof(cuda_step_sums) / sizeof(double) };
+
 /* What recorded work reads when it is replayed; in device memory. */
 typedef struct cuda_clock {
     uint64_t step; /* of dropout and of Adam, from 1 */
@@ -71,8 +79,8 @@ typedef struct cuda_clock {
     double softmax_loss;
     double ole_loss;
     int64_t correct;
-    double step_loss; /* of the step at work: softmax + weight * OLÉ, summed as it goes */
-    uint32_t arrived; /* thread blocks of the softmax; 0 between calls */
+    cuda_step_sums now; /* of the step at work, summed as it goes */
+    uint32_t arrived;   /* thread blocks of the softmax; 0 between calls */
     cuda_row_sums rows[CUDA_ROW_BLOCKS];
 } cuda_clock;
 
@@ -81,6 +89,7 @@ typedef struct cuda_ole_terms {
     int count;
     const void *outcome[CUDA_MAX_OLE]; /* ole_loss_outcome, device memory */
     double weight[CUDA_MAX_OLE];
+    double share[CUDA_MAX_OLE]; /* of the value that is this rank's to add */
 } cuda_ole_terms;
 
 typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
@@ -323,9 +332,9 @@ void cuda_to_plain(ole_device_context *context, const cuda_layout *layout, const
 
 /*
  * Softmax cross-entropy of logits (`layout`: vectors) with labels in device memory (softmax.cu).
- * Where dlogits is not NULL it becomes scale * gradient of the mean, and the mean loss is added to
- * clock->step_loss and clock->softmax_loss, right rows to clock->correct; scores (float [n, c],
- * plain) and sums (double: the mean loss; then the right rows as a double) may be NULL.
+ * Where dlogits is not NULL it becomes scale * gradient of the mean.  Scores (float [n, c], plain)
+ * and sums (double: the mean loss; then the right rows as a double) may be NULL.  `count`: right
+ * rows and scale * mean loss (for a scale of 0, the mean) are added to clock->now.
  */
 void cuda_softmax(ole_device_context *context, const cuda_layout *layout, const void *logits,
                   const int32_t *labels, double scale, void *dlogits, float *scores, double *sums,
@@ -376,8 +385,9 @@ void cuda_assemble(ole_device_context *context, const cuda_samples *samples, con
 
 /*
  * Kernels around a recorded step (clock.cu).  tick: the step is counted, its rate is rates[batch],
- * step_loss is zero.  check, after the losses: a step_loss that is NaN or Inf sets bad_step, so
- * that the update does nothing.  tock: step_loss is added to the epoch's, the batch is counted.
+ * clock->now is zero.  check, after the losses: OLÉ's are added to clock->now, which becomes the
+ * sum over ranks where they are linked; a loss that is NaN or Inf sets bad_step, so that the update
+ * does nothing.  tock: clock->now is added to the epoch's sums, the batch is counted.
  */
 void cuda_tick(ole_device_context *context, const double *rates);
 void cuda_check(ole_device_context *context);
@@ -386,9 +396,9 @@ void cuda_tock(ole_device_context *context);
 /* Step and rate for what is not recorded. */
 void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
 
-/* Lets the next check first add weight * value of the OLÉ loss to step_loss and its value to
- * ole_loss, and note a bad row; `outcome`: an ole_loss_outcome in device memory. */
-void cuda_add_ole(ole_device_context *context, const void *outcome, double weight);
+/* Lets the next check first add share * value of the OLÉ loss, and weight times that to the whole
+ * loss, and note a bad row; `outcome`: an ole_loss_outcome in device memory. */
+void cuda_add_ole(ole_device_context *context, const void *outcome, double weight, double share);
 
 /* Plain floats of a tensor's rows to all + clock->batch * n rows (keep.cu). */
 void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,

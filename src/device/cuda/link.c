@@ -24,10 +24,12 @@ struct cuda_link {
     bool pending;         /* buckets that context->stream does not wait for yet */
 };
 
+/* Gradients that are floats and lie one behind the other are summed where they are: no tiles. */
 struct ole_bucket {
     cuda_bucket_item *items; /* device memory, like the next two */
     int32_t *tiles;
     float *floats;
+    bool in_place;
     int tile_count;
     int64_t size;
 };
@@ -150,7 +152,7 @@ static void bucket_free(ole_device_context *context, ole_bucket *bucket) {
     cudaStreamSynchronize(context->stream);
     cudaFree(bucket->items);
     cudaFree(bucket->tiles);
-    cudaFree(bucket->floats);
+    if (!bucket->in_place) cudaFree(bucket->floats);
     free(bucket);
 }
 
@@ -167,6 +169,19 @@ static int64_t list_items(const ole_device_context *context, const ole_update_it
         first += items[i].size;
     }
     return first;
+}
+
+/* Floats from the first gradient to the end of the last, where that is a piece of memory that holds
+ * nothing else but the gaps that align them; 0: it is not. */
+static int64_t span_of(const cuda_bucket_item *items, int count) {
+    const float *start = count > 0 ? items[0].gradient : NULL, *end = start;
+    for (int i = 0; i < count; i++) {
+        const float *gradient = items[i].gradient;
+        bool next = gradient >= end && gradient - end < CUDA_ALIGNMENT / (int)sizeof *gradient;
+        if (items[i].type != CUDA_FLOAT || !next) return 0;
+        end = gradient + items[i].size;
+    }
+    return end - start;
 }
 
 static int list_tiles(const cuda_bucket_item *items, int count, int32_t *tiles) {
@@ -193,7 +208,10 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
     bool whole = bucket && items && tiles;
     *result = NULL;
     cudaSetDevice(context->card);
-    if (whole) {
+    int64_t span = whole ? span_of(items, count) : 0;
+    if (span > 0) {
+        *bucket = (ole_bucket){.floats = items[0].gradient, .in_place = true, .size = span};
+    } else if (whole) {
         bucket->size = size;
         bucket->tile_count = list_tiles(items, count, tiles);
         send(context, (void **)&bucket->items, items, (size_t)count * sizeof *items);
@@ -244,6 +262,11 @@ static void bucket_join(ole_device_context *context) {
     if (context->link->pending) join(context);
 }
 
+static void clear(ole_device_context *context, void *memory, size_t bytes) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaMemsetAsync(memory, 0, bytes, context->stream), "clearing gradients");
+}
+
 static void bucket_read(ole_device_context *context, ole_bucket *bucket, float *to) {
     cudaSetDevice(context->card);
     cuda_side_follow(context, context->stream);
@@ -270,6 +293,7 @@ const ole_linker cuda_linker = {
     .bucket_size = bucket_size,
     .bucket_sum = bucket_sum,
     .bucket_join = bucket_join,
+    .clear = clear,
     .bucket_read = bucket_read,
     .bucket_write = bucket_write,
 };

@@ -306,8 +306,9 @@ static void softmax(ole_device_context *context, int64_t n, ole_layout layout, c
     cuda_softmax(context, layout, logits, labels, scale, dlogits, NULL, NULL, true);
 }
 
-static void add_ole(ole_device_context *context, const ole_loss_outcome *outcome, double weight) {
-    cuda_add_ole(context, outcome, weight);
+static void add_ole(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
+                    double share) {
+    cuda_add_ole(context, outcome, weight, share);
 }
 
 static void keep(ole_device_context *context, int64_t n, ole_layout layout, ole_shape shape,
@@ -333,6 +334,19 @@ static void rows_read(ole_device_context *context, ole_layout layout, const void
 static void rows_add(ole_device_context *context, ole_layout layout, const float *plain,
                      bool accumulate, void *tensor) {
     cuda_from_plain(context, layout, plain, accumulate, tensor);
+}
+
+static void rows_take(ole_device_context *context, ole_layout layout, const void *rows,
+                      bool accumulate, void *tensor) {
+    const cuda_layout *of = layout;
+    int64_t count = of->pixels * of->part[0].pitch;
+    size_t bytes = (size_t)count * cuda_element(of->type);
+    if (accumulate)
+        cuda_accumulate(context, of->type, count, rows, tensor);
+    else
+        cuda_failed(context,
+                    cudaMemcpyAsync(tensor, rows, bytes, cudaMemcpyDeviceToDevice, context->stream),
+                    "taking rows");
 }
 
 static void *stream(ole_device_context *context) {
@@ -444,6 +458,7 @@ const ole_recorder cuda_recorder = {
     .rows = rows,
     .rows_read = rows_read,
     .rows_add = rows_add,
+    .rows_take = rows_take,
     .stream = stream,
     .card = card,
     .start = start,

@@ -108,9 +108,10 @@ __device__ void finish(const softmax_call &s, int used) {
         s.sums[1] = (double)right;
     }
     if (!s.count) return;
-    s.clock->step_loss += loss;
-    s.clock->softmax_loss += loss;
-    s.clock->correct += right;
+    double part = s.scale == 0.0 ? loss : s.scale * loss;
+    s.clock->now.loss += part;
+    s.clock->now.softmax += part;
+    s.clock->now.right += (double)right;
 }
 
 /* The sums of a block's warps into the clock; whether it is the last block. All threads call it. */
