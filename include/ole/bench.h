@@ -18,6 +18,7 @@
 #define OLE_BENCH_H
 
 #include "ole/base.h"
+#include "ole/ranks.h"
 
 #include <stdbool.h>
 
@@ -37,6 +38,7 @@ typedef struct ole_bench_options {
     int threads;                 /* 0 (default): all processors */
     double seconds;              /* to measure for, at least 5 steps; default 3 */
     bool softmax_only;           /* leave OLÉ out; default false */
+    const char *bn, *ole_scope;  /* of ole_bench_ranks(): as in ole/train.h */
 } ole_bench_options;
 
 OLE_API void ole_bench_options_init(ole_bench_options *options);
@@ -84,6 +86,50 @@ typedef struct ole_bench_result {
 
 OLE_API ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
                              ole_error *error);
+
+/*
+ * How steps of several ranks scale.  Strong: batch_size images whatever the ranks; weak: batch_size
+ * on each rank.  Every row is measured by the first ranks of the group while the others wait.
+ */
+typedef struct ole_bench_scale {
+    int ranks;
+    bool weak;
+    int64_t batch;  /* of all ranks */
+    double step_ms; /* median */
+    double images_per_s;
+    double efficiency; /* of one rank's time: over ranks times ours (strong), over ours (weak) */
+    double apart_ms;   /* the same ranks at as many images each, at the same time, but each alone */
+    double exposed_ms; /* of a step, in which a rank waits for others: mean of the ranks */
+    double ole_ms;     /* of a step, for OLÉ, its messages included */
+    double ole_apart_ms; /* the same of each alone */
+    char route[16];      /* how the loss of all rows was computed; "" where there is none */
+} ole_bench_scale;
+
+/* A sum over ranks. */
+typedef struct ole_bench_sum {
+    int ranks;
+    int64_t bytes;
+    double ms; /* median */
+} ole_bench_sum;
+
+enum { OLE_BENCH_SCALES = 64, OLE_BENCH_SUMS = 160 };
+
+typedef struct ole_bench_scaling {
+    int scales, sums;
+    ole_bench_scale scale[OLE_BENCH_SCALES];
+    ole_bench_sum sum[OLE_BENCH_SUMS];
+    int64_t gradient_bytes;    /* summed in a step */
+    int norms, norm_sums;      /* batch norms, and sums over ranks that they take in a step */
+    int64_t norm_bytes;        /* of all these sums */
+    int64_t features;          /* numbers of an image that OLÉ sees */
+    double flop;               /* of an image, forward and backward */
+    int threads, ranks, hosts; /* threads of a rank */
+    char device[32];
+} ole_bench_scaling;
+
+/* All ranks call it with the same options; all get the same result or error. */
+OLE_API ole_status ole_bench_ranks(const ole_bench_options *options, ole_ranks *ranks,
+                                   ole_bench_scaling *result, ole_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /*
- * src/train/bench_data.c - the images of a benchmark.
+ * src/train/bench_data.c - the images of a benchmark, and what one costs.
  */
 #include "train/bench_data.h"
 
@@ -39,4 +39,11 @@ ole_status ole_bench_loader(ole_loader **loader, const ole_dataset *set, const o
 ole_status ole_bench_next(ole_loader *loader, int64_t number, ole_batch *batch, ole_error *error) {
     return ole_loader_get(loader, number / OLE_BENCH_BATCHES, number % OLE_BENCH_BATCHES, batch,
                           error);
+}
+
+double ole_bench_flop(const ole_node *node) {
+    if (node->op != OLE_OP_CONV && node->op != OLE_OP_LINEAR) return 0.0;
+    double window = node->op == OLE_OP_CONV ? (double)(node->kernel * node->kernel * node->in.c)
+                                            : (double)ole_shape_size(node->in);
+    return 2.0 * window * (double)ole_shape_size(node->out);
 }
