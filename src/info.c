@@ -40,6 +40,7 @@ static struct {
     char memory[24];
     char gpu[640];
     char mpi[640];
+    char nccl[640];
     bool threaded_blas;
 } machine;
 
@@ -62,6 +63,7 @@ static void describe_gpu(void) {
     ole_error error;
     if (ole_cuda_module_table("ole_cuda_device", &found, &error) != OLE_OK) {
         snprintf(machine.gpu, sizeof machine.gpu, "none: %s", error.message);
+        snprintf(machine.nccl, sizeof machine.nccl, "none: it is for GPUs");
         return;
     }
     const ole_cuda_device_table *table = found;
@@ -78,6 +80,7 @@ static void describe_gpu(void) {
     }
     if (cards > 0 && used < sizeof machine.gpu)
         snprintf(machine.gpu + used, sizeof machine.gpu - used, " (%s)", table->libraries);
+    table->linking(machine.nccl, sizeof machine.nccl);
 }
 
 /* The MPI that a launch would use, or why there is none. */
@@ -117,6 +120,7 @@ size_t ole_info(ole_info_row *rows, size_t capacity) {
         {"OpenBLAS", machine.blas},
         {"GPU", machine.gpu},
         {"MPI library", machine.mpi},
+        {"NCCL library", machine.nccl},
         {"warning", "a threaded OpenBLAS was loaded: results may depend on its threads; set "
                     "OPENBLAS_NUM_THREADS=1 or install the serial one"},
     };

@@ -30,6 +30,8 @@ typedef struct ole_cuda_device_table {
     /* How many cards there are that the module has code for; 0 with the reason in `error`. */
     int (*count)(ole_error *error);
     ole_status (*describe)(int card, ole_cuda_card *out, ole_error *error);
+    /* "NCCL 2.28.3", which links the cards of ranks, or why there is none. */
+    void (*linking)(char *text, size_t room);
 } ole_cuda_device_table;
 
 /*

@@ -2,7 +2,8 @@
  * src/train/loop.c - ole_train(): epochs and steps, and what is measured and saved between them.
  *
  * Ranks take the same steps and stop after the same one: each tells in a step whether its caller
- * wanted to stop before it.
+ * wanted to stop before it.  Where steps are queued they agree on it when they look at the device,
+ * which they do after the same steps.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -287,9 +288,9 @@ static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
     ole_status status = ole_queue_read(run->queue, &now, error);
     if (status != OLE_OK) return status;
     if (now.bad_step) return fail_queued(l, from, &now, error);
-    int64_t rows = run->stepper->rows[0], done = from->step + now.steps;
+    int64_t rows = run->stepper->batch[0], done = from->step + now.steps;
     int64_t images = now.steps * rows;
-    if (done == run->batches && run->stepper->rows[1]) images += run->stepper->rows[1] - rows;
+    if (done == run->batches && run->stepper->batch[1]) images += run->stepper->batch[1] - rows;
     const ole_sums *before = &from->sums;
     run->state.sums = (ole_sums){
         .loss = before->loss + now.loss,
@@ -307,22 +308,46 @@ static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
     return OLE_OK;
 }
 
+/* When the device was looked at, after which step, and of ranks after which they will next. */
+typedef struct look {
+    double at;
+    int64_t step, next;
+} look;
+
+static const double LOOK_UP = 0.2; /* seconds */
+
+static bool is_due(const loop *l, const look *k, int64_t done) {
+    if (done == l->run.batches) return true;
+    return l->run.options.ranks ? done >= k->next : ole_clock() - k->at >= LOOK_UP;
+}
+
+/* Whether somebody wants to stop; ranks agree on it, and on when they look again, which rank 0
+ * tells from how quick they were. */
+static void agree_on_next(loop *l, look *k, int64_t done) {
+    double quick = (double)(done - k->step) / fmax(ole_clock() - k->at, 1e-6);
+    int64_t stop = l->wants_stop, ahead = (int64_t)fmax(1.0, quick * LOOK_UP);
+    ole_ranks_sum(l->run.options.ranks, &stop, 1, OLE_I64);
+    ole_ranks_broadcast(l->run.options.ranks, &ahead, sizeof ahead, 0);
+    l->stopped = stop > 0;
+    *k = (look){ole_clock(), done, done + ahead};
+}
+
 /* Says at once what a batch looks like, then lets the device run, looking up now and then. */
 static ole_status queue_steps(loop *l, ole_error *error) {
-    static const double LOOK_UP = 0.2; /* seconds */
     ole_run *run = &l->run;
     queued from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
     if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
     warn_of_single_samples(l);
     ole_status status = ole_queue_start(run->queue, &run->schedule, run->state.epoch, from.step,
                                         from.updates, error);
-    double looked = from.started;
+    look k = {from.started, from.step, from.step + 1};
     for (int64_t b = from.step; b < run->batches && status == OLE_OK && !l->stopped; b++) {
         status = ole_queue_step(run->queue, error);
-        if (status != OLE_OK || (ole_clock() - looked < LOOK_UP && b + 1 < run->batches)) continue;
+        if (status != OLE_OK || !is_due(l, &k, b + 1)) continue;
         status = catch_up(l, &from, error);
-        if (status == OLE_OK) l->stopped = tell(l, &run->state.sums, run->state.epoch + 1, false);
-        looked = ole_clock();
+        if (status != OLE_OK) continue;
+        if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
+        agree_on_next(l, &k, b + 1);
     }
     return status;
 }

@@ -235,9 +235,18 @@ static ole_status open_network(ole_run *run, ole_error *error) {
     return o->resume && is_first(run) ? load_state(run, error) : first_weights(run, error);
 }
 
+/* How the cards of ranks are linked, where they have any; true: not so that steps can be queued. */
+static bool say_link(const ole_run *run) {
+    if (!run->stepper->reduce) return false;
+    const char *obstacle = ole_queue_obstacle(run->stepper);
+    const char *how = obstacle ? obstacle : ole_reduce_link(run->stepper->reduce)->how;
+    if (how[0]) ole_run_say(&run->options, "%s", how);
+    return obstacle != NULL;
+}
+
 /* Where the data set has no room on the device, batches are sent one by one. */
 static ole_status open_queue(ole_run *run, ole_error *error) {
-    if (!run->network.backend->recorder || run->options.ranks) return OLE_OK;
+    if (!run->network.backend->recorder || say_link(run)) return OLE_OK;
     ole_error reason;
     ole_status status = ole_queue_create(&run->queue, run->stepper, run->set, run->loader, &reason);
     if (status == OLE_ERROR_MEMORY && ole_network_wait(&run->network, NULL) == OLE_OK) {

@@ -5,10 +5,12 @@
 #include "base/cuda_module.h"
 
 #include "base/error.h"
+#include "device/cuda/link.h"
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TEXT(x) #x
@@ -57,6 +59,12 @@ static ole_status describe(int card, ole_cuda_card *out, ole_error *error) {
     return OLE_OK;
 }
 
+static void linking(char *text, size_t room) {
+    ole_error error;
+    const cuda_collectives *found = cuda_collectives_load(&error);
+    snprintf(text, room, "%s", found ? found->version : error.message);
+}
+
 __attribute__((visibility("default"))) extern const ole_cuda_device_table ole_cuda_device;
 const ole_cuda_device_table ole_cuda_device = {
     .version =
@@ -65,4 +73,5 @@ const ole_cuda_device_table ole_cuda_device = {
         CUBLAS_VER_MAJOR) "." NUMBER(CUBLAS_VER_MINOR),
     .count = count_cards,
     .describe = describe,
+    .linking = linking,
 };
