@@ -1,6 +1,7 @@
 /*
  * cli/bench.c - `ole bench`: a training step by stage and by kind of op, beside PyTorch on request.
  */
+#include "bench_ranks.h"
 #include "commands.h"
 #include "peer.h"
 
@@ -18,13 +19,12 @@ typedef struct arguments {
     const char *input;
     int batch_size;
     int peer; /* 0: none, 1: torch */
-    bool json;
+    bool json, ranks;
 } arguments;
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_bench_options_init(&a->bench);
     a->bench.net = "vgg16";
-    a->bench.threads = default_threads();
     a->batch_size = 0;
     const arg_option options[] = {
         {"net", ARG_STRING, &a->bench.net, "NET", .help = "name or notation (default vgg16)"},
@@ -46,6 +46,11 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"softmax-only", ARG_FLAG, .to = &a->bench.softmax_only, .help = "leave OLE out"},
         {"peer", ARG_CHOICE, &a->peer, "none|torch",
          .help = "also run the same step there, in the same run (default none)"},
+        {"ranks", ARG_FLAG, .to = &a->ranks,
+         .help = "under mpirun: by 1, 2, ... of the processes; strong and weak scaling"},
+        {"bn", ARG_STRING, &a->bench.bn, "sync|local", .help = "of --ranks (default sync)"},
+        {"ole-scope", ARG_STRING, &a->bench.ole_scope, "global|local",
+         .help = "of --ranks (default global)"},
         {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
         {0},
     };
@@ -53,9 +58,11 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .name = "bench",
         .summary = bench_summary,
         .example = "  $ ole bench --net vgg16 --peer torch\n"
-                   "  $ ole bench --net cnn5 --batch-size 32 --threads 2 --json\n",
+                   "  $ ole bench --net cnn5 --batch-size 32 --threads 2 --json\n"
+                   "  $ mpirun -n 4 ole bench --ranks --net resnet110\n",
         .about = "Trains on random images and prints the median time of a step, where it goes,\n"
-                 "and the memory.  Rates are beside that of a large matrix product here.\n",
+                 "and the memory.  Rates are beside that of a large matrix product here.  With\n"
+                 "--ranks: how steps scale with the processes that mpirun started.\n",
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
@@ -179,6 +186,8 @@ int run_bench(int argc, char **argv) {
     arguments a = {0};
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    if (a.ranks) return bench_ranks(&a.bench, a.json);
+    if (a.bench.threads == 0) a.bench.threads = default_threads();
     ole_bench_result result;
     ole_error error;
     if (ole_bench(&a.bench, &result, &error) != OLE_OK)

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/philox.h"
-#include "data/generated.h"
 #include "ole/loss.h"
+#include "train/bench_data.h"
 #include "train/bench_queue.h"
 #include "train/network.h"
 
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024, BATCHES = 4, CROP = 4 };
+enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024 };
 
 void ole_bench_options_init(ole_bench_options *options) {
     *options = (ole_bench_options){.struct_size = sizeof *options,
@@ -27,7 +27,9 @@ void ole_bench_options_init(ole_bench_options *options) {
                                    .device = "auto",
                                    .precision = "fp32",
                                    .conv = "auto",
-                                   .seconds = 3.0};
+                                   .seconds = 3.0,
+                                   .bn = "sync",
+                                   .ole_scope = "global"};
 }
 
 const char *ole_bench_stage_name(ole_bench_stage stage) {
@@ -41,7 +43,7 @@ typedef struct bench {
     ole_network network;
     ole_plan *plan;
     ole_loss_plan *loss;
-    ole_dataset *set;   /* of BATCHES batches; NULL where the loader does not take such images */
+    ole_dataset *set;   /* of a few batches; NULL where the loader does not take such images */
     ole_loader *loader; /* one thread ahead of the steps */
     float *images, *features, *gradient;
     int32_t *labels;
@@ -61,38 +63,17 @@ static void close_bench(bench *b) {
     free(b->labels);
 }
 
-/* A loader as training makes it, of the generated images. */
-static ole_status make_loader(const bench *b, int threads, ole_loader **loader, ole_error *error) {
-    const ole_bench_options *o = b->options;
-    bool vectors = o->height == 1 && o->width == 1;
-    ole_loader_options options;
-    ole_loader_options_init(&options);
-    options.batch_size = o->batch_size;
-    options.shuffle = true;
-    options.crop = vectors ? 0 : CROP;
-    options.flip = !vectors;
-    options.threads = threads;
-    for (int c = 0; c < OLE_MAX_CHANNELS; c++)
-        options.mean[c] = options.deviation[c] = 0.5f;
-    return ole_loader_create(loader, b->set, OLE_SPLIT_TRAIN, &options, error);
-}
-
 static ole_status make_data(bench *b, ole_error *error) {
     const ole_bench_options *o = b->options;
-    if (o->channels > OLE_MAX_CHANNELS && (o->height > 1 || o->width > 1)) return OLE_OK;
-    const ole_generated_options set = {.channels = o->channels,
-                                       .height = o->height,
-                                       .width = o->width,
-                                       .classes = o->classes,
-                                       .count = BATCHES * o->batch_size};
-    ole_status status = ole_dataset_generate(&b->set, &set, error);
-    return status == OLE_OK ? make_loader(b, 1, &b->loader, error) : status;
+    ole_status status = ole_bench_images(&b->set, o, o->batch_size, error);
+    if (status != OLE_OK || !b->set) return status;
+    const ole_bench_part all = {.batch = o->batch_size, .threads = 1};
+    return ole_bench_loader(&b->loader, b->set, o, &all, error);
 }
 
 /* The batch of a step: the loader's next one, or always the same. */
 static ole_status get_batch(bench *b, int64_t number, ole_batch *batch, ole_error *error) {
-    if (b->loader)
-        return ole_loader_get(b->loader, number / BATCHES, number % BATCHES, batch, error);
+    if (b->loader) return ole_bench_next(b->loader, number, batch, error);
     *batch = (ole_batch){b->options->batch_size, b->images, b->labels, NULL};
     return OLE_OK;
 }
@@ -102,13 +83,14 @@ static ole_status measure_loader(const bench *b, double *rate, ole_error *error)
     ole_loader *loader = NULL;
     ole_batch batch;
     if (!b->set) return OLE_OK;
-    ole_status status = make_loader(b, 0, &loader, error);
-    if (status == OLE_OK) status = ole_loader_get(loader, 0, 0, &batch, error);
+    const ole_bench_part all = {.batch = b->options->batch_size};
+    ole_status status = ole_bench_loader(&loader, b->set, b->options, &all, error);
+    if (status == OLE_OK) status = ole_bench_next(loader, 0, &batch, error);
     double start = ole_clock(), spent = 0.0;
     int64_t images = 0;
-    for (int64_t i = 1; status == OLE_OK && (i <= BATCHES || spent < 0.1 * b->options->seconds);
-         i++) {
-        status = ole_loader_get(loader, i / BATCHES, i % BATCHES, &batch, error);
+    for (int64_t i = 1;
+         status == OLE_OK && (i <= OLE_BENCH_BATCHES || spent < 0.1 * b->options->seconds); i++) {
+        status = ole_bench_next(loader, i, &batch, error);
         images += batch.count;
         spent = ole_clock() - start;
     }
@@ -218,13 +200,8 @@ static int rising(const void *a, const void *b) {
 /* FLOP of a batch through all ops of one kind. */
 static double kind_flop(const ole_graph *graph, int64_t batch, ole_op op) {
     double flop = 0.0;
-    for (int i = 0; i < graph->nodes; i++) {
-        const ole_node *node = &graph->node[i];
-        if (node->op != op || (op != OLE_OP_CONV && op != OLE_OP_LINEAR)) continue;
-        double window = op == OLE_OP_CONV ? (double)(node->kernel * node->kernel * node->in.c)
-                                          : (double)ole_shape_size(node->in);
-        flop += 2.0 * window * (double)ole_shape_size(node->out);
-    }
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].op == op) flop += ole_bench_flop(&graph->node[i]);
     return flop * (double)batch;
 }
 

@@ -38,7 +38,7 @@ static double mean_of(ole_ranks *ranks, double value) {
 typedef struct steps {
     const ole_bench_options *options;
     ole_ranks *ranks;
-    const ole_ranks *beside; /* who is at work on the same hosts */
+    const ole_ranks *beside; /* all there are: each keeps to its share of the host */
     int64_t batch;
     ole_network network;
     ole_dataset *set;
@@ -174,15 +174,15 @@ static ole_status measure_steps(const ole_bench_options *o, ole_ranks *ranks,
     return ole_ranks_agree(ranks, status, error);
 }
 
-/* One row, by all ranks of a part. */
-static ole_status measure_scale(const ole_bench_options *o, ole_ranks *part,
+/* One row, by a part of all ranks. */
+static ole_status measure_scale(const ole_bench_options *o, const ole_ranks *all, ole_ranks *part,
                                 ole_bench_scaling *result, ole_bench_scale *row, ole_error *error) {
     times together, apart;
     int rank = ole_ranks_rank(part);
     int64_t own =
         ole_ranks_first(part, row->batch, rank + 1) - ole_ranks_first(part, row->batch, rank);
-    ole_status status = measure_steps(o, part, part, row->batch, &together, error);
-    if (status == OLE_OK) status = measure_steps(o, NULL, part, own, &apart, error);
+    ole_status status = measure_steps(o, part, all, row->batch, &together, error);
+    if (status == OLE_OK) status = measure_steps(o, NULL, all, own, &apart, error);
     status = ole_ranks_agree(part, status, error);
     if (status != OLE_OK) return status;
     snprintf(result->device, sizeof result->device, "%s", together.device);
@@ -227,7 +227,7 @@ static ole_status measure_sums(ole_ranks *part, ole_bench_scaling *result, ole_e
 /* ---- The table ---------------------------------------------------------------------------- */
 
 /* What one part of the group measures: strong and weak, and the sums. */
-static ole_status measure_part(const ole_bench_options *o, ole_ranks *part,
+static ole_status measure_part(const ole_bench_options *o, const ole_ranks *all, ole_ranks *part,
                                ole_bench_scaling *result, ole_error *error) {
     int ranks = ole_ranks_size(part);
     ole_status status = OLE_OK;
@@ -235,7 +235,7 @@ static ole_status measure_part(const ole_bench_options *o, ole_ranks *part,
         ole_bench_scale *row = &result->scale[result->scales++];
         *row = (ole_bench_scale){
             .ranks = ranks, .weak = weak, .batch = weak ? ranks * o->batch_size : o->batch_size};
-        status = measure_scale(o, part, result, row, error);
+        status = measure_scale(o, all, part, result, row, error);
     }
     if (status == OLE_OK && ranks > 1) status = measure_sums(part, result, error);
     return status;
@@ -307,7 +307,7 @@ ole_status ole_bench_ranks(const ole_bench_options *options, ole_ranks *ranks,
     for (int size = 1; size <= result->ranks && status == OLE_OK;
          size = next_size(size, result->ranks)) {
         ole_ranks *part = ole_ranks_part(ranks, size);
-        if (part || !ranks) status = measure_part(options, part, result, error);
+        if (part || !ranks) status = measure_part(options, ranks, part, result, error);
         ole_ranks_close(part);
         status = ole_ranks_agree(ranks, status, error);
     }
