@@ -191,6 +191,8 @@ target_sources(ole_objects PRIVATE
     src/train/options.c
     src/train/place.c
     src/train/queue.c
+    src/train/queue_evaluate.c
+    src/train/queue_ole.c
     src/train/recipe.c
     src/train/reduce.c
     src/train/reduce_device.c

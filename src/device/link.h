@@ -48,6 +48,9 @@ typedef struct ole_linker {
     /* What is queued from now on follows all those sums. (linked) */
     void (*bucket_join)(ole_device_context *context);
 
+    /* While it is on, nothing marked "linked" does anything: to measure what that costs. */
+    void (*mute)(ole_device_context *context, bool on);
+
     /* Zeroes memory of the backend, queued. */
     void (*clear)(ole_device_context *context, void *memory, size_t bytes);
 

@@ -298,6 +298,8 @@ static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
         .ole_loss = run->stepper->ole ? before->ole_loss + now.ole_loss : NAN,
         .seconds = before->seconds + ole_clock() - from->started,
         .ole_seconds = before->ole_seconds + (double)now.steps * ole_queue_ole_seconds(run->queue),
+        .comm_seconds =
+            before->comm_seconds + (double)now.steps * ole_queue_comm_seconds(run->queue),
         .steps = before->steps + now.steps,
         .images = before->images + images,
         .correct = before->correct + now.correct};

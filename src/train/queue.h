@@ -38,6 +38,9 @@ ole_status ole_queue_read(ole_queue *queue, ole_queue_sums *sums, ole_error *err
 /* Seconds that OLÉ takes in a step, measured when the queue was made. */
 double ole_queue_ole_seconds(const ole_queue *queue);
 
+/* Seconds that a step takes longer for what goes between ranks, measured likewise. */
+double ole_queue_comm_seconds(const ole_queue *queue);
+
 /* Kernels and copies of a step, as recorded. */
 int64_t ole_queue_nodes(const ole_queue *queue);
 

@@ -21,7 +21,8 @@ struct cuda_link {
     int rank, size;
     cudaStream_t stream;
     cudaEvent_t from, to; /* where stream's work follows context->stream's, and the other way */
-    bool pending;         /* buckets that context->stream does not wait for yet */
+    bool muted;
+    bool pending; /* buckets that context->stream does not wait for yet */
 };
 
 /* Gradients that are floats and lie one behind the other are summed where they are: no tiles. */
@@ -129,15 +130,23 @@ static void join(ole_device_context *context) {
     context->link->pending = false;
 }
 
+static bool is_silent(const ole_device_context *context) {
+    return context->failed != OLE_OK || context->link->muted;
+}
+
+static void mute(ole_device_context *context, bool on) {
+    context->link->muted = on;
+}
+
 static void sum(ole_device_context *context, void *data, int64_t count, ole_dtype type) {
-    if (context->failed != OLE_OK) return;
+    if (is_silent(context)) return;
     struct cuda_link *link = begin(context);
     failed(context, link->collectives->sum(link->group, data, count, type, link->stream), "a sum");
     join(context);
 }
 
 static void gather(ole_device_context *context, const void *mine, const int64_t *bytes, void *all) {
-    if (context->failed != OLE_OK) return;
+    if (is_silent(context)) return;
     struct cuda_link *link = begin(context);
     failed(context,
            link->collectives->gather(link->group, mine, bytes, link->size, all, link->stream),
@@ -247,7 +256,7 @@ static void unpack(ole_device_context *context, ole_bucket *b, cudaStream_t stre
 
 /* Weight gradients may still be under way beside context->stream. */
 static void bucket_sum(ole_device_context *context, ole_bucket *bucket) {
-    if (context->failed != OLE_OK) return;
+    if (is_silent(context)) return;
     struct cuda_link *link = begin(context);
     cuda_side_follow(context, link->stream);
     pack(context, bucket, link->stream);
@@ -293,6 +302,7 @@ const ole_linker cuda_linker = {
     .bucket_size = bucket_size,
     .bucket_sum = bucket_sum,
     .bucket_join = bucket_join,
+    .mute = mute,
     .clear = clear,
     .bucket_read = bucket_read,
     .bucket_write = bucket_write,
