@@ -4,8 +4,8 @@
 #
 # BUILD is a build folder (default build, made with ./dev's preset where it is missing); one that was
 # built elsewhere will do, with the libraries it needs in BUILD/lib.  Torch is the peer, where python3
-# has it.  OLE_NETS, OLE_PRECISIONS and OLE_PARTS (of "tests loss steps seeds memory checkers") choose
-# a part of the work.
+# has it.  OLE_NETS, OLE_PRECISIONS and OLE_PARTS (of "tests ranks loss steps seeds memory checkers")
+# choose a part of the work.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}
@@ -84,12 +84,39 @@ print(len(rates), "runs side by side:", round(sum(rates)), "images/s in all")'
     done
 }
 
+train_ranks() { # N ARGUMENTS...: `ole train` on N ranks, or alone; the last epoch's line
+    local ranks=$1 launcher=()
+    shift
+    [ "$ranks" -gt 1 ] && launcher=(mpirun --allow-run-as-root --oversubscribe -n "$ranks")
+    rm -rf "$logs/ranks"
+    if ! timeout 120 "${launcher[@]}" "$build/ole" train digits --device cuda --epochs 3 --batch-size 64 \
+        --conv direct --eval-every 3 --out "$logs/ranks" "$@" >"$logs/said" 2>&1; then
+        failed=1
+        tail -5 "$logs/said"
+        return
+    fi
+    grep -i "card\|nccl" "$logs/said"
+    echo "$ranks ranks $*: $(grep '"epoch"' "$logs/ranks/metrics.jsonl" | tail -1)"
+}
+
+measure_ranks() { # unit tests; then the same run alone and on two ranks that share the card
+    run_test test_ranks_cuda
+    run_test test_ranks_cuda_off
+    command -v mpirun >/dev/null || { echo "mpirun is not there: skipped"; return; }
+    for net in C16-MP-C32-MP-FC32 C16-R32/8\(x2\)-AP CO16-D24/4-BN-ReLU-AP; do
+        for ranks in 1 2; do
+            train_ranks $ranks --net "$net"
+        done
+    done
+    train_ranks 2 --net C16-MP-C32-MP-FC32 --bn local --ole-scope local
+}
+
 measure_memory() { # a batch that no card has room for must be refused with a sentence
     "$build/ole" bench --net vgg16 --device cuda --batch-size 65536 --input 3x224x224 2>&1 | head -3
 }
 
 wants() {
-    case " ${OLE_PARTS:-tests loss steps seeds memory checkers} " in
+    case " ${OLE_PARTS:-tests ranks loss steps seeds memory checkers} " in
     *" $1 "*) section "$1" ;;
     *) return 1 ;;
     esac
@@ -104,6 +131,7 @@ main() {
             run_test $name
         done
     fi
+    wants ranks && measure_ranks
     if wants loss; then
         "$build/bench/bench_loss_cuda" || failed=1
         peer && python3 "$here/bench/peer_loss_torch.py" cuda
@@ -115,6 +143,7 @@ main() {
         for tool in memcheck racecheck initcheck synccheck; do
             check_kernels $tool test_train_cuda recorded_as_single
             check_kernels $tool test_loss_cuda_calls "recorded"
+            check_kernels $tool test_ranks_cuda narrow_as_one_process
         done
     fi
     return $failed
