@@ -135,6 +135,7 @@ static void grid(void **state) {
     uint64_t seed = 1;
     for (int s = 0; s < SHAPES; s++)
         for (int structure = 0; structure < CASE_STRUCTURES; structure++, seed++) {
+            if (SANITIZED && seed % 5 != 0) continue;
             fixture f = fixture_make(shapes[s][0], shapes[s][1], shapes[s][2],
                                      (case_structure)structure, OLE_F32, seed);
             if (seed % 3 == 0 && f.rows > 4) f.labels[1] = f.labels[f.rows - 1] = -1;
@@ -165,7 +166,7 @@ static void delicate(void **state) {
 static void random_batches(void **state) {
     (void)state;
     test_random random = {4711};
-    for (int b = 0; b < 400; b++) {
+    for (int b = 0; b < (SANITIZED ? 100 : 400); b++) {
         case_structure structure = (case_structure)random_below(&random, CASE_STRUCTURES);
         int64_t n = 1 + random_below(&random, 60), dim = 1 + random_below(&random, 24);
         fixture f = fixture_make(n, dim, 1 + random_below(&random, 6), structure, OLE_F32,
@@ -212,8 +213,8 @@ static void cuts(void **state) {
 static void enough_was_checked(void **state) {
     (void)state;
     printf("%d batches, %d gradients held to their bound\n", batches, gradients);
-    assert_true(batches >= 2000);
-    assert_true(gradients >= 1500);
+    assert_true(batches >= (SANITIZED ? 750 : 3000));
+    assert_true(gradients >= (SANITIZED ? 550 : 2500));
 }
 
 int main(void) {
