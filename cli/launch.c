@@ -35,15 +35,19 @@ static void keep_reason(const char *reason) {
     close(fd);
 }
 
-/* Called by a thread of the group's own; then the process ends. */
+/* Called by a thread of the group's own; then the process ends. One write, for a line of its own.
+ */
 static void say_lost(void *context, const char *reason) {
     (void)context;
-    if (joined.folder) {
-        keep_reason(reason);
-        fail_command(joined.command, "%s; what was saved in %s is whole", reason, joined.folder);
-    } else {
-        fail_command(joined.command, "%s", reason);
-    }
+    char line[1400];
+    if (joined.folder) keep_reason(reason);
+    if (joined.folder)
+        snprintf(line, sizeof line, "ole %s: %.600s; what was saved in %.700s is whole\n",
+                 joined.command, reason, joined.folder);
+    else
+        snprintf(line, sizeof line, "ole %s: %s\n", joined.command, reason);
+    ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    (void)written;
     _exit(EXIT_FAILED);
 }
 
@@ -84,7 +88,6 @@ int launch_leave(ole_ranks *ranks, int code) {
     return code;
 }
 
-int launch_fail(ole_ranks *ranks, const char *reason, int code) {
-    if (ranks) ole_ranks_fail(ranks, reason);
-    return code;
+void launch_fail(ole_ranks *ranks, const char *reason) {
+    ole_ranks_fail(ranks, reason);
 }

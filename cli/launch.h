@@ -28,7 +28,10 @@ bool launch_go_on(ole_ranks *ranks, bool good);
 /* Waits for the others; returns `code`. */
 int launch_leave(ole_ranks *ranks, int code);
 
-/* The same after an error that the others may not have: they end with this one's reason. */
-int launch_fail(ole_ranks *ranks, const char *reason, int code);
+/*
+ * Instead of leaving, after an error that the others may not have: they end with this one's reason.
+ * Print it afterwards: another rank may have been first, and then this process ends with its reason.
+ */
+void launch_fail(ole_ranks *ranks, const char *reason);
 
 #endif

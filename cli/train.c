@@ -227,9 +227,12 @@ static int train(train_setup *s, const flags *f) {
     progress_clear(&v.line);
     if (status != OLE_OK) {
         int code = status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        if (s->options.seeds > 1)
+            launch_leave(ranks, code);
+        else
+            launch_fail(ranks, error.message);
         if (!v.quiet) fail_command("train", "%s", error.message);
-        if (s->options.seeds > 1) return launch_leave(ranks, code);
-        return launch_fail(ranks, error.message, code);
+        return code;
     }
     int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!v.quiet) code = conclude(s, f, &v, &summary);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct {
@@ -84,18 +85,34 @@ static bool is_launcher(const char *name) {
     return false;
 }
 
-ole_launcher ole_launcher_find(void) {
+static ole_launcher find(void) {
     enum { GENERATIONS = 16 };
-    ole_launcher found = {.pid = getppid()}, above = found;
+    ole_launcher found = {.pid = getppid()};
     long parent;
     char state;
     if (found.pid <= 1 || !look(&found, &parent, &state)) return (ole_launcher){0};
-    above = found;
+    ole_launcher above = found;
     for (int i = 0; i < GENERATIONS && !is_launcher(above.name); i++) {
         above = (ole_launcher){.pid = parent};
         if (above.pid <= 1 || !look(&above, &parent, &state)) return found;
     }
     return is_launcher(above.name) ? above : found;
+}
+
+/* Open MPI ends its processes, without a word, a second after their launcher: the fd is for that.
+ */
+ole_launcher ole_launcher_find(void) {
+    ole_launcher found = find();
+    found.fd = -1;
+#ifdef SYS_pidfd_open
+    if (found.pid > 0) found.fd = (int)syscall(SYS_pidfd_open, (pid_t)found.pid, 0);
+#endif
+    return found;
+}
+
+void ole_launcher_close(ole_launcher *launcher) {
+    if (launcher->fd >= 0) close(launcher->fd);
+    launcher->fd = -1;
 }
 
 bool ole_launcher_ended(const ole_launcher *launcher) {

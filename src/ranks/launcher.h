@@ -11,10 +11,12 @@ typedef struct ole_launcher {
     long pid;        /* 0: none was found */
     char name[32];   /* "mpirun" */
     long long start; /* when it began: another process may get its number later */
+    int fd;          /* that becomes readable when it ends; -1: none */
 } ole_launcher;
 
 /* The nearest of the processes above this one that is known to launch ranks, else the parent. */
 ole_launcher ole_launcher_find(void);
+void ole_launcher_close(ole_launcher *launcher);
 
 bool ole_launcher_ended(const ole_launcher *launcher);
 

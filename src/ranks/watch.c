@@ -32,7 +32,7 @@ typedef struct peer {
     bool left;    /* said goodbye */
 } peer;
 
-typedef enum stage { WATCHING, FAILING, LEAVING, ENDED } stage;
+typedef enum stage { WATCHING, FAILING, LOST, LEAVING, ENDED } stage;
 
 struct ole_watch {
     int rank, size;
@@ -56,7 +56,7 @@ struct ole_watch {
 };
 
 /* How long the end waits for what was sent to arrive: less than launchers give before they kill. */
-static const double linger_seconds = 0.5;
+static const double linger_seconds = 0.3;
 static const double fail_seconds = 2, leave_seconds = 5;
 
 /* ---- Telling and ending ---------------------------------------------------------------------- */
@@ -115,11 +115,16 @@ static void linger(ole_watch *watch, double seconds) {
  * say why.
  */
 static void end_here(ole_watch *watch, const char *sentence) {
+    pthread_mutex_lock(&watch->mutex);
+    bool by_itself = watch->stage == FAILING || watch->stage == ENDED;
+    if (!by_itself) watch->stage = LOST;
+    pthread_mutex_unlock(&watch->mutex);
     signal(SIGTERM, SIG_IGN);
     linger(watch, linger_seconds);
-    stage now = get_stage(watch);
-    set_stage(watch, ENDED);
-    if (now == FAILING || now == ENDED) return;
+    if (by_itself) {
+        set_stage(watch, ENDED);
+        return;
+    }
     if (watch->lost) watch->lost(watch->lost_context, sentence);
     _exit(1);
 }
@@ -136,6 +141,16 @@ static void name_rank(const ole_watch *watch, int rank, bool with_pid, char out[
         snprintf(out, 128, "rank %d (%s, pid %lld)", rank, c->host, (long long)c->pid);
     else
         snprintf(out, 128, "rank %d (%s)", rank, c->host);
+}
+
+/* "rank 2 (host): reason"; a reason that all ranks have agreed on names its rank already. */
+static void blame(const ole_watch *watch, int rank, const char *reason, char out[600]) {
+    char name[128];
+    name_rank(watch, rank, false, name);
+    if (strncmp(reason, "rank ", 5) == 0)
+        snprintf(out, 600, "%.450s", reason);
+    else
+        snprintf(out, 600, "%s: %.450s", name, reason);
 }
 
 /* ---- What can be noticed --------------------------------------------------------------------- */
@@ -172,11 +187,10 @@ static void notice_launcher(ole_watch *watch) {
 }
 
 static void take_note(ole_watch *watch, int from, const ole_note *note) {
-    char name[128], sentence[600];
+    char sentence[600];
     if (note->kind == OLE_NOTE_BYE) watch->peers[from].left = true;
     if (note->kind == OLE_NOTE_FAIL) {
-        name_rank(watch, from, false, name);
-        snprintf(sentence, sizeof sentence, "%s: %.450s", name, note->text);
+        blame(watch, from, note->text, sentence);
         lose(watch, sentence);
     }
     if (note->kind == OLE_NOTE_LOST && is_hub(watch)) lose(watch, note->text);
@@ -234,9 +248,11 @@ static void wait_for_news(ole_watch *watch) {
         watch->polls[r] = (struct pollfd){.fd = watch->peers[r].wire.fd, .events = POLLIN};
     watch->polls[count] = (struct pollfd){.fd = watch->wake, .events = POLLIN};
     double left = next_date(watch) - ole_clock();
-    poll(watch->polls, (nfds_t)count + 1, left > 0 ? (int)(left * 1e3) + 1 : 0);
+    watch->polls[count + 1] = (struct pollfd){.fd = watch->launcher.fd, .events = POLLIN};
+    poll(watch->polls, (nfds_t)count + 2, left > 0 ? (int)(left * 1e3) + 1 : 0);
     eventfd_t value;
     if (watch->polls[count].revents) eventfd_read(watch->wake, &value);
+    if (watch->polls[count + 1].revents && get_stage(watch) == WATCHING) notice_launcher(watch);
 }
 
 /*
@@ -280,10 +296,9 @@ static void leave(ole_watch *watch) {
 }
 
 static void tell_own_failure(ole_watch *watch) {
-    char name[128], sentence[600];
+    char sentence[600];
     if (is_hub(watch)) {
-        name_rank(watch, 0, false, name);
-        snprintf(sentence, sizeof sentence, "%s: %s", name, watch->reason);
+        blame(watch, 0, watch->reason, sentence);
         lose(watch, sentence);
     } else {
         tell(watch, OLE_NOTE_FAIL, watch->reason);
@@ -313,6 +328,7 @@ static void free_watch(ole_watch *watch) {
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
         ole_wire_close(&watch->peers[r].wire);
     if (watch->wake >= 0) close(watch->wake);
+    ole_launcher_close(&watch->launcher);
     pthread_mutex_destroy(&watch->mutex);
     pthread_cond_destroy(&watch->changed);
     free(watch->cards);
@@ -326,6 +342,7 @@ static ole_watch *allocate_watch(const ole_ranks *ranks) {
     if (!watch) return NULL;
     watch->rank = ranks->rank;
     watch->size = ranks->size;
+    watch->launcher = ole_launcher_find();
     watch->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&watch->mutex, NULL);
     pthread_condattr_t monotonic;
@@ -335,7 +352,7 @@ static ole_watch *allocate_watch(const ole_ranks *ranks) {
     pthread_condattr_destroy(&monotonic);
     watch->cards = calloc((size_t)watch->size, sizeof *watch->cards);
     watch->peers = calloc((size_t)peer_count(watch), sizeof *watch->peers);
-    watch->polls = calloc((size_t)peer_count(watch) + 1, sizeof *watch->polls);
+    watch->polls = calloc((size_t)peer_count(watch) + 2, sizeof *watch->polls);
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
         watch->peers[r].wire.fd = -1;
     if (watch->wake >= 0 && watch->cards && watch->peers && watch->polls) return watch;
@@ -450,7 +467,6 @@ ole_status ole_watch_start(ole_watch **out, ole_ranks *ranks, const ole_ranks_op
         watch->beat = options->silence < 4 ? options->silence / 4 : 1;
         watch->lost = options->lost;
         watch->lost_context = options->lost_context;
-        watch->launcher = ole_launcher_find();
         status = exchange_cards(watch, ranks, options->task, error);
     }
     if (status == OLE_OK) status = compare_cards(watch, error);
@@ -478,7 +494,7 @@ void ole_watch_fail(ole_watch *watch, const char *reason) {
         watch->stage = FAILING;
         eventfd_write(watch->wake, 1);
     }
-    while (watch->stage == FAILING)
+    while (watch->stage == FAILING || watch->stage == LOST) /* LOST: the process ends meanwhile */
         if (pthread_cond_timedwait(&watch->changed, &watch->mutex, &until) != 0) break;
     pthread_mutex_unlock(&watch->mutex);
 }

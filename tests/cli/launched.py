@@ -18,14 +18,14 @@ class Launched(run.Program):
         self.environment["OMP_NUM_THREADS"] = "1"
 
     def command(self, ranks, *args, program=None):
-        """`ranks` is a number, or a list of arguments for each rank."""
+        """`ranks` is a number, or for each rank its arguments and the folder it runs in."""
         launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl",
                     "self,vader", "--mca", "oob_tcp_if_include", "lo"]
         path = program or self.path
         if isinstance(ranks, int):
             return launcher + ["-n", str(ranks), path, *args]
-        for i, own in enumerate(ranks):
-            launcher += ([":"] if i else []) + ["-n", "1", path, *own.split()]
+        for i, (own, folder) in enumerate(ranks):
+            launcher += ([":"] if i else []) + ["-n", "1", "-wdir", str(folder), path, *own.split()]
         return launcher
 
     def start(self, ranks, line="", program=None, **environment):

@@ -102,7 +102,7 @@ def check_pause(ole, program):
 
 
 def check_different(ole, program):
-    code, _, err = ole.launch(["check", "sleep"], program=program)
+    code, _, err = ole.launch([("check", ole.work), ("sleep", ole.work)], program=program)
     check_that(f"different tasks: {err}", code != 0 and re.search(
         r"rank 1 \(\S+, pid \d+\) runs 'sleep', rank 0 'check': start all ranks alike", err))
 
