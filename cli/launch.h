@@ -30,7 +30,8 @@ int launch_leave(ole_ranks *ranks, int code);
 
 /*
  * Instead of leaving, after an error that the others may not have: they end with this one's reason.
- * Print it afterwards: another rank may have been first, and then this process ends with its reason.
+ * Print it afterwards: another rank may have been first, and then this process ends with its
+ * reason.
  */
 void launch_fail(ole_ranks *ranks, const char *reason);
 
