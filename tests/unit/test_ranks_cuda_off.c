@@ -1,7 +1,7 @@
 /*
- * tests/unit/test_ranks_cuda_off.c - without NCCL: what is said, and that training over ranks still has
- * its way through host memory.  The library is looked for once a process, so this has one of its
- * own.
+ * tests/unit/test_ranks_cuda_off.c - without NCCL: what is said, and that training over ranks still
+ * has its way through host memory.  The library is looked for once a process, so this has one of
+ * its own.
  */
 #include "card.h"
 #include "rank_threads.h"
