@@ -90,6 +90,8 @@ typedef struct op_way {
     bool blocked;    /* inputs lie as a convolution of that backend leaves them (not linear's) */
     bool in_place;   /* y over x[0] and dx[0] over dy where the plan allows */
     bool only_dx, only_dparam;
+    /* Another rank has as many rows, with the same sums; three rows come before ours. */
+    bool shared;
     uint64_t step;
 } op_way;
 

@@ -40,6 +40,9 @@ static const op_way ways[] = {
     {.only_dparam = true},
     {.eval = true},
     {.eval = true, .blocked = true, .in_place = true},
+    {.shared = true},
+    {.shared = true, .blocked = true, .accumulate = true},
+    {.shared = true, .only_dparam = true},
 };
 
 /* A backend at work, and how exact it must be. */
@@ -62,11 +65,11 @@ static void check_case(const checked *with, const op_case *c, op_way way) {
     if (backend->wait) assert_ok(backend->wait(with->context, &error), &error);
     op_worst worst = op_compare(&found, &expected);
     if (worst.error > with->bound)
-        fail_msg("%s on %s: %s is off by %.2g%s%s%s%s%s%s", op_case_text(c).text, backend->name,
+        fail_msg("%s on %s: %s is off by %.2g%s%s%s%s%s%s%s", op_case_text(c).text, backend->name,
                  worst.tensor, worst.error, way.eval ? ", eval" : "",
                  way.accumulate ? ", accumulate" : "", way.blocked ? ", blocked" : "",
                  way.in_place ? ", in place" : "", way.only_dx ? ", only dx" : "",
-                 way.only_dparam ? ", only dparam" : "");
+                 way.only_dparam ? ", only dparam" : "", way.shared ? ", shared" : "");
     op_data_free(&found);
     op_data_free(&expected);
 }

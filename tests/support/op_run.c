@@ -14,6 +14,7 @@ typedef struct runner {
     ole_op_plan plan, source[OLE_MAX_INPUTS]; /* source: the convolution that an input comes from */
     void *x[OLE_MAX_INPUTS], *dx[OLE_MAX_INPUTS], *y, *dy, *saved, *scratch;
     void *params[OLE_MAX_PARAMS], *dparams[OLE_MAX_PARAMS];
+    ole_share share;
 } runner;
 
 /* ---- numbers in and out --------------------------------------------------------------------- */
@@ -175,12 +176,20 @@ static void free_all(runner *r) {
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+/* The sum of a share: the other rank's numbers are ours. */
+static void add_other(void *argument, double *data, int64_t count) {
+    (void)argument;
+    for (int64_t i = 0; i < count; i++)
+        data[i] *= 2;
+}
+
 static ole_op_call call_of(const runner *r, op_way way) {
     ole_op_call call = {.y = r->y,
                         .saved = r->plan.saved_bytes ? r->saved : NULL,
                         .scratch = r->scratch,
                         .train = !way.eval,
-                        .step = way.step};
+                        .step = way.step,
+                        .share = way.shared ? &r->share : NULL};
     for (int i = 0; i < OLE_MAX_INPUTS; i++)
         call.x[i] = r->x[i];
     for (int p = 0; p < r->node.params; p++)
@@ -209,7 +218,12 @@ static void run_backward(const runner *r, op_way way, op_data *data) {
 
 ole_status op_run(const ole_backend *backend, ole_device_context *context, const op_case *c,
                   op_way way, op_data *data, ole_error *error) {
-    runner r = {.backend = backend, .context = context, .c = c};
+    runner r = {
+        .backend = backend,
+        .context = context,
+        .c = c,
+        .share = {.first_row = 3, .rows = 2 * c->n, .norm = true, .sum = add_other},
+    };
     r.node = op_case_node(c, r.param);
     ole_status status = plan_all(&r, way, error);
     if (status != OLE_OK) return status;
