@@ -138,11 +138,11 @@ static ole_status time_steps(steps *s, times *t, ole_error *error) {
     return status;
 }
 
-/* On a device that queues its steps nothing can be timed inside: OLÉ by what it saves to leave it
- * out, and waiting not at all. */
+/* On a device that queues its steps nothing can be timed inside: OLÉ and what goes between ranks by
+ * what it saves to leave them out. */
 static ole_status time_queue(steps *s, times *t, ole_error *error) {
     double seconds = s->options->seconds, without = 0.0;
-    *t = (times){.exposed = NAN};
+    *t = (times){.exposed = ole_queue_comm_seconds(s->queue)};
     ole_status status =
         ole_queue_measure(s->queue, OLE_QUEUE_STEP, OLE_OP_INPUT, seconds, &t->step, error);
     if (status == OLE_OK && !s->options->softmax_only)
