@@ -1,0 +1,318 @@
+/*
+ * tests/unit/test_train_ranks.c - training over ranks gives the numbers of one process: every kind
+ * of block, every loss, batches that do not divide, on the backends of the CPU.
+ *
+ * Steps are compared on networks as the backends have them, so that ref64, in double, shows that
+ * the sums over ranks are the same mathematics; what float leaves is its own rounding.
+ */
+#include "ole/data.h"
+#include "rank_threads.h"
+#include "train/step.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 20 };
+
+typedef struct steps_case {
+    const ole_backend *backend;
+    ole_precision precision;
+    const char *net;
+    ole_loss_kind loss;
+    const char *bn, *ole_scope;
+    int64_t batch, last; /* every third step is a batch of `last` rows; 0: none is */
+    bool adam;
+    double lr;
+} steps_case;
+
+/* What a run of STEPS left, on rank 0. */
+typedef struct trace {
+    const steps_case *of;
+    const ole_dataset *set;
+    double softmax[STEPS], ole[STEPS];
+    int64_t correct[STEPS];
+    float *weights; /* all parameters */
+    int64_t count;
+} trace;
+
+/* ---- Steps on one rank --------------------------------------------------------------------- */
+
+static ole_status open_network(ole_network *n, const steps_case *c, ole_error *error) {
+    const ole_device_options device = {
+        .threads = 1, .precision = c->precision, .seed = 5, .card = -1};
+    *n = (ole_network){.backend = c->backend, .threads = 1};
+    ole_status status = ole_graph_parse(&n->graph, c->net, (ole_shape){1, 8, 8}, 10, error);
+    if (status == OLE_OK) status = n->backend->open(&n->context, &device, error);
+    if (status == OLE_OK) status = ole_graph_fuse(n->graph, n->backend->fuses_add, error);
+    if (status == OLE_OK)
+        status = ole_params_create(&n->params, n->graph, n->backend, n->context, true, error);
+    if (status == OLE_OK) status = ole_params_init(n->params, "xavier", 3, error);
+    return status;
+}
+
+static ole_status open_loader(ole_loader **loader, const ole_dataset *set, int64_t batch,
+                              ole_ranks *ranks, ole_error *error) {
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = batch;
+    options.seed = 9;
+    options.shuffle = options.flip = true;
+    options.crop = 1;
+    options.mean[0] = 0.3f;
+    options.deviation[0] = 0.4f;
+    options.part = ole_ranks_rank(ranks);
+    options.parts = ole_ranks_size(ranks);
+    return ole_loader_create(loader, set, OLE_SPLIT_TRAIN, &options, error);
+}
+
+static ole_status run_steps(trace *t, ole_stepper *stepper, ole_loader *loaders[2], bool keep,
+                            ole_error *error) {
+    ole_status status = OLE_OK;
+    for (int64_t i = 0; i < STEPS && status == OLE_OK; i++) {
+        bool last = t->of->last > 0 && i % 3 == 2;
+        ole_batch batch;
+        status = ole_loader_get(loaders[last], 1, i, &batch, error);
+        const ole_step step = {.batch = &batch, .last = last, .number = i + 1, .lr = t->of->lr};
+        ole_step_result result;
+        if (status == OLE_OK) status = ole_stepper_run(stepper, &step, &result, error);
+        if (status != OLE_OK || !keep) continue;
+        t->softmax[i] = result.softmax_loss;
+        t->ole[i] = result.ole_loss;
+        t->correct[i] = result.correct;
+    }
+    return status;
+}
+
+static void keep_weights(trace *t, const ole_network *n) {
+    for (int i = 0; i < n->graph->params; i++)
+        t->count += n->graph->param[i].count;
+    t->weights = malloc((size_t)t->count * sizeof *t->weights);
+    float *to = t->weights;
+    for (int i = 0; to && i < n->graph->params; i++) {
+        ole_params_get(n->params, i, to);
+        to += n->graph->param[i].count;
+    }
+}
+
+/* A rank_function. */
+static ole_status train_steps(void *context, ole_ranks *ranks, ole_error *error) {
+    trace *t = context;
+    const steps_case *c = t->of;
+    bool keep = ole_ranks_rank(ranks) == 0;
+    ole_train_options options;
+    ole_train_options_init(&options);
+    options.loss = c->loss;
+    options.opt = c->adam ? "adam" : "sgd";
+    options.bn = c->bn ? c->bn : "sync";
+    options.ole_scope = c->ole_scope ? c->ole_scope : "global";
+    options.ranks = ranks;
+    ole_network network = {0};
+    ole_stepper *stepper = NULL;
+    ole_loader *loaders[2] = {NULL};
+    ole_status status = open_network(&network, c, error);
+    if (status == OLE_OK)
+        status = ole_stepper_create(&stepper, &network, &options, c->batch, c->last, error);
+    if (status == OLE_OK) status = open_loader(&loaders[0], t->set, c->batch, ranks, error);
+    if (status == OLE_OK && c->last)
+        status = open_loader(&loaders[1], t->set, c->last, ranks, error);
+    if (status == OLE_OK) status = run_steps(t, stepper, loaders, keep, error);
+    if (status == OLE_OK && keep) keep_weights(t, &network);
+    ole_loader_destroy(loaders[0]);
+    ole_loader_destroy(loaders[1]);
+    ole_stepper_free(stepper);
+    ole_network_close(&network);
+    return status;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------ */
+
+static trace trace_of(const steps_case *c, const ole_dataset *set, int size) {
+    trace t = {.of = c, .set = set};
+    rank_thread threads[MOST_RANKS];
+    run_ranks(size, train_steps, &t, threads);
+    for (int r = 0; r < size; r++) {
+        if (threads[r].status == OLE_ERROR_UNSUPPORTED && c->precision == OLE_PRECISION_BF16)
+            skip();
+        assert_ok(threads[r].status, &threads[r].error);
+    }
+    assert_non_null(t.weights);
+    return t;
+}
+
+static double distance(double a, double b) {
+    return isnan(a) && isnan(b) ? 0.0 : fabs(a - b) / fmax(fabs(b), 1e-3);
+}
+
+/* The largest relative distance of a loss in any step. */
+static double distance_of(const trace *a, const trace *b) {
+    double worst = 0.0;
+    for (int i = 0; i < STEPS; i++) {
+        double here = fmax(distance(a->softmax[i], b->softmax[i]), distance(a->ole[i], b->ole[i]));
+        worst = isfinite(here) ? fmax(worst, here) : INFINITY;
+    }
+    return worst;
+}
+
+static void compare(const steps_case *c, const ole_dataset *set, double tolerance) {
+    trace alone = trace_of(c, set, 1);
+    int slow = c->backend == &ole_backend_ref; /* and as ref64 in all that matters here */
+    for (int size = 2 + slow; size <= MOST_RANKS - slow; size++) {
+        trace several = trace_of(c, set, size);
+        double found = distance_of(&several, &alone);
+        if (!(found <= tolerance))
+            fail_msg("%s, %s, loss %d, batches of %d and %d on %d ranks: the losses differ by %.3g",
+                     c->backend->name, c->net, (int)c->loss, (int)c->batch, (int)c->last, size,
+                     found);
+        free(several.weights);
+    }
+    free(alone.weights);
+}
+
+/* Every kind of block: convolution and batch norm, residual, pre-activation, dense, pools, dropout.
+ */
+static const char *const nets[] = {
+    "C16-MP-C20-MP-FCD24",
+    "C8[nobias]-R16/8(x2)-R24/8-AP",
+    "C8[nobn,norelu,nobias]-PR16/8-PR24/8-BN-ReLU-AP",
+    "CO12-D24/12[d0.1]-CR24-D36/12-BN36-ReLU-AP",
+};
+enum { NETS = sizeof nets / sizeof *nets };
+
+static ole_dataset *open_digits(void) {
+    ole_dataset *set;
+    ole_error error;
+    assert_ok(ole_dataset_open(&set, "digits", NULL, &error), &error);
+    return set;
+}
+
+/*
+ * Losses with kinks (ReLU, OLÉ) let rounding jump when a value crosses one: in float a run of one
+ * process with weights changed by 1e-7 jumps as well, at the same steps.  So float takes steps too
+ * small to come to one, double does not.
+ */
+static void compare_all(const ole_backend *backend, double softmax, double ole) {
+    bool exact = backend->element_size == sizeof(double);
+    ole_dataset *set = open_digits();
+    for (int i = 0; i < NETS; i++)
+        for (int loss = OLE_LOSS_SOFTMAX; loss <= OLE_LOSS_BOTH; loss++) {
+            steps_case c = {.backend = backend, .net = nets[i], .loss = (ole_loss_kind)loss};
+            c.batch = 26;
+            c.last = exact ? 3 : 13; /* of three rows the last rank has none */
+            c.lr = exact ? 0.02 : 0.001;
+            c.adam = exact && loss == OLE_LOSS_BOTH;
+            compare(&c, set, loss == OLE_LOSS_SOFTMAX ? softmax : ole);
+            if (SANITIZED) break;
+        }
+    ole_dataset_close(set);
+}
+
+static void test_ref64(void **state) {
+    (void)state;
+    compare_all(&ole_backend_ref64, 1e-10, 1e-7); /* OLÉ is given the features as floats */
+}
+
+static void test_ref(void **state) {
+    (void)state;
+    compare_all(&ole_backend_ref, 1e-5, 1e-5);
+}
+
+#ifdef OLE_HAVE_ONEDNN
+static void test_cpu(void **state) {
+    (void)state;
+    compare_all(&ole_backend_cpu, 1e-5, 1e-5);
+}
+
+/* A mean that differs in its last bit rounds some activations to the next bfloat16, 2^-8 away. */
+static void test_bf16(void **state) {
+    (void)state;
+    ole_dataset *set = open_digits();
+    for (int i = 0; i < NETS; i++) {
+        const steps_case c = {.backend = &ole_backend_cpu,
+                              .precision = OLE_PRECISION_BF16,
+                              .net = nets[i],
+                              .loss = OLE_LOSS_BOTH,
+                              .batch = 38,
+                              .last = 13,
+                              .lr = 0.001};
+        compare(&c, set, 1e-3);
+    }
+    ole_dataset_close(set);
+}
+#endif
+
+/* The same number of ranks gives the same bits again. */
+static void test_repeats(void **state) {
+    (void)state;
+    ole_dataset *set = open_digits();
+    const steps_case c = {.backend = &ole_backend_ref,
+                          .net = nets[0],
+                          .loss = OLE_LOSS_BOTH,
+                          .batch = 38,
+                          .last = 3,
+                          .lr = 0.02};
+    trace first = trace_of(&c, set, 3), second = trace_of(&c, set, 3);
+    assert_int_equal(first.count, second.count);
+    assert_memory_equal(first.weights, second.weights, (size_t)first.count * sizeof *first.weights);
+    free(first.weights);
+    free(second.weights);
+    ole_dataset_close(set);
+}
+
+/* Batch norm and OLÉ of each rank's rows are something else, and train. */
+static void test_local(void **state) {
+    (void)state;
+    ole_dataset *set = open_digits();
+    const steps_case whole = {.backend = &ole_backend_ref64,
+                              .net = nets[0],
+                              .loss = OLE_LOSS_BOTH,
+                              .batch = 40,
+                              .lr = 0.02};
+    trace all = trace_of(&whole, set, 2);
+    for (int k = 0; k < 2; k++) {
+        steps_case part = whole;
+        if (k == 0)
+            part.bn = "local";
+        else
+            part.ole_scope = "local";
+        trace local = trace_of(&part, set, 2);
+        double found = distance_of(&local, &all);
+        assert_true(found > 1e-3 && found < 10.0);
+        assert_true(local.softmax[STEPS - 1] < local.softmax[0]);
+        free(local.weights);
+    }
+    free(all.weights);
+    ole_dataset_close(set);
+}
+
+/* The local loss is the mean of what single processes find for the ranks' rows. */
+static void test_local_value(void **state) {
+    (void)state;
+    ole_dataset *set = open_digits();
+    const steps_case c = {.backend = &ole_backend_ref64,
+                          .net = "FC16",
+                          .loss = OLE_LOSS_OLE,
+                          .bn = "local",
+                          .ole_scope = "local",
+                          .batch = 40,
+                          .lr = 1e-9};
+    steps_case half = c;
+    half.batch = 20; /* batch 0 of 40 is batches 0 and 1 of 20 */
+    trace both = trace_of(&c, set, 2), halves = trace_of(&half, set, 1);
+    assert_true(distance(both.ole[0], (halves.ole[0] + halves.ole[1]) / 2) < 1e-5);
+    free(both.weights);
+    free(halves.weights);
+    ole_dataset_close(set);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ref64),       cmocka_unit_test(test_ref),
+#ifdef OLE_HAVE_ONEDNN
+        cmocka_unit_test(test_cpu),         cmocka_unit_test(test_bf16),
+#endif
+        cmocka_unit_test(test_repeats),     cmocka_unit_test(test_local),
+        cmocka_unit_test(test_local_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
