@@ -10,13 +10,14 @@ import argparse
 import json
 import math
 
-# Seconds of a step of 64 images (CNN-5: 32) on one H200 in bf16, and of the loss of N rows with D
-# features in C classes there, from docs/results.md.
+# Seconds of a step of 64 images (CNN-5: 32) on one H200 in bf16, from docs/results.md.  Of the loss
+# there: up to 64 rows, measured; beyond, 14 steps of products of all matrices at once (docs/maths.md,
+# 7), with a constant and a rate that meet the measured 1024 x 512 (1.12 ms) and 4096 x 2048 (36.7 ms)
+# and miss 256 x 512 and 512 x 512 by a third at most.
 CARD_STEP = {"cnn5": (32, 0.493e-3), "vgg16": (64, 1.083e-3), "resnet110": (64, 5.15e-3)}
-CARD_LOSS = ((32, 0.049e-3), (64, 0.165e-3), (128, 0.365e-3), (256, 0.477e-3), (512, 1.06e-3),
-             (2048, 36.7e-3))  # by the smaller side of the largest matrix
-CARD_FLOPS = 60e12  # of float64 products, likewise
-BACKWARD = 2 / 3    # of a step's arithmetic, under which gradients can travel
+CARD_SMALL = {32: 0.049e-3, 64: 0.165e-3}
+CARD_STEPS, CARD_CONSTANT, CARD_FLOPS = 14, 0.55e-3, 40e12
+BACKWARD = 2 / 3  # of a step's arithmetic, under which gradients can travel
 
 
 # ---- The model ----------------------------------------------------------------------------------
@@ -155,46 +156,40 @@ def report_group(name, files):
 
 # ---- Cards that were not there ------------------------------------------------------------------
 
-def card_solve(side):
-    """Seconds of the decomposition of one matrix, between the measured sides on a log scale."""
-    points = CARD_LOSS
-    if side <= points[0][0]:
-        return points[0][1]
-    for (a, s), (b, t) in zip(points, points[1:]):
-        if side <= b:
-            return s * (t / s) ** (math.log(side / a) / math.log(b / a))
-    return points[-1][1] * (side / points[-1][0]) ** 3
+def products(rows, features):
+    """FLOP of the iteration on a matrix of which all rows are there."""
+    small, large = min(rows, features), max(rows, features)
+    return CARD_STEPS * 4 * (large * small * small + small ** 3)
 
 
 def card_loss(rows, features, classes):
-    """One card with all rows: Gram matrices and products of all rows twice (whole and class); one
-    decomposition after the other where classes have more rows than a multiprocessor takes, 64."""
-    each = math.ceil(rows / classes)
-    products = 2 * 3 * 2 * rows * min(rows, features) * features / CARD_FLOPS
-    solves = card_solve(min(rows, features))
-    if each > 64:
-        solves += classes * card_solve(min(each, features))
-    return products + solves
+    """Seconds of a card that has all rows."""
+    if rows <= 64:
+        return CARD_SMALL[32 if rows <= 32 else 64]
+    each = rows / classes
+    flop = products(rows, features) + (classes * products(each, features) if each > 64 else 0)
+    return CARD_CONSTANT + flop / CARD_FLOPS
 
 
 def card_routes(rows, features, classes, ranks, network):
     """Seconds of each way to the loss of `rows` rows on `ranks` cards, messages included."""
-    each = math.ceil(rows / classes)
-    gathered = network.gather(ranks, 4 * rows * features) + card_loss(rows, features, classes)
-    large = each > features
-    grams = 1 + (classes if large else 0)
-    rounds = math.ceil(grams / ranks)
-    gram = (network.sum(ranks, 8 * features * features * grams) +
-            network.gather(ranks, 8 * features * features * grams) +
-            rounds * card_solve(features) +
-            6 * 2 * rows / ranks * features * features * 2 / CARD_FLOPS)
-    if not large:  # the rows of small classes have to come together
-        gram += (network.gather(ranks, 4 * rows * features) +
-                 classes / min(ranks, classes) * card_solve(min(each, features)))
-    if rows <= features:
-        gram = math.inf
-    return {"gathered": gathered, "Gram": gram,
+    each = rows / classes
+    ways = {"gathered": network.gather(ranks, 4 * rows * features) +
+                        card_loss(rows, features, classes),
+            "Gram": math.inf,
             "local": card_loss(rows / ranks, features, classes)}
+    if rows <= features:
+        return ways
+    grams = 1 + (classes if each > features else 0)
+    own = math.ceil(grams / ranks)  # matrices that a card solves for all
+    flop = 2 * own * products(features, features) + 6 * 2 * rows / ranks * features * features
+    ways["Gram"] = (network.sum(ranks, 8 * features * features * grams) +
+                    network.gather(ranks, 8 * features * features * grams) +
+                    CARD_CONSTANT + flop / CARD_FLOPS)
+    if each <= features:  # the rows of small classes have to come together
+        solved = math.ceil(classes / ranks) * products(each, features)
+        ways["Gram"] += network.gather(ranks, 4 * rows * features) + solved / CARD_FLOPS
+    return ways
 
 
 def print_cards(nets, network, jitter, counts):

@@ -11,11 +11,13 @@ ole_status ole_bench_images(ole_dataset **set, const ole_bench_options *o, int64
                             ole_error *error) {
     *set = NULL;
     if (o->channels > OLE_MAX_CHANNELS && (o->height > 1 || o->width > 1)) return OLE_OK;
+    int64_t batches = OLE_BENCH_BATCHES; /* or more: every class has a sample */
+    if (batches * batch < o->classes) batches = (o->classes + batch - 1) / batch;
     const ole_generated_options options = {.channels = o->channels,
                                            .height = o->height,
                                            .width = o->width,
                                            .classes = o->classes,
-                                           .count = OLE_BENCH_BATCHES * batch};
+                                           .count = batches * batch};
     return ole_dataset_generate(set, &options, error);
 }
 
