@@ -1,4 +1,4 @@
-"""The operator ole::loss of torch 2.4 and later: torch's own checks of it, and torch.compile."""
+"""The operators of torch 2.4 and later: torch's own checks of it, and torch.compile."""
 import os
 import sys
 import tempfile
@@ -31,13 +31,13 @@ class Operator(unittest.TestCase):
         for dtype in (torch.float32, torch.float64, torch.bfloat16):
             features, labels = tensors(dtype=dtype)
             for wanted in (True, False):
-                torch.library.opcheck(torch.ops.ole.loss.default, (
+                torch.library.opcheck(torch.ops.ole.weighted_loss.default, (
                     features.clone().requires_grad_(wanted), labels, *OPTIONS, wanted))
 
     def test_gradcheck(self):
         features, labels = tensors(9, 5, dtype=torch.float64)
         self.assertTrue(torch.autograd.gradcheck(
-            lambda x: torch.ops.ole.loss(x, labels, *OPTIONS, True)[0], features.requires_grad_()))
+            lambda x: torch.ops.ole.weighted_loss(x, labels, *OPTIONS, True), features.requires_grad_()))
 
 
 class Compiled(unittest.TestCase):

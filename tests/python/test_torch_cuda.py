@@ -155,7 +155,7 @@ class Graphs(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(torch.library, "custom_op"), "needs torch 2.4")
     def test_compiled(self):
-        torch.library.opcheck(torch.ops.ole.loss.default, (
+        torch.library.opcheck(torch.ops.ole.weighted_loss.default, (
             *tensors(24, 12, 3), 0.25, 1.0, 1e-6, -1.0, True, 0, True))
         for mode in ("default", "reduce-overhead"):
             torch._dynamo.reset()

@@ -11,10 +11,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from ctypes import byref, c_void_p
-from typing import NamedTuple
+from ctypes import addressof, byref, c_void_p
+from typing import NamedTuple, Tuple
 
 from . import _library as native
+
+Addresses = Tuple[int, int, int, int, int, int]
+"""Of a call: rows, features, stride, labels, label_type, gradient (0: none)."""
 
 
 class Kind(NamedTuple):
@@ -46,10 +49,13 @@ class Plan:
     def __init__(self, kind: Kind) -> None:
         self._library = native.library()
         self._handle = c_void_p()
-        self._batch = native.Batch()
-        self._gradient = native.Gradient()
-        self._error = native.ErrorText()
+        self._call = native.Call()
+        self._batch = addressof(self._call)
+        self._gradient = self._batch + native.Call.gradient.offset
         self.result = native.Result()
+        self._at_result = addressof(self.result)
+        self._error = native.ErrorText()
+        self._at_error = addressof(self._error)
         options = native.Options()
         self._library.ole_loss_options_init(byref(options))
         options.delta_floor = kind.delta_floor
@@ -65,54 +71,22 @@ class Plan:
         if status != native.OK:
             raise native.fail(self._error)
 
-    def _fill(
-        self, rows: int, features: int, stride: int, labels: int, label_type: int, gradient: int, upstream: float
-    ) -> object:
-        """Addresses into the structs; the gradient's struct, or None without one."""
-        batch = self._batch
-        batch.rows, batch.features, batch.stride = rows, features, stride
-        batch.labels, batch.label_type = labels, label_type
-        if not gradient:
-            return None
-        self._gradient.data, self._gradient.upstream = gradient, upstream
-        return byref(self._gradient)
-
-    def evaluate(
-        self,
-        rows: int,
-        features: int,
-        stride: int,
-        labels: int,
-        label_type: int,
-        gradient: int = 0,
-        upstream: float = 1.0,
-    ) -> int:
-        """ole_loss_eval on addresses. The status; ``result`` holds the rest, ``failure()`` the reason."""
-        to = self._fill(rows, features, stride, labels, label_type, gradient, upstream)
+    def evaluate(self, addresses: Addresses, upstream: float) -> int:
+        """ole_loss_eval. The status; ``result`` holds the rest, ``failure()`` the reason."""
+        native.FILL.pack_into(self._call, 0, *addresses, 0, upstream)
         status: int = self._library.ole_loss_eval(
-            self._handle, byref(self._batch), to, byref(self.result), byref(self._error)
+            self._handle, self._batch, self._gradient if addresses[5] else None, self._at_result, self._at_error
         )
         return status
 
-    def queue(
-        self,
-        rows: int,
-        features: int,
-        stride: int,
-        labels: int,
-        label_type: int,
-        gradient: int,
-        upstream: float,
-        outcome: int,
-        stream: int,
-    ) -> None:
-        """ole_loss_queue on addresses of the card's memory."""
-        to = self._fill(rows, features, stride, labels, label_type, gradient, upstream)
+    def queue(self, addresses: Addresses, upstream: float, outcome: int, stream: int) -> None:
+        """ole_loss_queue: all addresses are of the card's memory."""
+        native.FILL.pack_into(self._call, 0, *addresses, 0, upstream)
         status = self._library.ole_loss_queue(
-            self._handle, byref(self._batch), to, outcome, stream, byref(self._error)
+            self._handle, self._batch, self._gradient if addresses[5] else None, outcome, stream, self._at_error
         )
         if status != native.OK:
-            raise native.fail(self._error)
+            raise self.failure()
 
     def failure(self) -> native.Error:
         """The exception for the call that has just failed."""

@@ -97,15 +97,15 @@ def score(
     try:
         entries = (native.ClassEntry * rows)()
         plan.result.per_class, plan.result.per_class_capacity = entries, rows
-        status = plan.evaluate(
+        addresses = (
             rows,
             x.ctypes.data,
             x.strides[0] // x.itemsize,
             y.ctypes.data,
             native.I32 if y.itemsize == 4 else native.I64,
             0 if found is None else found.ctypes.data,
-            scale,
         )
+        status = plan.evaluate(addresses, scale)
         plan.result.per_class, plan.result.per_class_capacity = None, 0
         if status != native.OK:
             raise plan.failure()

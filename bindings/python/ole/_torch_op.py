@@ -1,13 +1,15 @@
-"""The loss as an operator of PyTorch: tensors to plans, and its derivative.
+"""The loss in PyTorch: tensors to plans, and its derivative.
 
-``loss_of`` is what ole.torch calls.  Under torch.compile and the like it is the operator ``ole::loss``
-of torch.library (torch 2.4 and later), which stays whole in the graph; else a torch.autograd.Function,
-which costs a quarter of the operator's overhead.  Both run ``_run`` and ``_pull_back``:
+``loss_of`` is what ole.torch calls.  A plain tensor takes ``_Loss``, the cheapest way; a step is often
+bound by the host, so every line on it counts (bench/bench_torch_step.py call).  Who traces, as
+torch.compile does, meets two operators of torch.library (torch 2.4 and later): ``ole::weighted_loss``
+falls apart into ``_TracedLoss``, arithmetic that the compiler fuses with its surroundings, around
+``ole::evaluate``, a call of the library that stays whole.  All end in ``_evaluate`` or ``_queue``:
 
-    forward    value = weight/N (class term - global norm), and the *direction*: the gradient, for features
-               of 16 bits without weight and, for the mean, times the rows; its entries are at most 2 in
-               size then, whatever the batch, so that float16 holds them.
-    backward   direction * upstream, and for 16 bits * weight/rows, multiplied in float32.
+    forward    value = weight/N (class term - global norm), and the *direction*: the gradient, for float16
+               without weight and, for the mean, times the rows; its entries are at most 2 in size then,
+               whatever the batch, so that float16 holds them.
+    backward   direction * upstream, and for float16 * weight/rows; for 16 bits multiplied in float32.
 
 Addresses go to the library as they are.  On a GPU everything is queued on the current stream and
 nothing waits.  A row with NaN or Inf makes value and gradient NaN, on the CPU as on a GPU, so that a
@@ -21,7 +23,7 @@ import torch
 from torch import Tensor
 
 from . import _library as native
-from ._plans import Kind, Plan, bucket, plans
+from ._plans import Addresses, Kind, Plan, bucket, plans
 
 _TYPES = {
     torch.float16: native.F16,
@@ -32,9 +34,9 @@ _TYPES = {
 _NARROW = (torch.float16, torch.bfloat16)
 _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
 
-SCHEMA = (
+_ARGUMENTS = (
     "(Tensor features, Tensor labels, float weight, float delta_floor, float delta_abs, "
-    "float delta_rel, bool mean, int threads, bool want_gradient) -> (Tensor, Tensor)"
+    "float delta_rel, bool mean, int threads, bool want_gradient)"
 )
 
 
@@ -43,11 +45,7 @@ def value_type(features: Tensor) -> torch.dtype:
     return torch.float64 if features.dtype == torch.float64 else torch.float32
 
 
-def _direction_type(features: Tensor) -> torch.dtype:
-    """On a GPU that of the features; the CPU's plans know float32 and float64 only."""
-    if features.dtype in _NARROW and features.device.type == "cpu":
-        return torch.float32
-    return features.dtype
+# ---- Evaluating -----------------------------------------------------------------------------------
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -57,12 +55,71 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 def _integers(labels: Tensor) -> Tensor:
-    if labels.dtype not in (torch.int32, torch.int64):
+    if labels.dtype not in (torch.int64, torch.int32):
         labels = labels.to(torch.int64)
     return labels.contiguous()
 
 
-def _run(
+def _room(x: Tensor, want_gradient: bool) -> Tensor:
+    """For the direction, of no elements unless it is wanted."""
+    return torch.empty_like(x, memory_format=torch.contiguous_format) if want_gradient else x.new_empty(0)
+
+
+def _addresses(x: Tensor, y: Tensor, direction: Tensor, want_gradient: bool) -> Addresses:
+    label_type = native.I64 if y.dtype == torch.int64 else native.I32
+    gradient = direction.data_ptr() if want_gradient else 0
+    return x.size(0), x.data_ptr(), x.stride(0), y.data_ptr(), label_type, gradient
+
+
+def _upstream(features: Tensor, weight: float, mean: bool) -> float:
+    """What the library multiplies the gradient by; its plans have weight 1."""
+    if features.dtype != torch.float16:
+        return weight
+    return float(features.size(0)) if mean else 1.0
+
+
+def _evaluate(
+    features: Tensor,
+    labels: Tensor,
+    weight: float,
+    delta_floor: float,
+    delta_abs: float,
+    delta_rel: float,
+    mean: bool,
+    threads: int,
+    want_gradient: bool,
+) -> Tuple[float, Tensor]:
+    """On the CPU: the value without weight, and the direction, of float32 for narrow features."""
+    x = _in_rows(features.float() if features.dtype in _NARROW else features)
+    y, direction = _integers(labels), _room(x, want_gradient)
+    rows, dim = x.shape
+    if rows == 0:
+        return 0.0, direction
+    threads = threads or min(torch.get_num_threads(), _MAX_THREADS)
+    kind = Kind(bucket(rows), dim, _TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, threads)
+    plan = plans.take(kind)
+    try:
+        status = plan.evaluate(_addresses(x, y, direction, want_gradient), _upstream(features, weight, mean))
+        if status == native.OK:
+            return plan.result.value, direction
+        if status == native.ARGUMENT and not bool((y >= 0).any()):
+            return 0.0, direction.zero_()  # no row is left: nothing to pull at
+        if status in (native.DATA, native.NUMERIC):
+            return float("nan"), direction.fill_(float("nan"))
+        raise plan.failure()
+    finally:
+        plans.give(kind, plan)
+
+
+def _capturing(card: int) -> bool:
+    """Whether a CUDA graph records what is queued on the card's current stream."""
+    if card == torch.cuda.current_device():
+        return torch.cuda.is_current_stream_capturing()
+    with torch.cuda.device(card):
+        return torch.cuda.is_current_stream_capturing()
+
+
+def _queue(
     features: Tensor,
     labels: Tensor,
     weight: float,
@@ -73,134 +130,135 @@ def _run(
     threads: int,
     want_gradient: bool,
 ) -> Tuple[Tensor, Tensor]:
-    """Value, and direction (of no elements unless wanted). Neither is a view of anything."""
-    rows, dim = features.shape
-    shape = (rows, dim) if want_gradient else (0,)
-    direction = torch.empty(shape, dtype=_direction_type(features), device=features.device)
+    """On a GPU: queues the evaluation. The outcome-to-be, whose first word is the value without weight,
+    and the direction, of the features' type."""
+    x, y = _in_rows(features), _integers(labels)
+    direction, outcome = _room(x, want_gradient), x.new_empty(native.OUTCOME_WORDS, dtype=torch.float64)
+    rows, dim = x.shape
     if rows == 0:
-        return torch.zeros((), dtype=value_type(features), device=features.device), direction
-    x, y = _in_rows(features.detach().to(direction.dtype)), _integers(labels)
-    on_cpu = x.device.type == "cpu"
-    kind = Kind(
-        bucket(rows),
-        dim,
-        _TYPES[x.dtype],
-        mean,
-        delta_floor,
-        delta_abs,
-        delta_rel,
-        (threads or min(torch.get_num_threads(), _MAX_THREADS)) if on_cpu else 1,
-        -1 if on_cpu else x.device.index,
-        0 if on_cpu else torch.cuda.current_stream(x.device).cuda_stream,
-    )
-    run = _evaluate if on_cpu else _queue
-    upstream = (float(rows) if mean else 1.0) if features.dtype in _NARROW else weight
-    return run(kind, x, y, weight, upstream, direction), direction
-
-
-def _evaluate(kind: Kind, x: Tensor, y: Tensor, weight: float, upstream: float, direction: Tensor) -> Tensor:
-    """On the CPU: the value; the direction is filled where it has elements."""
-    plan = plans.take(kind)
+        return outcome.zero_(), direction
+    card = x.get_device()
+    stream = torch._C._cuda_getCurrentRawStream(card)
+    kind = Kind(bucket(rows), dim, _TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, 1, card, stream)
+    # A captured graph keeps working in the plan's memory: such a plan is never lent again.
+    captured = _capturing(card)
+    plan = Plan(kind) if captured else plans.take(kind)
     try:
-        status = plan.evaluate(*_addresses(x, y, direction), upstream)
-        if status == native.OK:
-            value = weight * plan.result.value
-        elif status == native.ARGUMENT and not bool((y >= 0).any()):
-            value = 0.0  # no row is left: nothing to pull at
-            direction.zero_()
-        elif status in (native.DATA, native.NUMERIC):
-            value = float("nan")
-            direction.fill_(value)
-        else:
-            raise plan.failure()
+        addresses = _addresses(x, y, direction, want_gradient)
+        plan.queue(addresses, _upstream(features, weight, mean), outcome.data_ptr(), stream)
     finally:
-        plans.give(kind, plan)
-    return torch.tensor(value, dtype=value_type(x))
+        if captured:
+            plans.keep(plan)
+        else:
+            plans.give(kind, plan)
+    return outcome, direction
 
 
-def _queue(kind: Kind, x: Tensor, y: Tensor, weight: float, upstream: float, direction: Tensor) -> Tensor:
-    """On a GPU: queues the evaluation and returns the value-to-be."""
-    with torch.cuda.device(x.device):
-        capturing = torch.cuda.is_current_stream_capturing()
-        # A captured graph keeps working in the plan's memory: such a plan is never lent again.
-        plan = Plan(kind) if capturing else plans.take(kind)
-        outcome = torch.empty(native.OUTCOME_WORDS, dtype=torch.float64, device=x.device)
-        try:
-            plan.queue(*_addresses(x, y, direction), upstream, outcome.data_ptr(), kind.stream)
-        finally:
-            if capturing:
-                plans.keep(plan)
-            else:
-                plans.give(kind, plan)
-        value = torch.empty((), dtype=value_type(x), device=x.device)
-        return torch.mul(outcome[0], weight, out=value)
+def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tuple[Tensor, Tensor]:
+    """Value and direction. Neither is a view of anything, so that both may be changed in place."""
+    if features.is_cuda:
+        outcome, direction = _queue(features, labels, weight, *options)
+        value = features.new_empty((), dtype=value_type(features))
+        return torch.mul(outcome[0], weight, out=value), direction
+    number, direction = _evaluate(features, labels, weight, *options)
+    return direction.new_full((), weight * number), direction
 
 
-def _addresses(x: Tensor, y: Tensor, direction: Tensor) -> Tuple[int, int, int, int, int, int]:
-    """rows, features, stride, labels, label_type, gradient of a plan's calls."""
-    label_type = native.I32 if y.dtype == torch.int32 else native.I64
-    gradient = direction.data_ptr() if direction.numel() else 0
-    return x.size(0), x.data_ptr(), x.stride(0), y.data_ptr(), label_type, gradient
+# ---- The derivative -------------------------------------------------------------------------------
 
 
-def _pull_back(direction: Tensor, upstream: Tensor, scale: float, dtype: torch.dtype) -> Tensor:
-    """The gradient: the direction times upstream, in the features' type."""
-    if dtype in _NARROW:
-        return (direction.to(torch.float32) * (upstream * scale)).to(dtype)
-    return direction * upstream
+def _remember(ctx: Any, direction: Tensor, features: Tensor, weight: float, mean: bool) -> None:
+    """For backward: the direction, and what one of float16 is still to be multiplied by."""
+    ctx.dtype = features.dtype
+    if ctx.dtype == torch.float16:
+        rows = features.size(0)
+        ctx.scale = weight / rows if mean and rows else weight
+    ctx.save_for_backward(direction)
 
 
-def _scale(features: Tensor, weight: float, mean: bool) -> float:
-    """What the direction of narrow features is still to be multiplied by."""
-    rows = features.size(0)
-    return weight / rows if mean and rows else weight
+def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
+    """The gradient, in one kernel for all but float16, whose upstream takes another."""
+    (direction,) = ctx.saved_tensors
+    if ctx.dtype not in _NARROW:
+        return direction * upstream
+    if ctx.dtype == torch.float16:
+        upstream = upstream * ctx.scale
+    # One dimension makes it count in what type is computed in; without it would be rounded to 16 bits first.
+    return torch.mul(direction, upstream.reshape(1), out=torch.empty_like(direction, dtype=ctx.dtype))
+
+
+@torch.autograd.function.once_differentiable
+def _pull_back_once(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
+    return _pull_back(ctx, upstream), None, None, None
 
 
 class _Loss(torch.autograd.Function):
-    """For plain tensors, which is the cheapest way, and for torch before 2.4."""
+    """For plain tensors."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, labels: Tensor, *options: Any) -> Tensor:
-        value, direction = _run(features, labels, *options)
-        ctx.scale, ctx.dtype = _scale(features, options[0], options[4]), features.dtype
-        ctx.save_for_backward(direction)
+    def forward(ctx: Any, features: Tensor, labels: Tensor, weight: float, options: Tuple[Any, ...]) -> Tensor:
+        value, direction = _run(features, labels, weight, *options, True)
+        _remember(ctx, direction, features, weight, options[3])
         return value
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
+        if torch.is_grad_enabled():  # create_graph: whoever differentiates the gradient is told that it cannot be
+            result: Tuple[Optional[Tensor], ...] = _pull_back_once(ctx, upstream)
+            return result
+        return _pull_back(ctx, upstream), None, None, None
+
+
+class _TracedLoss(torch.autograd.Function):
+    """For who traces: nothing but operators, fused by a compiler, so that casts and products cost nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
+        outcome, direction = torch.ops.ole.evaluate(features, labels, weight, *options)
+        _remember(ctx, direction, features, weight, options[3])
+        return (outcome[0] * weight).to(value_type(features))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
         (direction,) = ctx.saved_tensors
-        return (_pull_back(direction, upstream, ctx.scale, ctx.dtype),) + (None,) * 8
+        if ctx.dtype == torch.float16:
+            upstream = upstream * ctx.scale
+        return ((direction.to(upstream.dtype) * upstream).to(ctx.dtype),) + (None,) * 8
 
 
-def _define_operator() -> Any:
-    """ole::loss of torch.library, with its shapes and its derivative.
+# ---- The operators --------------------------------------------------------------------------------
+
+
+def _define_operators() -> Any:
+    """ole::evaluate with its shapes, and ole::weighted_loss over it.
 
     torch keeps compiled graphs on disk by the names of their operators, with the backward pass in them: if the
-    meaning of the direction ever changes, the operator needs another name.
+    meaning of outcome or direction ever changes, the operators need other names.
     """
-    operator = torch.library.custom_op("ole::loss", _run, mutates_args=(), schema=SCHEMA)
+    library = torch.library.Library("ole", "FRAGMENT")
+    tags = (torch.Tag.pt2_compliant_tag,)
+    library.define(f"evaluate{_ARGUMENTS} -> (Tensor, Tensor)", tags=tags)
+    library.define(f"weighted_loss{_ARGUMENTS} -> Tensor", tags=tags)
+
+    def on_cpu(*arguments: Any) -> Tuple[Tensor, Tensor]:
+        number, direction = _evaluate(*arguments)
+        return direction.new_full((1,), number, dtype=torch.float64), direction
 
     def fake(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
+        on_cpu = features.device.type == "cpu"
+        outcome = features.new_empty((1 if on_cpu else native.OUTCOME_WORDS,), dtype=torch.float64)
         shape = tuple(features.shape) if options[-1] else (0,)
-        direction = features.new_empty(shape, dtype=_direction_type(features))
-        return features.new_empty((), dtype=value_type(features)), direction
+        return outcome, features.new_empty(shape, dtype=value_type(features) if on_cpu else features.dtype)
 
-    def setup(ctx: Any, inputs: Tuple[Any, ...], output: Tuple[Tensor, Tensor]) -> None:
-        features, _, weight, _, _, _, mean = inputs[:7]
-        ctx.scale, ctx.dtype = _scale(features, weight, mean), features.dtype
-        ctx.save_for_backward(output[1])
-
-    def backward(ctx: Any, upstream: Tensor, _: Optional[Tensor]) -> Tuple[Optional[Tensor], ...]:
-        (direction,) = ctx.saved_tensors
-        return (_pull_back(direction, upstream, ctx.scale, ctx.dtype),) + (None,) * 8
-
-    operator.register_fake(fake)
-    operator.register_autograd(backward, setup_context=setup)
-    return torch.ops.ole.loss.default
+    library.impl("evaluate", on_cpu, "CPU")
+    library.impl("evaluate", _queue, "CUDA")
+    torch.library.register_fake("ole::evaluate", fake, lib=library)
+    library.impl("weighted_loss", _TracedLoss.apply, "CompositeImplicitAutograd")
+    return library
 
 
-_operator = _define_operator() if hasattr(torch.library, "custom_op") else None
+_operators = _define_operators() if hasattr(torch.library, "custom_op") else None
 
 
 def _is_plain(features: Tensor) -> bool:
@@ -212,11 +270,13 @@ def _is_plain(features: Tensor) -> bool:
     )
 
 
-def loss_of(features: Tensor, labels: Tensor, *options: Any) -> Tensor:
-    """The value, differentiable once; ``options`` are those of SCHEMA from weight to threads."""
+def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
+    """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean and threads."""
     wanted = features.requires_grad and torch.is_grad_enabled()
-    if _operator is None or _is_plain(features):
-        value: Tensor = _Loss.apply(features, labels, *options, wanted)
+    if _operators is not None and not _is_plain(features):
+        value: Tensor = torch.ops.ole.weighted_loss(features, labels, weight, *options, wanted)
+    elif wanted:
+        value = _Loss.apply(features, labels, weight, options)
     else:
-        value = _operator(features, labels, *options, wanted)[0]
+        value = _run(features, labels, weight, *options, False)[0]
     return value
