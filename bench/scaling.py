@@ -225,7 +225,7 @@ def print_cards(nets, network, jitter, counts):
 def print_loss(network, ranks, step):
     print(f"\n### The exact loss on {ranks} cards, by batch, features and classes: ms\n")
     print("| batch | features | classes | gathered | Gram | cheaper one, of a step of "
-          f"{1e3 * step:.1f} ms | local | a gathered part of 4,096 rows |")
+          f"{1e3 * step:.1f} ms | local | exact, of 4,096 of the rows |")
     print("|---|---|---|---|---|---|---|---|")
     for features, classes in ((256, 10), (512, 100), (512, 1000), (2048, 1000)):
         for batch in (4096, 16384, 65536):
