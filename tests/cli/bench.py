@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """bench.py OLE - runs `ole bench`: its JSON, its text, the peer, and mistakes. No time is judged."""
+import json
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -37,6 +39,36 @@ def check_figures(ole):
                and "images/s" in text and "conv" in text)
 
 
+def check_ranks(ole):
+    """Alone, and by two processes where there is MPI; what is in the table follows from the net."""
+    net = [*NET, "--ranks"]
+    table = read_json(ole, *net, "--json") or {}
+    check_that("ole bench --ranks alone", table.get("ranks") == 1 and table.get("hosts") == 1 and
+               table.get("gradient_bytes") == 4 * (8 * 9 + 8 + 16 + 128 * 8 + 8 + 16 + 8 * 10 + 10)
+               and table.get("norms") == 2 and len(table.get("scaling", [])) == 1)
+    check_that("its text names mpirun", "mpirun -n 4 ole bench --ranks" in ole.run(*net).stdout)
+    if not shutil.which("mpirun"):
+        print("no mpirun: ole bench --ranks is tested alone")
+        return
+    shell = "mpirun --allow-run-as-root --oversubscribe -n 2 \"$@\""
+    done = ole.run(*net, "--json", shell=shell)
+    if "without MPI" in done.stderr:
+        print("built without MPI: ole bench --ranks is tested alone")
+        return
+    table = json.loads(done.stdout) if done.returncode == 0 else {}
+    rows = [(row["ranks"], row["scaling"], row["batch_size"]) for row in table.get("scaling", [])]
+    check_that(f"ole bench --ranks by two: {done.stderr}",
+               rows == [(1, "weak", 4), (2, "strong", 4), (2, "weak", 8)])
+    check_that("its times are positive", all(
+        row["step_ms"] > 0 and row["apart_ms"] > 0 and row["efficiency"] > 0
+        for row in table.get("scaling", [])) and all(one["ms"] > 0 for one in table.get("sums", [])))
+    check_that("its sums", [one["bytes"] for one in table.get("sums", [])] ==
+               [8 * 16 ** i for i in range(6)])
+    few = ole.run(*net, "--batch-size", "1", shell=shell)
+    check_that(f"fewer images than ranks: {few.stderr}", few.returncode == 1 and
+               few.stderr.count("give at least 1 image for each of 2 ranks") == 1)
+
+
 def check_peer(ole, work):
     """A python3 of our own stands in for one with PyTorch: it must get the graph and be believed."""
     fake = work / "python"
@@ -67,6 +99,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ole-cli-") as work:
         ole = run.Program(os.path.abspath(sys.argv[1]), Path(work))
         check_figures(ole)
+        check_ranks(ole)
         check_peer(ole, Path(work))
         check_mistakes(ole)
     print(f"{run.passed} passed, {run.failed} failed")
