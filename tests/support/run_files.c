@@ -50,6 +50,7 @@ char *run_metrics(const char *out) {
         json_object_del(line, "seconds");
         json_object_del(line, "images_per_s");
         json_object_del(line, "ole_share");
+        json_object_del(line, "comm_seconds");
     }
     char *text = json_dumps(lines, JSON_INDENT(1));
     json_decref(lines);
