@@ -6,15 +6,14 @@ Says so and returns 77 where there is no mpirun, or the program was built withou
 """
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+import launched
 import run
+from launched import ranks_of, wait_for
 from run import check_that
 from study import NET, results
 from train import metrics
@@ -37,26 +36,6 @@ paper:
   measure: test error
   minutes: 1
 """
-
-
-class Launched(run.Program):
-    """The program as several ranks on this machine."""
-
-    def command(self, ranks, *args):
-        return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "--mca",
-                "btl", "self,vader", "--mca", "oob_tcp_if_include", "lo", self.path, *args]
-
-    def start(self, ranks, line, **more):
-        environment = dict(self.environment, OMP_NUM_THREADS="1")
-        return subprocess.Popen(self.command(ranks, *line.split()), cwd=self.work, text=True,
-                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                **more)
-
-    def launch(self, ranks, line):
-        """Return code, stdout, stderr."""
-        process = self.start(ranks, line)
-        out, err = process.communicate(timeout=100)
-        return process.returncode, out, err
 
 
 def same_runs(name, a, b):
@@ -107,20 +86,6 @@ def check_errors(ole, work):
                code != 0 and err.count("file/inside: cannot make the folder") == 1)
 
 
-def wait_for(condition, seconds=60):
-    """What the condition returns once it holds, or at the end of the time."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
-
-
-def ranks_of(process):
-    children = subprocess.run(["pgrep", "-P", str(process.pid), "-x", "ole"], text=True,
-                              stdout=subprocess.PIPE, check=False)
-    return [int(word) for word in children.stdout.split()]
-
-
 def check_interrupt(ole, work):
     """Stopped by SIGTERM to all ranks, or by kill -9 of one, then taken up by another number."""
     def begun():
@@ -130,7 +95,7 @@ def check_interrupt(ole, work):
     check_that("long", alone.returncode == 0)
     process = ole.start(3, f"{LONG} --out long-3")
     check_that("runs have begun", wait_for(lambda: begun() >= 2))
-    for rank in ranks_of(process):
+    for rank in ranks_of(process).values():
         os.kill(rank, signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     check_that(f"stopped: {process.returncode} {err}", process.returncode == 130 and
@@ -138,7 +103,7 @@ def check_interrupt(ole, work):
     process = ole.start(2, f"{LONG} --out long-3")
     before = begun()
     check_that("going on", wait_for(lambda: begun() > before or process.poll() is not None))
-    os.kill(ranks_of(process)[-1], signal.SIGKILL)
+    os.kill(ranks_of(process)[1], signal.SIGKILL)
     out, err = process.communicate(timeout=60)
     check_that(f"a killed rank ends all: {err}", process.returncode != 0)
     code, out, err = ole.launch(3, f"{LONG} --out long-3")
@@ -150,16 +115,13 @@ def check_interrupt(ole, work):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    if not shutil.which("mpirun"):
-        print("no mpirun: studies over ranks are not tested")
-        return 77
+    reason = launched.missing(sys.argv[1])
+    if reason:
+        print(f"{reason}: studies over ranks are not tested")
+        return launched.SKIPPED
     with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
         work = Path(name)
-        ole = Launched(os.path.abspath(sys.argv[1]), work)
-        code, _, err = ole.launch(2, f"{SWEEP} --out first")
-        if code != 0 and "without MPI" in err:
-            print("built without MPI: studies over ranks are not tested")
-            return 77
+        ole = launched.Launched(os.path.abspath(sys.argv[1]), work)
         check_same(ole, work)
         check_reproduce(ole, work)
         check_errors(ole, work)
