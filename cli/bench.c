@@ -7,6 +7,7 @@
 
 #include <ole/bench.h>
 #include <ole/json.h>
+#include <ole/ranks.h>
 #include <ole/net.h>
 
 #include <stdio.h>
@@ -187,6 +188,7 @@ int run_bench(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     if (a.ranks) return bench_ranks(&a.bench, a.json);
+    if (ole_ranks_launched_rank() > 0) return EXIT_DONE; /* others would share its cores */
     if (a.bench.threads == 0) a.bench.threads = default_threads();
     ole_bench_result result;
     ole_error error;
