@@ -7,8 +7,8 @@
 
 #include <ole/bench.h>
 #include <ole/json.h>
-#include <ole/ranks.h>
 #include <ole/net.h>
+#include <ole/ranks.h>
 
 #include <stdio.h>
 #include <string.h>
