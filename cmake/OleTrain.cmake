@@ -134,6 +134,7 @@ target_sources(ole_objects PRIVATE
     src/data/loader.c
     src/data/npy.c
     src/data/order.c
+    src/data/shared.c
     src/data/source.c
     src/data/split.c
     src/data/statistics.c
@@ -197,6 +198,7 @@ target_sources(ole_objects PRIVATE
     src/train/reduce.c
     src/train/reduce_device.c
     src/train/run.c
+    src/train/samples.c
     src/train/schedule.c
     src/train/score.c
     src/train/seeds.c

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static ole_status out_of_memory(ole_error *error, const char *what, double bytes) {
     return ole_fail(error, OLE_ERROR_MEMORY,
@@ -79,8 +80,12 @@ void ole_source_free(ole_source *source) {
     for (int i = 0; i < source->classes; i++)
         free(source->class_names[i]);
     free(source->class_names);
-    free(source->bytes);
-    free(source->floats);
+    if (source->map) {
+        munmap(source->map, source->map_bytes);
+    } else {
+        free(source->bytes);
+        free(source->floats);
+    }
     free(source->labels);
     *source = (ole_source){0};
 }

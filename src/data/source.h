@@ -21,6 +21,8 @@ typedef struct ole_source {
     float *floats;
     int32_t *labels; /* [count], 0 to classes - 1 */
     int64_t skipped; /* images left out */
+    void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
+    size_t map_bytes;
 } ole_source;
 
 /* Where a reader's files lie and how to read them. */

@@ -13,6 +13,7 @@
 #include "train/options.h"
 #include "train/place.h"
 #include "train/recipe.h"
+#include "train/samples.h"
 #include "train/spec.h"
 #include "train/together.h"
 
@@ -55,18 +56,16 @@ ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *o, ole_
     options.test_share = o->test_share;
     options.threads = ole_rank_threads(o->threads, ole_run_neighbours(o));
     options.skip_test = o->skip_test;
-    return ole_dataset_open(set, o->data, &options, error);
+    return ole_samples_open(set, o->data, &options, o->ranks, error);
 }
 
-static ole_status open_data(ole_run *run, ole_error *error) {
+static ole_status describe_data(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
-    ole_status status = ole_run_open_data(&run->set, o, error);
-    if (status != OLE_OK) return status;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
     if (info->skipped > 0)
         ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
                     (long long)info->skipped);
-    status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
+    ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss != OLE_LOSS_OLE;
     return status;
 }
@@ -257,10 +256,9 @@ static ole_status open_queue(ole_run *run, ole_error *error) {
     return status;
 }
 
-/* What each rank does for itself, before it meets the others. */
+/* What each rank does for itself, before it compares itself with the others. */
 static ole_status open_own(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
-    ole_status status = check_folder(run, error);
-    if (status == OLE_OK) status = open_data(run, error);
+    ole_status status = describe_data(run, error);
     if (status == OLE_OK) status = open_loader(run, batch, last, error);
     if (status == OLE_OK)
         status = ole_schedule_init(&run->schedule, &run->options, run->batches, error);
@@ -280,7 +278,10 @@ static ole_status open_rest(ole_run *run, ole_error *error) {
 static ole_status open_all(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     int64_t batch = 0, last = 0;
-    ole_status status = ole_ranks_agree(o->ranks, open_own(run, &batch, &last, error), error);
+    ole_status status = ole_ranks_agree(o->ranks, check_folder(run, error), error);
+    if (status == OLE_OK) status = ole_run_open_data(&run->set, o, error);
+    if (status == OLE_OK)
+        status = ole_ranks_agree(o->ranks, open_own(run, &batch, &last, error), error);
     if (status == OLE_OK)
         status = ole_together_check(o, &run->network, run->set, &run->card, error);
     if (status == OLE_OK)
