@@ -305,6 +305,82 @@ static void test_local_value(void **state) {
     ole_dataset_close(set);
 }
 
+/* ---- Overlap -------------------------------------------------------------------------------- */
+
+/* A rank alone that counts what is asked of its group. */
+static struct { int started, waited, started_at_last_sum; } counted;
+
+static void count_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type) {
+    (void)ranks, (void)data, (void)count, (void)type;
+    counted.started_at_last_sum = counted.started;
+}
+
+static void count_start(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot) {
+    (void)ranks, (void)data, (void)count, (void)type, (void)slot;
+    counted.started++;
+}
+
+static void count_progress(ole_ranks *ranks) {
+    (void)ranks;
+}
+
+static void count_wait(ole_ranks *ranks, int slot) {
+    (void)ranks, (void)slot;
+    counted.waited++;
+}
+
+static void copy_gather(ole_ranks *ranks, const void *mine, const int64_t *bytes, void *all) {
+    (void)ranks;
+    memcpy(all, mine, (size_t)bytes[0]);
+}
+
+/* Buckets are on their way before backward has come to the first layer's batch norm. */
+static void test_overlap(void **state) {
+    (void)state;
+    static const ole_ranks_table table = {.name = "counting",
+                                          .sum = count_sum,
+                                          .start_sum = count_start,
+                                          .progress = count_progress,
+                                          .wait = count_wait,
+                                          .gather = copy_gather};
+    ole_ranks ranks = {.table = &table, .size = 1, .ranks_on_host = 1};
+    const steps_case c = {.backend = &ole_backend_ref, .net = "C16-MP-C64-C96-C32-AP"};
+    const int64_t rows[2] = {4, 0};
+    static float images[4 * 64];
+    static const int32_t labels[4] = {0, 1, 2, 3};
+    ole_network network;
+    ole_reduce *reduce;
+    ole_plan *plan;
+    ole_error error;
+    for (int i = 0; i < 4 * 64; i++)
+        images[i] = (float)(i * 7 % 11) / 11.0f;
+    assert_ok(open_network(&network, &c, &error), &error);
+    assert_ok(ole_reduce_create(&reduce, &network, &ranks, rows, true, &error), &error);
+    const ole_plan_options options = {
+        .batch = 4, .train = true, .share = ole_reduce_share(reduce, 0)};
+    assert_ok(ole_plan_create(&plan, network.graph, network.params, network.backend,
+                              network.context, &options, &error),
+              &error);
+    double loss, numbers[2] = {1.0, 2.0};
+    int64_t correct;
+    size_t largest;
+    ole_plan_forward(plan, images, true, 1);
+    ole_plan_softmax(plan, labels, 1.0, NULL, &loss, &correct);
+    assert_int_equal(counted.started, 0);
+    ole_reduce_start(reduce, numbers, 2);
+    ole_reduce_backward(reduce, plan);
+    int buckets = ole_reduce_buckets(reduce, &largest);
+    assert_true(buckets >= 2 && largest < 3 * 1024 * 1024);
+    assert_int_equal(counted.started, 1 + buckets);
+    assert_int_equal(counted.waited, 0);
+    assert_true(counted.started_at_last_sum >= 2); /* the numbers, and a bucket at least */
+    ole_reduce_finish(reduce, 0);
+    assert_int_equal(counted.waited, 1 + buckets);
+    ole_plan_free(plan);
+    ole_reduce_free(reduce);
+    ole_network_close(&network);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ref64),       cmocka_unit_test(test_ref),
@@ -312,7 +388,7 @@ int main(void) {
         cmocka_unit_test(test_cpu),         cmocka_unit_test(test_bf16),
 #endif
         cmocka_unit_test(test_repeats),     cmocka_unit_test(test_local),
-        cmocka_unit_test(test_local_value),
+        cmocka_unit_test(test_local_value), cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
