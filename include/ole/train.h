@@ -102,8 +102,11 @@ typedef struct ole_train_options {
     bool skip_test;           /* the test split is not looked at; default false */
     /*
      * Several processes that train one network, each on its part of every batch; NULL: alone. All
-     * call ole_train() with the same options; rank 0 writes the run folder.  An error that one of
-     * them has alone is returned there; the others wait until it calls ole_ranks_fail().
+     * call ole_train() with the same options, but for data's path, out, device, threads and
+     * workers.  Rank 0 writes the run folder and calls `message`; `callback` is called on all, and
+     * any of them can stop the run.  What goes wrong when a run is opened, evaluated or saved is an
+     * error on all ranks; within a step it may be one rank's alone: the others wait until that one
+     * calls ole_ranks_fail().
      */
     ole_ranks *ranks;
     const char *bn;        /* statistics of batch norm: "sync" (default: of the whole batch) or */
