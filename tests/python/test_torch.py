@@ -123,6 +123,32 @@ class Inputs(unittest.TestCase):
         (wanted,) = torch.autograd.grad(ole_loss(wide, labels, 1e-6) * scale, wide)
         torch.testing.assert_close(gradient.float(), wanted, rtol=1e-2, atol=1e-6)
 
+    def test_narrow_gradients_are_rounded_once(self):
+        third = torch.tensor(1 / 3)  # as of three batches a step: not a number of 16 bits
+        for dtype in (torch.bfloat16, torch.float16):
+            features, labels = tensors(24, 12, 3, dtype=dtype)
+            (gradient,) = torch.autograd.grad(ole_loss(features, labels, 32.0), features, third)
+            wide = features.detach().float().requires_grad_()
+            (wanted,) = torch.autograd.grad(ole_loss(wide, labels, 32.0), wide, third)
+            difference = (gradient.float() - wanted).abs() / wanted.abs()
+            self.assertLess(float(difference.max()), 1.01 * torch.finfo(dtype).eps / 2)
+
+    def test_backward_twice(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            features, labels = tensors(24, 12, 3, dtype=dtype)
+            loss = ole_loss(features, labels)
+            first, again = (torch.autograd.grad(loss, features, retain_graph=True)[0] for _ in range(2))
+            self.assertTrue(torch.equal(first, again))
+
+    def test_the_loss_may_be_changed_in_place(self):
+        features, labels = tensors(24, 12, 3)
+        value, wanted = self.gradient(features, labels)
+        loss = ole_loss(features, labels)
+        loss *= 2
+        loss.backward()
+        self.assertEqual(float(loss), 2 * value)
+        self.assertTrue(torch.equal(features.grad, 2 * wanted))
+
     def test_autocast(self):
         features, labels = tensors(24, 12, 3)
         layer = torch.nn.Linear(12, 8)

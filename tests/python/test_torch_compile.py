@@ -18,7 +18,7 @@ if not hasattr(torch.library, "custom_op"):
 
 from ole.torch import OLELoss  # noqa: E402
 
-OPTIONS = (0.25, 1.0, 1e-6, -1.0, True, 1)
+OPTIONS = (1.0, 1e-6, -1.0, True, 1)
 
 
 def tensors(rows=24, dim=12, classes=3, dtype=torch.float32):
@@ -31,13 +31,14 @@ class Operator(unittest.TestCase):
         for dtype in (torch.float32, torch.float64, torch.bfloat16):
             features, labels = tensors(dtype=dtype)
             for wanted in (True, False):
-                torch.library.opcheck(torch.ops.ole.weighted_loss.default, (
+                torch.library.opcheck(torch.ops.ole.evaluate.default, (features, labels, *OPTIONS, wanted))
+                torch.library.opcheck(torch.ops.ole.unweighted_loss.default, (
                     features.clone().requires_grad_(wanted), labels, *OPTIONS, wanted))
 
     def test_gradcheck(self):
         features, labels = tensors(9, 5, dtype=torch.float64)
         self.assertTrue(torch.autograd.gradcheck(
-            lambda x: torch.ops.ole.weighted_loss(x, labels, *OPTIONS, True), features.requires_grad_()))
+            lambda x: torch.ops.ole.unweighted_loss(x, labels, *OPTIONS, True), features.requires_grad_()))
 
 
 class Compiled(unittest.TestCase):
@@ -48,7 +49,7 @@ class Compiled(unittest.TestCase):
 
         def objective(x, y):
             with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-                features = layer(x)
+                features = layer(x).half() if dtype == torch.float16 else layer(x)
             return torch.nn.functional.cross_entropy(features.float(), y) + criterion(features, y)
 
         compiled = torch.compile(objective, backend=backend, fullgraph=True)
@@ -72,6 +73,25 @@ class Compiled(unittest.TestCase):
 
     def test_whole_graph_autocast(self):
         self.check("aot_eager", torch.bfloat16)
+
+    def test_whole_graph_float16(self):
+        self.check("aot_eager", torch.float16)
+
+    @unittest.skipIf(getattr(torch._dynamo.config, "specialize_float", True), "this torch compiles every float anew")
+    def test_a_weight_that_changes_is_not_compiled_anew(self):
+        torch._dynamo.reset()
+        features, labels = tensors()
+        criterion, graphs = OLELoss(), []
+
+        def count(graph, inputs):
+            graphs.append(graph)
+            return graph
+
+        compiled = torch.compile(lambda x, y: criterion(x, y), backend=count, fullgraph=True)
+        for step in range(1, 6):
+            criterion.weight = 0.1 * step
+            self.assertAlmostEqual(float(compiled(features, labels)), float(criterion(features, labels)), places=6)
+        self.assertLessEqual(len(graphs), 2)  # of the first number, and of any
 
     def test_inductor(self):
         try:

@@ -2,9 +2,10 @@
 
 ``loss_of`` is what ole.torch calls.  A plain tensor takes ``_Loss``, the cheapest way; a step is often
 bound by the host, so every line on it counts (bench/bench_torch_step.py call).  Who traces, as
-torch.compile does, meets two operators of torch.library (torch 2.4 and later): ``ole::weighted_loss``
+torch.compile does, meets two operators of torch.library (torch 2.4 and later): ``ole::unweighted_loss``
 falls apart into ``_TracedLoss``, arithmetic that the compiler fuses with its surroundings, around
-``ole::evaluate``, a call of the library that stays whole.  All end in ``_evaluate`` or ``_queue``:
+``ole::evaluate``, a call of the library that stays whole; the weight is multiplied outside, so that one that
+changes compiles nothing anew.  All end in ``_evaluate`` or ``_queue``:
 
     forward    value = weight/N (class term - global norm), and the *direction*: the gradient, for float16
                without weight and, for the mean, times the rows; its entries are at most 2 in size then,
@@ -35,8 +36,8 @@ _NARROW = (torch.float16, torch.bfloat16)
 _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
 
 _ARGUMENTS = (
-    "(Tensor features, Tensor labels, float weight, float delta_floor, float delta_abs, "
-    "float delta_rel, bool mean, int threads, bool want_gradient)"
+    "(Tensor features, Tensor labels, float delta_floor, float delta_abs, float delta_rel, "
+    "bool mean, int threads, bool want_gradient)"
 )
 
 
@@ -61,8 +62,8 @@ def _integers(labels: Tensor) -> Tensor:
 
 
 def _room(x: Tensor, want_gradient: bool) -> Tensor:
-    """For the direction, of no elements unless it is wanted."""
-    return torch.empty_like(x, memory_format=torch.contiguous_format) if want_gradient else x.new_empty(0)
+    """For the direction, its rows behind one another; of no elements unless it is wanted."""
+    return torch.empty_like(x) if want_gradient else x.new_empty(0)
 
 
 def _addresses(x: Tensor, y: Tensor, direction: Tensor, want_gradient: bool) -> Addresses:
@@ -213,10 +214,10 @@ class _TracedLoss(torch.autograd.Function):
     """For who traces: nothing but operators, fused by a compiler, so that casts and products cost nothing."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
-        outcome, direction = torch.ops.ole.evaluate(features, labels, weight, *options)
-        _remember(ctx, direction, features, weight, options[3])
-        return (outcome[0] * weight).to(value_type(features))
+    def forward(ctx: Any, features: Tensor, labels: Tensor, *options: Any) -> Tensor:
+        outcome, direction = torch.ops.ole.evaluate(features, labels, *options)
+        _remember(ctx, direction, features, 1.0, options[3])
+        return outcome[0].to(value_type(features))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -224,14 +225,14 @@ class _TracedLoss(torch.autograd.Function):
         (direction,) = ctx.saved_tensors
         if ctx.dtype == torch.float16:
             upstream = upstream * ctx.scale
-        return ((direction.to(upstream.dtype) * upstream).to(ctx.dtype),) + (None,) * 8
+        return ((direction.to(upstream.dtype) * upstream).to(ctx.dtype),) + (None,) * 7
 
 
 # ---- The operators --------------------------------------------------------------------------------
 
 
-def _define_operators() -> Any:
-    """ole::evaluate with its shapes, and ole::weighted_loss over it.
+def _define_operators() -> Tuple[Any, Any]:
+    """ole::evaluate with its shapes, and ole::unweighted_loss over it; the library that they live in, and the latter.
 
     torch keeps compiled graphs on disk by the names of their operators, with the backward pass in them: if the
     meaning of outcome or direction ever changes, the operators need other names.
@@ -239,11 +240,14 @@ def _define_operators() -> Any:
     library = torch.library.Library("ole", "FRAGMENT")
     tags = (torch.Tag.pt2_compliant_tag,)
     library.define(f"evaluate{_ARGUMENTS} -> (Tensor, Tensor)", tags=tags)
-    library.define(f"weighted_loss{_ARGUMENTS} -> Tensor", tags=tags)
+    library.define(f"unweighted_loss{_ARGUMENTS} -> Tensor", tags=tags)
 
-    def on_cpu(*arguments: Any) -> Tuple[Tensor, Tensor]:
-        number, direction = _evaluate(*arguments)
+    def on_cpu(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
+        number, direction = _evaluate(features, labels, 1.0, *options)
         return direction.new_full((1,), number, dtype=torch.float64), direction
+
+    def on_card(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
+        return _queue(features, labels, 1.0, *options)
 
     def fake(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
         on_cpu = features.device.type == "cpu"
@@ -252,13 +256,13 @@ def _define_operators() -> Any:
         return outcome, features.new_empty(shape, dtype=value_type(features) if on_cpu else features.dtype)
 
     library.impl("evaluate", on_cpu, "CPU")
-    library.impl("evaluate", _queue, "CUDA")
+    library.impl("evaluate", on_card, "CUDA")
     torch.library.register_fake("ole::evaluate", fake, lib=library)
-    library.impl("weighted_loss", _TracedLoss.apply, "CompositeImplicitAutograd")
-    return library
+    library.impl("unweighted_loss", _TracedLoss.apply, "CompositeImplicitAutograd")
+    return library, torch.ops.ole.unweighted_loss.default
 
 
-_operators = _define_operators() if hasattr(torch.library, "custom_op") else None
+_operators, _unweighted_loss = _define_operators() if hasattr(torch.library, "custom_op") else (None, None)
 
 
 def _is_plain(features: Tensor) -> bool:
@@ -273,8 +277,8 @@ def _is_plain(features: Tensor) -> bool:
 def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
     """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean and threads."""
     wanted = features.requires_grad and torch.is_grad_enabled()
-    if _operators is not None and not _is_plain(features):
-        value: Tensor = torch.ops.ole.weighted_loss(features, labels, weight, *options, wanted)
+    if _unweighted_loss is not None and not _is_plain(features):
+        value: Tensor = _unweighted_loss(features, labels, *options, wanted) * weight
     elif wanted:
         value = _Loss.apply(features, labels, weight, options)
     else:
