@@ -20,6 +20,7 @@ os.environ["JAX_PLATFORMS"] = PLATFORM
 try:
     import jax
     import jax.numpy as jnp
+    import jaxlib
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 except ImportError as error:
@@ -220,8 +221,10 @@ class Transformations(unittest.TestCase):
 class Surroundings(unittest.TestCase):
     def test_layout(self):
         """Our declarations of XLA's interface are those of this jaxlib."""
-        subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-fsyntax-only", "-I", jax.ffi.include_dir(),
-                        "-I", ROOT / "bindings/python/native", ROOT / "tests/python/xla_layout.c"], check=True)
+        compiled = subprocess.run([
+            os.environ.get("CC", "cc"), "-std=c17", "-fsyntax-only", "-I", jax.ffi.include_dir(),
+            "-I", ROOT / "bindings/python/native", ROOT / "tests/python/xla_layout.c"], text=True, capture_output=True)
+        self.assertEqual(compiled.returncode, 0, f"with jaxlib {jaxlib.__version__}:\n{compiled.stderr}")
 
     def run_example(self, name):
         environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}

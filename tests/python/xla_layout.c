@@ -11,8 +11,9 @@
                        sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),       \
                    #ours "." #our_field " is not where " #theirs "." #their_field " is")
 
-SAME(xla_extension, type, XLA_FFI_Extension_Base, type);
-SAME(xla_extension, next, XLA_FFI_Extension_Base, next);
+/* An extension by the field that holds one: version 0.4 gives its type another name. */
+SAME(xla_metadata_extension, base.type, XLA_FFI_Metadata_Extension, extension_base.type);
+SAME(xla_metadata_extension, base.next, XLA_FFI_Metadata_Extension, extension_base.next);
 SAME(xla_version, major, XLA_FFI_Api_Version, major_version);
 SAME(xla_version, minor, XLA_FFI_Api_Version, minor_version);
 SAME(xla_metadata, version, XLA_FFI_Metadata, api_version);
