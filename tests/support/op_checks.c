@@ -50,6 +50,7 @@ typedef struct checked {
     const ole_backend *backend;
     ole_device_context *context;
     bool narrow; /* numbers are given in bfloat16 */
+    op_wanted *wanted;
     double bound;
 } checked;
 
@@ -74,26 +75,30 @@ static void check_case(const checked *with, const op_case *c, op_way way) {
     op_data_free(&expected);
 }
 
-static void check_table(const checked *with, const op_case *cases, int count) {
-    for (int i = 0; i < count; i++)
+static void check_table(const checked *with, const op_case *cases, int count, bool large) {
+    for (int i = 0; i < count; i++) {
+        if (with->wanted && !with->wanted(&cases[i], large)) continue;
         for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
             if (!cases[i].sum || with->backend->fuses_add) check_case(with, &cases[i], ways[k]);
+    }
 }
 
 void check_ops(const ole_backend *backend, ole_conv_choice conv, double bound) {
     checked with = {.backend = backend, .context = op_open(backend, conv, 1), .bound = bound};
-    check_table(&with, op_cases, op_case_count);
+    check_table(&with, op_cases, op_case_count, false);
     backend->close(with.context);
 }
 
-void check_ops_in(const ole_backend *backend, ole_precision precision, bool large, double bound) {
+void check_ops_in(const ole_backend *backend, ole_precision precision, op_wanted *wanted,
+                  double bound) {
     const ole_device_options options = {.precision = precision, .seed = 1};
     checked with = {.backend = backend,
                     .context = open_with(backend, options),
                     .narrow = precision == OLE_PRECISION_BF16,
+                    .wanted = wanted,
                     .bound = bound};
-    check_table(&with, op_cases, op_case_count);
-    if (large) check_table(&with, op_large_cases, op_large_case_count);
+    check_table(&with, op_cases, op_case_count, false);
+    check_table(&with, op_large_cases, op_large_case_count, true);
     backend->close(with.context);
 }
 
