@@ -5,6 +5,7 @@
                                            [--precisions bf16,tf32] [--ways softmax,ours]
                                            [--device cuda] [--seconds 2]
     python3 bench/bench_torch_step.py loss [--device cpu] [--threads 2] [--cpu-time]
+    python3 bench/bench_torch_step.py call [--device cpu] [--modes eager,compile] [--cpu-time]
 
 `step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on a batch of 64 that is
 kept in memory, with softmax alone, with ole.torch, with the authors' way (SVDs by SciPy's gesvd on the
@@ -13,6 +14,11 @@ same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, a step eac
 
 `loss`: value and gradient through autograd, at the sizes of the paper's nets.  --cpu-time takes the processor's time of
 the process instead of the clock's, for a machine with other work (and, to be fair, OPENBLAS_NUM_THREADS=1).
+
+`call`: what the host does for a call, forward and backward, on 8 x 16 features, in microseconds: with ole.torch, with
+an autograd.Function that does nothing (`nothing`) and, compiled, an operator that does nothing (`operator`); the call of
+the library alone (`library`).  `own` is what ole.torch adds to the last two.  Medians, and first deciles for a machine
+with other work.
 
 One JSON object a line.  OLE_LIBRARY names the libole to use (its libole_cuda.so beside it); the package is
 taken from bindings/python.
@@ -37,6 +43,8 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 import ole  # noqa: E402
+from ole import _library as native  # noqa: E402
+from ole._plans import Kind, Plan, bucket  # noqa: E402
 from ole.torch import OLELoss  # noqa: E402
 
 WEIGHT, BATCH, CLASSES = 0.25, 64, 10
@@ -144,8 +152,9 @@ def ways(device):
 # ---- Measuring ------------------------------------------------------------------------------------
 
 
-def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter):
-    """The median of each call in ms; they take turns until `seconds` each have passed."""
+def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, wait=True, summary=statistics.median):
+    """The median of each call in ms; they take turns, `repeat` calls each, until `seconds` each have passed.
+    `wait`: until the card is done, else the host's part alone."""
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
     for call in calls.values():
         for _ in range(warm):
@@ -155,12 +164,21 @@ def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter):
     while True:
         for name, call in calls.items():
             start = clock()
-            call()
+            for _ in range(repeat):
+                call()
+            if wait:
+                sync()
+            times[name].append(1e3 * (clock() - start) / repeat)
             sync()
-            times[name].append(1e3 * (clock() - start))
         least = min(times.values(), key=sum)  # of the fastest
         if len(least) >= 15 and sum(least) > 1e3 * seconds or len(least) >= 400:
-            return {name: statistics.median(values) for name, values in times.items()}
+            return {name: summary(values) for name, values in times.items()}
+
+
+def compiled(function, own_name, **options):
+    """torch.compile with a code object of its own: what it makes is kept by code object, and mixed up else."""
+    own = function.__code__.replace(co_name=own_name)
+    return torch.compile(types.FunctionType(own, globals(), own_name, None, function.__closure__), **options)
 
 
 def make_step(net_name, precision, mode, device, extra):
@@ -183,10 +201,8 @@ def make_step(net_name, precision, mode, device, extra):
         return loss if extra is None else loss + extra(features, y)
 
     if mode != "eager":
-        # A code object of its own: torch.compile keeps what it makes by code object, and mixes the ways up else.
-        own = objective.__code__.replace(co_name=f"objective_{id(optimizer)}")
-        objective = types.FunctionType(own, globals(), own.co_name, None, objective.__closure__)
-        objective = torch.compile(objective, mode="reduce-overhead" if mode == "graphs" else "default")
+        objective = compiled(objective, f"objective_{id(optimizer)}",
+                             mode="reduce-overhead" if mode == "graphs" else "default")
 
     def step():
         if mode == "graphs":
@@ -243,22 +259,106 @@ def bench_loss(options):
                           "gradient error": {name: f"{value:.1e}" for name, value in error.items()}}), flush=True)
 
 
+# ---- What a call costs the host --------------------------------------------------------------------
+
+
+class Nothing(torch.autograd.Function):
+    """What every loss with a derivative of its own pays: a number forward, what was saved backward."""
+
+    @staticmethod
+    def forward(ctx, x, labels):
+        ctx.save_for_backward(x)
+        return x.new_empty((), dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return ctx.saved_tensors[0], None
+
+
+def nothing_as_operator():
+    """A loss through an operator that computes nothing, and the library that has to live as long."""
+    def numbers(x, labels):
+        return x.new_empty(1, dtype=torch.float64), torch.empty_like(x)
+
+    library = torch.library.Library("ole_bench", "DEF")
+    library.define("nothing(Tensor x, Tensor labels) -> (Tensor, Tensor)")
+    library.impl("nothing", numbers, "CompositeExplicitAutograd")
+    torch.library.register_fake("ole_bench::nothing", numbers, lib=library)
+
+    class Operator(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, labels):
+            value, direction = torch.ops.ole_bench.nothing(x, labels)
+            ctx.save_for_backward(direction)
+            return value[0].to(torch.float32)
+
+        @staticmethod
+        def backward(ctx, upstream):
+            return ctx.saved_tensors[0] * upstream, None
+
+    return Operator.apply, library
+
+
+def library_alone(x, labels):
+    """The library's call on the tensors, value and gradient, without PyTorch; and what it writes to."""
+    on_cpu = x.device.type == "cpu"
+    gradient, outcome = torch.empty_like(x), torch.empty(native.OUTCOME_WORDS, dtype=torch.float64, device=x.device)
+    stream = 0 if on_cpu else torch.cuda.current_stream().cuda_stream
+    plan = Plan(Kind(bucket(len(x)), x.size(1), native.F32, card=-1 if on_cpu else x.device.index, stream=stream))
+    addresses = (len(x), x.data_ptr(), x.stride(0), labels.data_ptr(), native.I64, gradient.data_ptr())
+    if on_cpu:
+        return lambda: plan.evaluate(addresses, 1.0), gradient
+    return lambda: plan.queue(addresses, 1.0, outcome.data_ptr(), stream), (gradient, outcome)
+
+
+def bench_call(options):
+    clock = time.process_time if options.cpu_time else time.perf_counter
+    labels = torch.arange(8, device=options.device) % 2
+    wide = torch.randn(8, 16, device=options.device)
+    for mode in options.modes.split(","):
+        if mode == "graphs":  # whose replay calls nobody
+            continue
+        losses = {"nothing": Nothing.apply, "ours": OLELoss(weight=WEIGHT)}
+        if mode == "compile":
+            losses["operator"], library = nothing_as_operator()
+        for dtype in (torch.float32, torch.bfloat16):
+            x = wide.to(dtype).requires_grad_()
+
+            def call(name, loss):
+                def objective():
+                    return loss(x.relu(), labels)
+
+                run = objective if mode == "eager" else compiled(objective, f"{name}_{dtype}".replace(".", "_"))
+                return lambda: torch.autograd.grad(run(), x)
+
+            calls = {name: call(name, loss) for name, loss in losses.items()}
+            calls["library"], written = library_alone(wide, labels)
+            deciles = in_turn(calls, options.device, options.seconds, warm=20, clock=clock, repeat=20, wait=False,
+                              summary=lambda values: statistics.quantiles(values, n=10))
+            found = {}
+            for word, i in (("median", 4), ("decile", 0)):
+                us = {name: 1e3 * values[i] for name, values in deciles.items()}
+                us["own"] = us["ours"] - us["library"] - us["operator" if mode == "compile" else "nothing"]
+                found[word] = {name: round(value, 1) for name, value in us.items()}
+            print(json.dumps({"mode": mode, "type": str(dtype).split(".")[1], **found}), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("step", "loss"))
+    parser.add_argument("what", choices=("step", "loss", "call"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--nets", default="resnet110,vgg16")
     parser.add_argument("--modes", default="eager,compile,graphs" if hasattr(torch, "compile") else "eager")
     parser.add_argument("--precisions", default="bf16,tf32")
     parser.add_argument("--ways", default="softmax,ours,authors,svd", help="of step: softmax is what others are held against")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each way's steps")
-    parser.add_argument("--cpu-time", action="store_true", help="of the loss: processor time, not the clock's")
+    parser.add_argument("--cpu-time", action="store_true", help="of loss and call: processor time, not the clock's")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(json.dumps({"torch": torch.__version__, "ole": ole.__version__, "threads": options.threads, "cpu time": options.cpu_time,
                       "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu"}), flush=True)
-    (bench_step if options.what == "step" else bench_loss)(options)
+    {"step": bench_step, "loss": bench_loss, "call": bench_call}[options.what](options)
 
 
 if __name__ == "__main__":

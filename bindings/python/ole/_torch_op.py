@@ -22,6 +22,7 @@ from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from . import _library as native
 from ._plans import Addresses, Kind, Plan, bucket, plans
@@ -51,6 +52,8 @@ def value_type(features: Tensor) -> torch.dtype:
 
 def _in_rows(x: Tensor) -> Tensor:
     """The same tensor where the library can read it: each row in one piece."""
+    if x.is_contiguous():
+        return x
     along, across = x.stride()
     return x if across == 1 and along >= x.size(1) else x.contiguous()
 
@@ -179,6 +182,7 @@ def _remember(ctx: Any, direction: Tensor, features: Tensor, weight: float, mean
 
 def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
     """The gradient, in one kernel for all but float16, whose upstream takes another."""
+    direction: Tensor
     (direction,) = ctx.saved_tensors
     if ctx.dtype not in _NARROW:
         return direction * upstream
@@ -215,6 +219,7 @@ class _TracedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, labels: Tensor, *options: Any) -> Tensor:
+        outcome: Tensor
         outcome, direction = torch.ops.ole.evaluate(features, labels, *options)
         _remember(ctx, direction, features, 1.0, options[3])
         return outcome[0].to(value_type(features))
@@ -237,7 +242,8 @@ def _define_operators() -> Tuple[Any, Any]:
     torch keeps compiled graphs on disk by the names of their operators, with the backward pass in them: if the
     meaning of outcome or direction ever changes, the operators need other names.
     """
-    library = torch.library.Library("ole", "FRAGMENT")
+    make: Any = torch.library.Library  # which has no types
+    library = make("ole", "FRAGMENT")
     tags = (torch.Tag.pt2_compliant_tag,)
     library.define(f"evaluate{_ARGUMENTS} -> (Tensor, Tensor)", tags=tags)
     library.define(f"unweighted_loss{_ARGUMENTS} -> Tensor", tags=tags)
@@ -262,22 +268,24 @@ def _define_operators() -> Tuple[Any, Any]:
     return library, torch.ops.ole.unweighted_loss.default
 
 
-_operators, _unweighted_loss = _define_operators() if hasattr(torch.library, "custom_op") else (None, None)
+_operators: Any = None
+if hasattr(torch.library, "custom_op"):
+    from torch._C import _len_torch_dispatch_stack as tracers
+    from torch.compiler import is_compiling
+
+    _operators, _unweighted_loss = _define_operators()
 
 
-def _is_plain(features: Tensor) -> bool:
-    """Whether nobody traces what happens to the tensor; else only an operator will do."""
-    return not (
-        torch.compiler.is_compiling()
-        or type(features) not in (Tensor, torch.nn.Parameter)
-        or torch._C._len_torch_dispatch_stack()
-    )
+def _is_traced(features: Tensor) -> bool:
+    """Whether somebody traces what happens to the tensor, so that only an operator will do."""
+    kind = type(features)
+    return is_compiling() or (kind is not Tensor and kind is not Parameter) or tracers() > 0
 
 
 def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
     """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean and threads."""
     wanted = features.requires_grad and torch.is_grad_enabled()
-    if _unweighted_loss is not None and not _is_plain(features):
+    if _operators is not None and _is_traced(features):
         value: Tensor = _unweighted_loss(features, labels, *options, wanted) * weight
     elif wanted:
         value = _Loss.apply(features, labels, weight, options)

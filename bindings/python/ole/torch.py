@@ -56,7 +56,7 @@ def ole_loss(
         )
     if labels.is_floating_point() or labels.is_complex():
         raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
-    if not features.is_cuda and features.device.type != "cpu":
+    if not (features.is_cuda or features.is_cpu):
         raise native.InputError(f"features are on {features.device}: the loss runs on cpu and cuda")
     if labels.device != features.device:
         raise native.InputError(
