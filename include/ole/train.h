@@ -105,8 +105,8 @@ typedef struct ole_train_options {
      * call ole_train() with the same options, but for data's path, out, device, threads and
      * workers.  Rank 0 writes the run folder and calls `message`; `callback` is called on all, and
      * any of them can stop the run.  What goes wrong when a run is opened, evaluated or saved is an
-     * error on all ranks; within a step it may be one rank's alone: the others wait until that one
-     * calls ole_ranks_fail().
+     * error on all ranks; what goes wrong between cards or within a step may be one rank's alone:
+     * the others wait until that one calls ole_ranks_fail().
      */
     ole_ranks *ranks;
     const char *bn;        /* statistics of batch norm: "sync" (default: of the whole batch) or */

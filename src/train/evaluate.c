@@ -36,20 +36,21 @@ static void take_batch(outputs *o, const ole_measure *m, const ole_batch *batch,
     ole_ranks_gather(m->ranks, inference->features, bytes, o->features + first * dim);
 }
 
-/* `bytes` [ranks] is room. */
+/* `bytes` [ranks] is room.  A rank that fails goes on to the end: the others wait for its part. */
 static ole_status run_batches(outputs *o, const ole_measure *m, ole_loader *loader, int64_t *bytes,
                               ole_error *error) {
+    ole_status status = OLE_OK;
     for (int64_t b = 0; b < ole_loader_batches(loader); b++) {
-        ole_batch batch;
+        ole_batch batch = {0};
         int64_t first = b * m->batch, left = o->count - first;
-        ole_status status = ole_loader_get(loader, 0, b, &batch, error);
+        if (status == OLE_OK) status = ole_loader_get(loader, 0, b, &batch, error);
         if (status == OLE_OK && batch.count > 0)
             status = ole_inference_run(m->inference, batch.images, batch.count, error);
-        if (status != OLE_OK) return status;
+        if (status != OLE_OK && !m->ranks) return status;
         take_batch(o, m, &batch, first, left < m->batch ? left : m->batch, bytes);
     }
     ole_ranks_sum(m->ranks, &o->wrong, 1, OLE_I64);
-    return OLE_OK;
+    return ole_ranks_agree(m->ranks, status, error);
 }
 
 /* Batch by batch, from a loader. */

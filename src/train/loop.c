@@ -424,6 +424,8 @@ ole_status ole_train(const ole_train_options *options, ole_train_summary *summar
     ole_train_summary result;
     if (options && options->model) *options->model = NULL;
     ole_status status = ole_train_options_check(options, &checked, error);
+    status = ole_ranks_agree(checked.ranks, status, error);
+    if (status == OLE_OK) status = ole_together_options(&checked, error);
     if (status == OLE_OK) {
         if (checked.seeds > 1) {
             status = ole_train_seeds(&checked, &result, error);

@@ -270,6 +270,15 @@ static ole_status prepare(ole_queue *q, ole_error *error) {
     return status;
 }
 
+/* Out of memory where the other ranks are under way: they would queue steps, and this one not. */
+static ole_status fail_alone(ole_error *error) {
+    ole_error cause = error ? *error : (ole_error){0};
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "%.400s: take smaller batches, or OLE_NCCL=off for steps that are run one by "
+                    "one",
+                    cause.message);
+}
+
 ole_status ole_queue_create(ole_queue **result, ole_stepper *stepper, const ole_dataset *set,
                             ole_loader *loader, ole_error *error) {
     *result = NULL;
@@ -287,7 +296,10 @@ ole_status ole_queue_create(ole_queue **result, ole_stepper *stepper, const ole_
                      .batch = stepper->rows[0],
                      .batches = ole_loader_batches(loader)};
     ole_status status = ole_ranks_agree(q->ranks, prepare(q, error), error);
-    if (status == OLE_OK) status = record_steps(q, error);
+    if (status == OLE_OK) {
+        status = record_steps(q, error);
+        if (q->ranks && status == OLE_ERROR_MEMORY) status = fail_alone(error);
+    }
     if (status == OLE_OK)
         *result = q;
     else

@@ -19,7 +19,7 @@ const char *ole_queue_obstacle(const ole_stepper *stepper);
  * Takes over the steps of `stepper` and the order and augmentation of `loader`, all of which must
  * outlive it.  OLE_ERROR_MEMORY when the data set has no room on the device: then steps can still
  * be run one by one.  The device must have a recorder.  Ranks, between which there is no obstacle,
- * all call it, and get the same result.
+ * all call it, and are out of memory together; any other error may be one rank's alone.
  */
 ole_status ole_queue_create(ole_queue **queue, ole_stepper *stepper, const ole_dataset *set,
                             ole_loader *loader, ole_error *error);

@@ -265,13 +265,16 @@ static ole_status open_own(ole_run *run, int64_t *batch, int64_t *last, ole_erro
     return status == OLE_OK ? open_network(run, error) : status;
 }
 
-/* ... and when they have met. */
+/* ... and when they have met.  An error of the queue may be this rank's alone. */
 static ole_status open_rest(ole_run *run, ole_error *error) {
+    ole_ranks *ranks = run->options.ranks;
     ole_status status =
         ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
                            run->stepper->rows[0], error);
+    status = ole_ranks_agree(ranks, status, error);
     if (status == OLE_OK) status = open_queue(run, error);
-    return status == OLE_OK ? open_folder(run, error) : status;
+    if (status != OLE_OK) return status;
+    return ole_ranks_agree(ranks, open_folder(run, error), error);
 }
 
 /* Where ranks meet, an error of one is that of all. */
@@ -283,13 +286,12 @@ static ole_status open_all(ole_run *run, ole_error *error) {
     if (status == OLE_OK)
         status = ole_ranks_agree(o->ranks, open_own(run, &batch, &last, error), error);
     if (status == OLE_OK)
-        status = ole_together_check(o, &run->network, run->set, &run->card, error);
+        status = ole_together_check(o->ranks, &run->network, run->set, &run->card, error);
     if (status == OLE_OK)
         status = ole_together_start(o->ranks, &run->network, run->moments, &run->state, error);
     if (status == OLE_OK)
         status = ole_stepper_create(&run->stepper, &run->network, o, batch, last, error);
-    if (status != OLE_OK) return status;
-    return ole_ranks_agree(o->ranks, open_rest(run, error), error);
+    return status == OLE_OK ? open_rest(run, error) : status;
 }
 
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error) {

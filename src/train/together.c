@@ -120,33 +120,57 @@ static char *text_of_first(ole_ranks *ranks, const char *text, size_t size) {
     return first;
 }
 
-ole_status ole_together_check(const ole_train_options *options, const ole_network *network,
-                              const ole_dataset *set, const ole_card *card, ole_error *error) {
-    ole_ranks *ranks = options->ranks;
-    if (ole_ranks_size(ranks) == 1) return OLE_OK;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    ole_status status = to ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    if (to) {
-        fprintf(to, "version=%s\n", ole_version());
-        put_options(to, options);
-        put_network(to, network);
-        status = put_data(to, set, card, error);
-        bool whole = !ferror(to);
-        if ((fclose(to) != 0 || !whole) && status == OLE_OK)
-            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    }
+/* Lines that are being written. */
+typedef struct lines {
+    FILE *to;
+    char *text;
+    size_t size;
+} lines;
+
+static ole_status begin_lines(lines *l, ole_error *error) {
+    *l = (lines){0};
+    l->to = open_memstream(&l->text, &l->size);
+    return l->to ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+}
+
+/* Compares them with rank 0's, unless `status` is an error on some rank; frees them. */
+static ole_status end_lines(lines *l, ole_ranks *ranks, ole_status status, ole_error *error) {
+    bool whole = l->to && !ferror(l->to);
+    if (l->to) whole = fclose(l->to) == 0 && whole;
+    if (!whole && status == OLE_OK) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     status = ole_ranks_agree(ranks, status, error);
     if (status == OLE_OK) {
-        char *first = text_of_first(ranks, text, size);
-        status = first ? compare_lines(text, first, error)
+        char *first = text_of_first(ranks, l->text, l->size);
+        status = first ? compare_lines(l->text, first, error)
                        : ole_fail(error, OLE_ERROR_MEMORY, "out of memory to compare ranks");
         status = ole_ranks_agree(ranks, status, error);
         free(first);
     }
-    free(text);
+    free(l->text);
     return status;
+}
+
+ole_status ole_together_options(const ole_train_options *options, ole_error *error) {
+    if (ole_ranks_size(options->ranks) == 1) return OLE_OK;
+    lines l;
+    ole_status status = begin_lines(&l, error);
+    if (status == OLE_OK) {
+        fprintf(l.to, "version=%s\n", ole_version());
+        put_options(l.to, options);
+    }
+    return end_lines(&l, options->ranks, status, error);
+}
+
+ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                              const ole_card *card, ole_error *error) {
+    if (ole_ranks_size(ranks) == 1) return OLE_OK;
+    lines l;
+    ole_status status = begin_lines(&l, error);
+    if (status == OLE_OK) {
+        put_network(l.to, network);
+        status = put_data(l.to, set, card, error);
+    }
+    return end_lines(&l, ranks, status, error);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------- */

@@ -12,12 +12,15 @@
 #include "train/options.h"
 
 /*
- * Compares version, options (but for what is a rank's own: data path, folder, device, threads),
- * network and data with rank 0's.  An error names the first rank that differs, in what, and both
- * values, on all ranks.
+ * Compares version and options (but for what is a rank's own: data path, folder, device, threads)
+ * with rank 0's: before ranks do anything that other options would not do.  An error names the
+ * first rank that differs, in what, and both values, on all ranks.
  */
-ole_status ole_together_check(const ole_train_options *options, const ole_network *network,
-                              const ole_dataset *set, const ole_card *card, ole_error *error);
+ole_status ole_together_options(const ole_train_options *options, ole_error *error);
+
+/* Compares network and data likewise. */
+ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                              const ole_card *card, ole_error *error);
 
 /* Weights, the optimiser's `moments` and the state of rank 0 on every rank. */
 ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,

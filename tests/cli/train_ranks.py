@@ -95,6 +95,12 @@ def check_differences(ole, work):
     check_that(f"recipes: {code} {err}", code not in (0, "still running after 100 s"))
     check_that(f"recipes: names rank and values: {err}",
                "rank 2 (" in err and "momentum is '0.5' here and '0.9' on rank 0" in err)
+    code, _, err = ole.launch([(same, work), (same + " --seeds 2", work)])
+    check_that(f"one run or several: {code} {err}", code not in (0, "still running after 100 s") and
+               "rank 1 (" in err and "seeds is '2' here and '1' on rank 0" in err)
+    code, _, err = ole.launch([(same, work), (same + " --seeds 2 --sampler none", work)])
+    check_that(f"a mistake on one: {code} {err}", code not in (0, "still running after 100 s") and
+               "rank 1 (" in err and "sampler" in err)
     code, _, err = ole.launch([(same, work), (same + " --classes 0,1,2,3,4,5,6,7,9,8", work)])
     check_that(f"data: {code} {err}", code not in (0, "still running after 100 s") and
                "rank 1 (" in err and "on rank 0: give all ranks the same" in err)
