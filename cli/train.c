@@ -209,8 +209,7 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
     return summary->interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
-/* With several processes one of them talks; an error may be one process's alone, unless it is of
- * several seeds, which they all hear of. */
+/* With several processes one of them talks; an error may be one process's alone. */
 static int train(train_setup *s, const flags *f) {
     view v = {.line = progress_start()};
     ole_ranks *ranks;
@@ -226,13 +225,9 @@ static int train(train_setup *s, const flags *f) {
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);
     if (status != OLE_OK) {
-        int code = status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
-        if (s->options.seeds > 1)
-            launch_leave(ranks, code);
-        else
-            launch_fail(ranks, error.message);
+        launch_fail(ranks, error.message);
         if (!v.quiet) fail_command("train", "%s", error.message);
-        return code;
+        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
     int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!v.quiet) code = conclude(s, f, &v, &summary);

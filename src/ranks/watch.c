@@ -8,6 +8,7 @@
 #include "ranks/launcher.h"
 #include "ranks/wire.h"
 
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -58,6 +59,8 @@ struct ole_watch {
 /* How long the end waits for what was sent to arrive: less than launchers give before they kill. */
 static const double linger_seconds = 0.3;
 static const double fail_seconds = 2, leave_seconds = 5;
+/* How long a rank that hears of another's failure waits for its own: it may be that of all. */
+static const double own_seconds = 0.4;
 
 /* ---- Telling and ending ---------------------------------------------------------------------- */
 
@@ -67,6 +70,15 @@ static bool is_hub(const ole_watch *watch) {
 
 static int peer_count(const ole_watch *watch) {
     return is_hub(watch) ? watch->size : 1;
+}
+
+static struct timespec after(double seconds) {
+    struct timespec date;
+    clock_gettime(CLOCK_MONOTONIC, &date);
+    date.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
+    date.tv_sec += (time_t)floor(seconds) + date.tv_nsec / 1000000000;
+    date.tv_nsec %= 1000000000;
+    return date;
 }
 
 static void tell(ole_watch *watch, ole_note_kind kind, const char *text) {
@@ -129,6 +141,20 @@ static void end_here(ole_watch *watch, const char *sentence) {
     _exit(1);
 }
 
+/*
+ * A rank fails, and all end.  A mistake of all ranks is one that each is about to tell by itself:
+ * who is the first to do so is not to blame.
+ */
+static void end_failed(ole_watch *watch, const char *sentence) {
+    struct timespec until = after(own_seconds);
+    signal(SIGTERM, SIG_IGN);
+    pthread_mutex_lock(&watch->mutex);
+    while (watch->stage == WATCHING)
+        if (pthread_cond_timedwait(&watch->changed, &watch->mutex, &until) != 0) break;
+    pthread_mutex_unlock(&watch->mutex);
+    end_here(watch, sentence);
+}
+
 /* Something was noticed here: everyone is told, and ends. */
 static void lose(ole_watch *watch, const char *sentence) {
     tell(watch, OLE_NOTE_LOST, sentence);
@@ -189,10 +215,12 @@ static void notice_launcher(ole_watch *watch) {
 static void take_note(ole_watch *watch, int from, const ole_note *note) {
     char sentence[600];
     if (note->kind == OLE_NOTE_BYE) watch->peers[from].left = true;
-    if (note->kind == OLE_NOTE_FAIL) {
+    if (note->kind == OLE_NOTE_FAIL && is_hub(watch)) {
         blame(watch, from, note->text, sentence);
-        lose(watch, sentence);
+        tell(watch, OLE_NOTE_FAIL, sentence);
+        end_failed(watch, sentence);
     }
+    if (note->kind == OLE_NOTE_FAIL && !is_hub(watch)) end_failed(watch, note->text);
     if (note->kind == OLE_NOTE_LOST && is_hub(watch)) lose(watch, note->text);
     if (note->kind == OLE_NOTE_LOST && !is_hub(watch)) end_here(watch, note->text);
 }
@@ -299,7 +327,8 @@ static void tell_own_failure(ole_watch *watch) {
     char sentence[600];
     if (is_hub(watch)) {
         blame(watch, 0, watch->reason, sentence);
-        lose(watch, sentence);
+        tell(watch, OLE_NOTE_FAIL, sentence);
+        end_here(watch, sentence);
     } else {
         tell(watch, OLE_NOTE_FAIL, watch->reason);
     }
@@ -484,14 +513,13 @@ ole_status ole_watch_start(ole_watch **out, ole_ranks *ranks, const ole_ranks_op
 }
 
 void ole_watch_fail(ole_watch *watch, const char *reason) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)fail_seconds;
+    struct timespec until = after(fail_seconds);
     pthread_mutex_lock(&watch->mutex);
     bool first = watch->stage == WATCHING;
     if (first) {
         snprintf(watch->reason, sizeof watch->reason, "%s", reason);
         watch->stage = FAILING;
+        pthread_cond_broadcast(&watch->changed);
         eventfd_write(watch->wake, 1);
     }
     while (watch->stage == FAILING || watch->stage == LOST) /* LOST: the process ends meanwhile */

@@ -24,7 +24,7 @@ typedef struct ole_invitation {
 /* What a note says. */
 typedef enum ole_note_kind {
     OLE_NOTE_BEAT = 1, /* I am here */
-    OLE_NOTE_FAIL,     /* to rank 0: I end, for the reason in the text */
+    OLE_NOTE_FAIL,     /* to rank 0: I end, for the reason in the text; from it: a rank does so */
     OLE_NOTE_LOST,     /* everyone ends, for the reason in the text */
     OLE_NOTE_BYE,      /* I leave, all is well */
 } ole_note_kind;
