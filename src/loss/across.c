@@ -31,18 +31,11 @@ static int64_t larger(int64_t a, int64_t b) {
 /* ---- agreeing ------------------------------------------------------------------------------- */
 
 /* The error of the first rank that has one, on every rank; `here` is this rank's. */
-static ole_status agree(ole_across *across, const ole_error *here, ole_error *error) {
-    int rank = ole_ranks_rank(across->ranks), size = ole_ranks_size(across->ranks);
-    for (int r = 0; r < size; r++)
-        across->begin[r] = r == rank ? (int64_t)here->status : 0;
-    ole_ranks_sum(across->ranks, across->begin, size, OLE_I64);
-    for (int r = 0; r < size; r++) {
-        if (across->begin[r] == OLE_OK) continue;
-        ole_error first = *here;
-        ole_ranks_broadcast(across->ranks, &first, sizeof first, r);
-        return ole_fail(error, first.status, "%s", first.message);
-    }
-    return OLE_OK;
+static ole_status agree(const ole_across *across, const ole_error *here, ole_error *error) {
+    ole_error all = *here;
+    ole_status status = ole_ranks_agree(across->ranks, here->status, &all);
+    if (status != OLE_OK && error) *error = all;
+    return status;
 }
 
 /* What a rank's plan is like, for the others. */

@@ -224,7 +224,7 @@ static void wrong_calls(void **state) {
     fixture f = fixture_make(30, 6, 3, CASE_NORMAL, OLE_F32, 110);
     across_run run = across_make(&f, 3, OLE_ACROSS_AUTO);
     run.rank[1].batch.stride = 2;
-    assert_all_fail(&run, OLE_ERROR_ARGUMENT, "batch.stride is 2");
+    assert_all_fail(&run, OLE_ERROR_ARGUMENT, "): batch.stride is 2");
     run = across_make(&f, 3, OLE_ACROSS_AUTO);
     run.rank[2].batch.features = NULL;
     assert_all_fail(&run, OLE_ERROR_ARGUMENT, "batch.features is NULL");
