@@ -10,6 +10,7 @@
 #include <ole/loss.h>
 #include <ole/npy.h>
 #include <ole/page.h>
+#include <ole/ranks.h>
 #include <ole/roc.h>
 #include <ole/tsne.h>
 #include <ole/verify.h>
