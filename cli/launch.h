@@ -29,9 +29,9 @@ bool launch_go_on(ole_ranks *ranks, bool good);
 int launch_leave(ole_ranks *ranks, int code);
 
 /*
- * Instead of leaving, after an error that the others may not have: they end with this one's reason.
- * Print it afterwards: another rank may have been first, and then this process ends with its
- * reason.
+ * Instead of leaving, after an error that the others may not have: they end with this one's reason,
+ * unless they are about to fail themselves.  Print it afterwards: the process may end here, with
+ * the reason of another rank that was lost.
  */
 void launch_fail(ole_ranks *ranks, const char *reason);
 

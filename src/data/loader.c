@@ -131,9 +131,14 @@ static int64_t part_first(const ole_loader *loader, int64_t count, int part) {
     return count / loader->parts * part + (part < left ? part : left);
 }
 
+/* Samples of a whole batch that are ours. */
+static int64_t part_size(const ole_loader *loader) {
+    int64_t batch = loader->order.batch_size;
+    return part_first(loader, batch, loader->part + 1) - part_first(loader, batch, loader->part);
+}
+
 static void place_slots(ole_loader *loader, ole_arena *arena) {
-    int64_t batch = ole_loader_part_size(loader),
-            size = ole_source_sample_size(&loader->set->source);
+    int64_t batch = part_size(loader), size = ole_source_sample_size(&loader->set->source);
     int64_t elements;
     if (__builtin_mul_overflow(batch, size, &elements)) elements = INT64_MAX;
     for (int i = 0; i < loader->slot_count; i++) {
@@ -154,7 +159,7 @@ static ole_status allocate_slots(ole_loader *loader, ole_error *error) {
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory for %d batches of %" PRId64 ": take smaller batches or "
                         "fewer loader threads",
-                        loader->slot_count, ole_loader_part_size(loader));
+                        loader->slot_count, part_size(loader));
     arena = (ole_arena){.base = loader->memory};
     place_slots(loader, &arena);
     return OLE_OK;
@@ -340,11 +345,6 @@ const ole_augment *ole_loader_augment(const ole_loader *loader) {
 
 int64_t ole_loader_batch_size(const ole_loader *loader) {
     return loader->order.batch_size;
-}
-
-int64_t ole_loader_part_size(const ole_loader *loader) {
-    int64_t batch = loader->order.batch_size;
-    return part_first(loader, batch, loader->part + 1) - part_first(loader, batch, loader->part);
 }
 
 void ole_loader_list(ole_loader *loader, int64_t epoch, int64_t *list) {

@@ -8,9 +8,8 @@
 
 const ole_augment *ole_loader_augment(const ole_loader *loader);
 
-/* Samples of a whole batch, and of the loader's part of it. */
+/* Samples of a whole batch, all parts of it. */
 int64_t ole_loader_batch_size(const ole_loader *loader);
-int64_t ole_loader_part_size(const ole_loader *loader);
 
 /* The samples of an epoch, all parts, batch after batch, [batches * batch size]; -1 where the last
  * is short.

@@ -347,7 +347,8 @@ static void plan_gather(ole_across *across, int64_t limit) {
     }
 }
 
-void ole_across_gather(ole_across *across, int64_t limit) {
+/* Sends the rows of the classes of up to `limit` rows to every rank. */
+static void gather_rows(ole_across *across, int64_t limit) {
     int64_t dim = across->dim, row = dim * (int64_t)sizeof(float), count = 0;
     const float *out = across->rows;
     int rank = ole_ranks_rank(across->ranks), size = ole_ranks_size(across->ranks);
@@ -406,7 +407,7 @@ static bool solve(ole_across *across) {
     across->taken = ole_across_choose(across);
     bool gram = across->taken == OLE_ACROSS_GRAM;
     int64_t limit = gram ? across->dim : INT64_MAX;
-    ole_across_gather(across, limit);
+    gather_rows(across, limit);
     if (across->taken == OLE_ACROSS_EVERYWHERE) return solve_everywhere(across);
     memset(across->direction, 0,
            (size_t)(across->mine.rows * across->dim) * sizeof *across->direction);

@@ -106,9 +106,6 @@ double ole_across_seconds(ole_across_route route, const ole_across_shape *shape)
 /* Multiplications that the decomposition of n rows takes. */
 double ole_across_work(int64_t n, int64_t dim);
 
-/* Sends the rows of the classes of up to `limit` rows to every rank. */
-void ole_across_gather(ole_across *across, int64_t limit);
-
 /* Whether a class (-1: the whole) of that norm has a part in the directions. */
 bool ole_across_counts(const ole_across *across, int64_t class, double norm);
 

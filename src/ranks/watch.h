@@ -9,6 +9,9 @@
  * that is silent for `silence` seconds is a process that is stopped, or cut off; and each rank
  * looks for its launcher.  Rank 0 tells all others; rank 0's own end or silence each of them
  * notices. Then `lost` is called on every rank with the same sentence, and the process ends.
+ *
+ * A rank that fails by itself says so before it ends (ole_watch_fail).  An error that ranks have
+ * agreed on each of them says: so who hears of a failure waits a moment for one of its own.
  */
 #ifndef OLE_SRC_RANKS_WATCH_H
 #define OLE_SRC_RANKS_WATCH_H

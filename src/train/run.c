@@ -37,13 +37,14 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
     options->message(options->callback_context, text);
 }
 
-const ole_ranks *ole_run_neighbours(const ole_train_options *options) {
+/* The ranks that the run shares its host with: its own, or those at other runs; or NULL. */
+static const ole_ranks *neighbours(const ole_train_options *options) {
     return options->ranks ? options->ranks : options->beside;
 }
 
 /* ---- Data --------------------------------------------------------------------------------- */
 
-ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *o, ole_error *error) {
+static ole_status open_data(ole_dataset **set, const ole_train_options *o, ole_error *error) {
     ole_dataset_options options;
     ole_dataset_options_init(&options);
     options.validation = o->val_split;
@@ -54,7 +55,7 @@ ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *o, ole_
     options.channels = o->channels;
     options.skip_bad = o->skip_bad;
     options.test_share = o->test_share;
-    options.threads = ole_rank_threads(o->threads, ole_run_neighbours(o));
+    options.threads = ole_rank_threads(o->threads, neighbours(o));
     options.skip_test = o->skip_test;
     return ole_samples_open(set, o->data, &options, o->ranks, error);
 }
@@ -218,16 +219,16 @@ static ole_status first_weights(ole_run *run, ole_error *error) {
 static ole_status open_network(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     char device[OLE_DEVICE_NAME];
-    const ole_network_options options = {
-        .net = o->net,
-        .input = run->card.input,
-        .classes = run->card.classes,
-        .device = ole_rank_device(o->device, ole_run_neighbours(o), device),
-        .precision = o->precision,
-        .conv = o->conv,
-        .threads = ole_rank_threads(o->threads, ole_run_neighbours(o)),
-        .seed = o->seed,
-        .train = true};
+    const ole_network_options options = {.net = o->net,
+                                         .input = run->card.input,
+                                         .classes = run->card.classes,
+                                         .device =
+                                             ole_rank_device(o->device, neighbours(o), device),
+                                         .precision = o->precision,
+                                         .conv = o->conv,
+                                         .threads = ole_rank_threads(o->threads, neighbours(o)),
+                                         .seed = o->seed,
+                                         .train = true};
     ole_status status = ole_network_open(&run->network, &options, error);
     if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
     if (status != OLE_OK) return status;
@@ -282,7 +283,7 @@ static ole_status open_all(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     int64_t batch = 0, last = 0;
     ole_status status = ole_ranks_agree(o->ranks, check_folder(run, error), error);
-    if (status == OLE_OK) status = ole_run_open_data(&run->set, o, error);
+    if (status == OLE_OK) status = open_data(&run->set, o, error);
     if (status == OLE_OK)
         status = ole_ranks_agree(o->ranks, open_own(run, &batch, &last, error), error);
     if (status == OLE_OK)

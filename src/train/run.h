@@ -34,9 +34,6 @@ typedef struct ole_run {
     bool has_last; /* there is a last.safetensors, and it is whole */
 } ole_run;
 
-/* The data set of a run with these options. */
-ole_status ole_run_open_data(ole_dataset **set, const ole_train_options *options, ole_error *error);
-
 /* Opens everything; with options.resume the state of the checkpoint. Nothing to close on failure.
  */
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error);
@@ -45,9 +42,6 @@ void ole_run_close(ole_run *run);
 /* Writes last.safetensors, and best.safetensors; nothing without a folder. */
 ole_status ole_run_save(ole_run *run, ole_error *error);
 ole_status ole_run_save_best(const ole_run *run, ole_error *error);
-
-/* The ranks that the run shares its host with: its own, or those at other runs; or NULL. */
-const ole_ranks *ole_run_neighbours(const ole_train_options *options);
 
 /* A sentence for the caller's message function. */
 void ole_run_say(const ole_train_options *options, const char *format, ...)
