@@ -37,24 +37,32 @@ static bool read_number(const char *name, long *number) {
     return *end == '\0' && *number >= 0 && *number < 1L << 30;
 }
 
-/* The rank where there are several, else -1. */
-static long launched_rank(void) {
+/* Which rank of how many; 0 of 1 where there are not several. */
+static void read_place(long *rank, long *size) {
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        long rank, size;
-        if (!read_number(variables[i].rank, &rank) || !read_number(variables[i].size, &size))
+        if (!read_number(variables[i].rank, rank) || !read_number(variables[i].size, size))
             continue;
-        return size > 1 && rank < size ? rank : -1;
+        if (*size > 1 && *rank < *size) return;
+        break;
     }
-    return -1;
+    *rank = 0;
+    *size = 1;
 }
 
 bool ole_ranks_launched(void) {
-    return launched_rank() >= 0;
+    return ole_launcher_size() > 1;
 }
 
 int ole_ranks_launched_rank(void) {
-    long rank = launched_rank();
-    return rank > 0 ? (int)rank : 0;
+    long rank, size;
+    read_place(&rank, &size);
+    return (int)rank;
+}
+
+int ole_launcher_size(void) {
+    long rank, size;
+    read_place(&rank, &size);
+    return (int)size;
 }
 
 /* ---- The process itself ---------------------------------------------------------------------- */

@@ -14,6 +14,9 @@ typedef struct ole_launcher {
     int fd;          /* that becomes readable when it ends; -1: none */
 } ole_launcher;
 
+/* How many processes a launcher started, this one among them; 1: none did. */
+int ole_launcher_size(void);
+
 /* The nearest of the processes above this one that is known to launch ranks, else the parent. */
 ole_launcher ole_launcher_find(void);
 void ole_launcher_close(ole_launcher *launcher);

@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/module.h"
+#include "ranks/launcher.h"
 #include "ranks/mpi.h"
 #include "ranks/watch.h"
 
@@ -37,6 +38,16 @@ void ole_ranks_options_init(ole_ranks_options *options) {
     if (seconds > 0 && seconds < 1e9 && *end == '\0') options->silence = seconds;
 }
 
+/* Under the launcher of another MPI every process is alone, and all would do the same. */
+static ole_status check_size(const ole_ranks *ranks, ole_error *error) {
+    int size = ole_launcher_size();
+    if (ranks->size > 1 || size == 1) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "MPI: one of %d processes finds no others: the launcher is not that of the MPI "
+                    "that 'ole info' shows; take its mpirun, or srun --mpi=pmix or pmi2",
+                    size);
+}
+
 ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_error *error) {
     *out = NULL;
     ole_ranks_options options;
@@ -53,7 +64,8 @@ ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_e
     ole_ranks *ranks;
     status = mpi->open(&ranks, error);
     if (status != OLE_OK) return status;
-    status = ole_watch_start(&ranks->watch, ranks, &options, error);
+    status = check_size(ranks, error);
+    if (status == OLE_OK) status = ole_watch_start(&ranks->watch, ranks, &options, error);
     if (status == OLE_OK)
         *out = ranks;
     else

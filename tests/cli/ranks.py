@@ -122,6 +122,16 @@ def check_printing(ole):
                "MPI is" in err)
 
 
+def check_other_launcher(ole):
+    """Processes that their launcher counts and MPI does not would all train into one folder."""
+    for rank in (0, 1):
+        done = ole.run(*"train digits --net C4 --out never".split(),
+                       shell=f'PMI_RANK={rank} PMI_SIZE=2 "$@"')
+        said = "ole train: MPI: one of 2 processes finds no others" in done.stderr
+        check_that(f"another MPI's launcher, rank {rank}: {done.stderr}",
+                   done.returncode == 1 and said == (rank == 0))
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -138,6 +148,7 @@ def main():
         check_pause(ole, program)
         check_different(ole, program)
         check_printing(ole)
+        check_other_launcher(ole)
     print(f"{run.passed} passed, {run.failed} failed")
     return 1 if run.failed else 0
 
