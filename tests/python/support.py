@@ -2,9 +2,10 @@
 runner that tells ctest when everything was skipped (exit status 77).
 
 The tests use the package of bindings/python with the libole that OLE_LIBRARY names, without installing
-anything; ctest sets both.
+anything; ctest sets both.  OLE_TEST_INSTALLED=1 runs them on an installed package instead.
 """
 import os
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -13,7 +14,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "bindings" / "python"
-if not os.environ.get("OLE_TEST_INSTALLED"):
+INSTALLED = bool(os.environ.get("OLE_TEST_INSTALLED"))  # the package that this Python finds is tested
+if not INSTALLED:
     sys.path.insert(0, str(PACKAGE))
 
 
@@ -60,6 +62,17 @@ def import_torch():
         return None
     torch.manual_seed(0)
     return torch
+
+
+def run_script(*command, cwd=ROOT, without=(), **environment):
+    """What a script of Python prints that runs with the package under test."""
+    environment = {**{name: value for name, value in os.environ.items() if name not in without}, **environment}
+    if not INSTALLED:
+        environment["PYTHONPATH"] = str(PACKAGE)
+    done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, text=True, capture_output=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
 
 
 def main():

@@ -2,13 +2,12 @@
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from support import PACKAGE, ROOT, import_torch, main
+from support import ROOT, import_torch, main, run_script
 
 if import_torch() is None:
     sys.exit(77)
@@ -17,11 +16,7 @@ FASHION = Path(os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnis
 
 
 def run(*command):
-    environment = dict(os.environ, PYTHONPATH=str(PACKAGE), OMP_WAIT_POLICY="passive")
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, text=True, capture_output=True)
-    if done.returncode != 0:
-        raise AssertionError(f"{command}:\n{done.stdout}\n{done.stderr}")
-    return done.stdout
+    return run_script(*command, OMP_WAIT_POLICY="passive")
 
 
 def first_numbers(line):

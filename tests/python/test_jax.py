@@ -227,11 +227,8 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(compiled.returncode, 0, f"with jaxlib {jaxlib.__version__}:\n{compiled.stderr}")
 
     def run_example(self, name):
-        environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
-        environment["PYTHONPATH"] = str(support.PACKAGE)
         with tempfile.TemporaryDirectory() as work:
-            return subprocess.check_output([sys.executable, ROOT / "examples" / name], text=True, cwd=work,
-                                           env=environment).splitlines()
+            return support.run_script(ROOT / "examples" / name, cwd=work, without=("XLA_FLAGS",)).splitlines()
 
     def test_digits(self):
         """examples/jax_digits.py: as accurate, and at right angles."""
