@@ -144,6 +144,10 @@ typedef struct ole_backend {
     /* Waits for all that was queued; the first failure since the context was opened. (optional) */
     ole_status (*wait)(ole_device_context *context, ole_error *error);
 
+    /* What layouts and the bits of results depend on, by name: ranks that add up their gradients
+     * must have the same. (optional: there is nothing to choose) */
+    const char *(*kernels)(const ole_device_context *context);
+
     /* A parameter's layout depends on its node alone, so that plans of any batch size share it. */
     size_t (*param_bytes)(ole_device_context *context, const ole_node *node,
                           const ole_param *param);

@@ -31,6 +31,8 @@ static void put_network(FILE *to, const ole_network *network) {
     size_t bytes;
     ole_params_gradients(network->params, &bytes);
     fprintf(to, "device=%s\n", network->backend->name);
+    if (network->backend->kernels)
+        fprintf(to, "instruction set of the CPU=%s\n", network->backend->kernels(network->context));
     fprintf(to, "bytes of gradients=%zu\n", bytes);
 }
 

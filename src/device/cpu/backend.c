@@ -121,6 +121,10 @@ static void free_memory(ole_device_context *context, void *memory) {
     free(memory);
 }
 
+static const char *kernels_of(const ole_device_context *context) {
+    return context->kernels->name;
+}
+
 /* ---- numbers in and out ------------------------------------------------------------------ */
 
 static bool is_filter(const ole_node *node, const ole_param *param) {
@@ -282,6 +286,7 @@ const ole_backend ole_backend_cpu = {
     .close = close_context,
     .allocate = allocate,
     .free = free_memory,
+    .kernels = kernels_of,
     .param_bytes = param_bytes,
     .param_from_plain = param_from_plain,
     .param_to_plain = param_to_plain,
