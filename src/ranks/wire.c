@@ -95,13 +95,13 @@ ole_status ole_wire_listen(bool same_host, int *listener, ole_invitation *invita
         add_address(invitation, &at.any, port);
     else
         add_interfaces(invitation, with_ipv6, port);
-    if (invitation->count > 0 &&
-        getrandom(invitation->secret, OLE_WIRE_SECRET, 0) == OLE_WIRE_SECRET)
-        return OLE_OK;
+    bool secret = getrandom(invitation->secret, OLE_WIRE_SECRET, 0) == OLE_WIRE_SECRET;
+    if (invitation->count > 0 && secret) return OLE_OK;
     close(*listener);
     *listener = -1;
-    return ole_fail(error, OLE_ERROR_IO,
-                    "ranks: this host has no network interface that other hosts can reach");
+    return ole_fail(error, OLE_ERROR_IO, "ranks: %s",
+                    secret ? "this host has no network interface that other hosts can reach"
+                           : "the system has no random numbers to give");
 }
 
 /* Waits until `events` hold; false when they did not in time. */

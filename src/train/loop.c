@@ -117,18 +117,18 @@ static int32_t *labels_of_step(const ole_run *run, int64_t *count) {
 static void warn_of_single_samples(loop *l) {
     if (l->warned || l->run.options.loss == OLE_LOSS_SOFTMAX) return;
     l->warned = true;
+    int classes = ole_dataset_get_info(l->run.set)->classes;
     int64_t count = 0, present = 0, single = 0;
+    int64_t *of_class = calloc((size_t)classes, sizeof *of_class);
     int32_t *labels = labels_of_step(&l->run, &count);
-    for (int64_t i = 0; labels && i < count; i++) {
-        int64_t same = 0, before = 0;
-        for (int64_t j = 0; j < count; j++) {
-            same += labels[j] == labels[i];
-            before += j < i && labels[j] == labels[i];
-        }
-        present += before == 0;
-        single += same == 1;
+    for (int64_t i = 0; labels && of_class && i < count; i++)
+        of_class[labels[i]]++;
+    for (int c = 0; of_class && c < classes; c++) {
+        present += of_class[c] > 0;
+        single += of_class[c] == 1;
     }
     free(labels);
+    free(of_class);
     if (2 * single <= present) return;
     ole_run_say(&l->run.options,
                 "warning: %lld of the %lld classes in a batch of %lld have one sample, from which "
