@@ -62,7 +62,8 @@ ole_status plan_counters(const cuda_request *request, concat_state *s, ole_error
     int channels = request->x[0]->c > request->x[1]->c ? request->x[0]->c : request->x[1]->c;
     size_t bytes = (size_t)chunks_of(cuda_pitch(channels)) * sizeof *s->arrived;
     void *memory = NULL;
-    if (cudaMalloc(&memory, bytes) != cudaSuccess || cudaMemset(memory, 0, bytes) != cudaSuccess) {
+    if (cudaMalloc(&memory, bytes) != cudaSuccess ||
+        cudaMemsetAsync(memory, 0, bytes, request->context->stream) != cudaSuccess) {
         cudaGetLastError();
         cudaFree(memory);
         return ole_fail(error, OLE_ERROR_MEMORY, "the card's memory is full");

@@ -9,9 +9,10 @@
 
 /* A 3 x 3 convolution of bfloat16 whose images can be counted in int by the kernels. */
 static bool is_narrow(const cuda_problem *p) {
-    enum { MOST = 1 << 29 }; /* elements of an image's x */
+    enum { MOST = 1 << 29 }; /* elements of an image's x, and of its y: a tile may span two */
+    int64_t channels = p->in > p->out ? p->in : p->out;
     return p->type == CUDA_BFLOAT16 && p->kernel == 3 && p->stride == 1 && p->pad == 1 &&
-           (p->out == 16 || p->out == 32) && p->in_h * p->in_w * p->in <= MOST &&
+           (p->out == 16 || p->out == 32) && p->in_h * p->in_w * channels <= MOST &&
            p->n * p->in_h * p->in_w < INT32_MAX;
 }
 

@@ -53,7 +53,8 @@ size_t tile_bytes(const cuda_layout &y, int blocks, int held) {
 /* One kernel, if a tile of it fits, of the way that its sizes call for. */
 norm_shape one_kernel(const ole_device_context *context, const cuda_layout &y, int held) {
     int chunks = chunks_of(y.part[0].pitch), most = chunk_blocks(y.pixels), blocks = 1;
-    bool clusters = attribute_of(context, cudaDevAttrComputeCapabilityMajor) >= 9;
+    bool clusters =
+        attribute_of(context, cudaDevAttrComputeCapabilityMajor) >= 9 && norm_knows_clusters();
     bool grids = attribute_of(context, cudaDevAttrCooperativeLaunch) != 0;
     while (2 * blocks <= cluster_blocks && 2 * blocks <= most)
         blocks *= 2;

@@ -63,6 +63,10 @@ struct norm_backward {
     double inverse_count;
 };
 
+/* Whether norm_wait() waits for a cluster: cards that have them also run code made for older ones,
+ * which does not. */
+bool norm_knows_clusters(void);
+
 /* Whether a block of the one-kernel way can run with such a tile. */
 bool norm_forward_fits(cuda_type type, size_t tile);
 bool norm_backward_fits(const cuda_layout &x, size_t tile);

@@ -216,6 +216,13 @@ __global__ void __launch_bounds__(CHUNK_THREADS, 1) norm_fused(norm_forward a, n
 
 } // namespace
 
+bool norm_knows_clusters(void) {
+    cudaFuncAttributes own;
+    cudaError_t code = cudaFuncGetAttributes(&own, norm_fused<float>);
+    if (code != cudaSuccess) cudaGetLastError(); /* a grid is taken */
+    return code == cudaSuccess && own.ptxVersion >= 90;
+}
+
 bool norm_forward_fits(cuda_type type, size_t tile) {
     return type == CUDA_FLOAT ? norm_fits(norm_fused<float>, tile)
                               : norm_fits(norm_fused<bfloat16>, tile);
