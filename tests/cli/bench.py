@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import launched
 import run
 from run import check, check_that, read_json
 
@@ -50,23 +51,23 @@ def check_ranks(ole):
     if not shutil.which("mpirun"):
         print("no mpirun: ole bench --ranks is tested alone")
         return
-    shell = "mpirun --allow-run-as-root --oversubscribe -n 2 \"$@\""
-    done = ole.run(*net, "--json", shell=shell)
-    if "without MPI" in done.stderr:
+    several = launched.Launched(ole.path, ole.work)
+    code, out, err = several.launch(2, " ".join([*net, "--json"]))
+    if "without MPI" in err:
         print("built without MPI: ole bench --ranks is tested alone")
         return
-    table = json.loads(done.stdout) if done.returncode == 0 else {}
+    table = json.loads(out) if code == 0 else {}
     rows = [(row["ranks"], row["scaling"], row["batch_size"]) for row in table.get("scaling", [])]
-    check_that(f"ole bench --ranks by two: {done.stderr}",
+    check_that(f"ole bench --ranks by two: {err}",
                rows == [(1, "weak", 4), (2, "strong", 4), (2, "weak", 8)])
     check_that("its times are positive", all(
         row["step_ms"] > 0 and row["apart_ms"] > 0 and row["efficiency"] > 0
         for row in table.get("scaling", [])) and all(one["ms"] > 0 for one in table.get("sums", [])))
     check_that("its sums", [one["bytes"] for one in table.get("sums", [])] ==
                [8 * 16 ** i for i in range(6)])
-    few = ole.run(*net, "--batch-size", "1", shell=shell)
-    check_that(f"fewer images than ranks: {few.stderr}", few.returncode == 1 and
-               few.stderr.count("give at least 1 image for each of 2 ranks") == 1)
+    code, _, err = several.launch(2, " ".join([*net, "--batch-size", "1"]))
+    check_that(f"fewer images than ranks: {err}", code == 1 and
+               err.count("give at least 1 image for each of 2 ranks") == 1)
 
 
 def check_peer(ole, work):
