@@ -279,6 +279,11 @@ static int run_row(row *r, const reproduction *how) {
     if (prints)
         fprintf(stderr, "ole reproduce: %s, %s: %s\n", r->asked.name, r->asked.shows,
                 r->asked.title);
+    if (prints && how->seeds > 0 && how->seeds < r->train.seeds)
+        fprintf(stderr,
+                "ole reproduce: %s: %" PRId64 " seeds were begun, and are gone on with; another "
+                "--out begins with %d\n",
+                r->asked.name, r->train.seeds, how->seeds);
     int code = conduct_row(r, how, &stopped);
     if (code != EXIT_DONE) return code;
     code = prints ? conclude_row(r, how, stopped) : stopped ? EXIT_INTERRUPTED : EXIT_DONE;

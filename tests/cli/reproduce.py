@@ -359,7 +359,9 @@ def check_resume(ole, work):
                list(got) == ["cifar10-vgg16", "stl10-cnn5"])
     fewer = ole.run("reproduce", *args, "--out", "stopped")
     check_that("fewer seeds give up none", fewer.returncode == 0 and
-               results(work, "stopped")["cifar10-vgg16"]["seeds"] == 3)
+               results(work, "stopped")["cifar10-vgg16"]["seeds"] == 3 and
+               "cifar10-vgg16: 3 seeds were begun, and are gone on with; another --out begins with 2\n"
+               in fewer.stderr)
     check(ole, "sweep digits --net C4 --out stopped/cifar10-vgg16", code=2, err="ole sweep: "
           "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': name another\n")
     check(ole, "reproduce cifar10-vgg16.yaml --epochs 5 --out stopped --device cpu --threads 1", code=2,
