@@ -10,9 +10,7 @@ import random
 import resource
 import subprocess
 import sys
-import tempfile
 import warnings
-from pathlib import Path
 
 import npyfile
 import run
@@ -299,24 +297,18 @@ def check_pictures(ole):
                and failed.stdout == "")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-analyze-") as folder:
-        ole = run.Program(os.path.abspath(sys.argv[1]), Path(folder))
-        write_files(ole.work)
-        check_mistakes(ole)
-        check_text(ole)
-        check_same(ole)
-        check_pictures(ole)
-        if numpy:
-            for name in ("train", "wide", "toy", "many"):
-                check_against_libraries(ole, name)
-            check_many_rows(ole)
-            check_test_set(ole)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, _):
+    write_files(ole.work)
+    check_mistakes(ole)
+    check_text(ole)
+    check_same(ole)
+    check_pictures(ole)
+    if numpy:
+        for name in ("train", "wide", "toy", "many"):
+            check_against_libraries(ole, name)
+        check_many_rows(ole)
+        check_test_set(ole)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

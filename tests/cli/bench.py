@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
 """bench.py OLE - runs `ole bench`: its JSON, its text, the peer, and mistakes. No time is judged."""
 import json
-import os
 import shutil
 import stat
-import sys
-import tempfile
-from pathlib import Path
 
 import launched
 import run
@@ -94,18 +90,12 @@ def check_mistakes(ole):
         check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=code)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as work:
-        ole = run.Program(os.path.abspath(sys.argv[1]), Path(work))
-        check_figures(ole)
-        check_ranks(ole)
-        check_peer(ole, Path(work))
-        check_mistakes(ole)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_figures(ole)
+    check_ranks(ole)
+    check_peer(ole, work)
+    check_mistakes(ole)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

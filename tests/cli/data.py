@@ -9,12 +9,9 @@ import http.server
 import io
 import os
 import struct
-import sys
 import tarfile
-import tempfile
 import threading
 import zipfile
-from pathlib import Path
 
 import run
 from run import check, check_that, read_json
@@ -270,29 +267,22 @@ def check_known(ole, work, url):
     check(ole, "data get digits", "digits is in the library\n")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+def check_all(ole, work):
     server, url = start_server()
-    with tempfile.TemporaryDirectory(prefix="ole-cli-data-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        ole.environment["HOME"] = name
-        built = ole.run("info").stdout
-        check_usage(ole)
-        check_list(ole)
-        check_check(ole, work)
-        if "libcurl" in built:
-            check_download(ole, work, url)
-            check_resume(ole, work, url)
-            check_errors(ole, work, url)
-            check_known(ole, work, url)
-        if "libcurl" in built and "libarchive" in built:
-            check_archives(ole, work, url)
+    ole.environment["HOME"] = str(work)
+    built = ole.run("info").stdout
+    check_usage(ole)
+    check_list(ole)
+    check_check(ole, work)
+    if "libcurl" in built:
+        check_download(ole, work, url)
+        check_resume(ole, work, url)
+        check_errors(ole, work, url)
+        check_known(ole, work, url)
+    if "libcurl" in built and "libarchive" in built:
+        check_archives(ole, work, url)
     server.shutdown()
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

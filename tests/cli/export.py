@@ -3,10 +3,6 @@
 
 Whether the file is right is for tests/python/test_onnx.py and tests/unit/test_train_onnx.c.
 """
-import os
-import sys
-import tempfile
-from pathlib import Path
 
 import run
 from run import check, check_that, read_json
@@ -57,18 +53,12 @@ def check_mistakes(ole, work):
     check_that("nothing half-written", not [p for p in work.iterdir() if ".onnx." in p.name])
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as work:
-        ole = run.Program(os.path.abspath(sys.argv[1]), Path(work))
-        check_usage(ole)
-        ole.run(*TRAIN.split())
-        check_export(ole, Path(work))
-        check_mistakes(ole, Path(work))
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_usage(ole)
+    ole.run(*TRAIN.split())
+    check_export(ole, work)
+    check_mistakes(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -85,3 +86,12 @@ def missing(program):
     if not (Path(os.path.abspath(program)).parent / "libole_mpi.so").exists():
         return "built without MPI"
     return None
+
+
+def conduct(doc, what, check_all, arguments=1):
+    """run.conduct() over ranks, or a word on why `what` not tested."""
+    reason = missing(sys.argv[1]) if len(sys.argv) == 1 + arguments else None
+    if reason:
+        print(f"{reason}: {what} not tested")
+        sys.exit(SKIPPED)
+    run.conduct(doc, check_all, Launched, arguments)

@@ -1,9 +1,5 @@
 #!/usr/bin/env python3
 """net.py OLE - runs `ole net` and compares what it prints and its exit code."""
-import os
-import sys
-import tempfile
-from pathlib import Path
 
 import run
 from run import check, check_that, read_json
@@ -110,18 +106,12 @@ def check_mistakes(ole):
           err="ole: cannot write to standard output: No space left on device\n")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as work:
-        ole = run.Program(os.path.abspath(sys.argv[1]), Path(work))
-        check_nets(ole)
-        check_graph(ole)
-        check_list(ole)
-        check_mistakes(ole)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, _):
+    check_nets(ole)
+    check_graph(ole)
+    check_list(ole)
+    check_mistakes(ole)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

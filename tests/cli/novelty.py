@@ -7,10 +7,6 @@ the rest here.
 import csv
 import json
 import math
-import os
-import sys
-import tempfile
-from pathlib import Path
 
 import npyfile
 import oracle
@@ -297,24 +293,17 @@ def check_damaged(ole, work):
           "no model of 'ole train': its metadata lack 'threshold_score', or have it wrong")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        check_usage(ole)
-        check_numbers(ole, work)
-        check_pictures(ole, work)
-        check_no_leak(ole, work)
-        check_predict(ole, work)
-        check_old_files(ole, work)
-        check_damaged(ole, work)
-        check_data_mistakes(ole, work)
-        check_vectors(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_usage(ole)
+    check_numbers(ole, work)
+    check_pictures(ole, work)
+    check_no_leak(ole, work)
+    check_predict(ole, work)
+    check_old_files(ole, work)
+    check_damaged(ole, work)
+    check_data_mistakes(ole, work)
+    check_vectors(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

@@ -9,12 +9,9 @@ import os
 import re
 import signal
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import launched
-import run
 from run import check_that
 
 SILENCE = 3  # seconds
@@ -132,26 +129,16 @@ def check_other_launcher(ole):
                    done.returncode == 1 and said == (rank == 0))
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    reason = launched.missing(sys.argv[1])
-    if reason:
-        print(f"{reason}: ranks are not tested")
-        return launched.SKIPPED
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        ole = launched.Launched(os.path.abspath(sys.argv[1]), Path(name))
-        program = os.path.abspath(sys.argv[2])
-        check_groups(ole, program)
-        check_lost(ole, program)
-        check_launcher(ole, program)
-        check_pause(ole, program)
-        check_different(ole, program)
-        check_printing(ole)
-        check_other_launcher(ole)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, _):
+    program = os.path.abspath(sys.argv[2])
+    check_groups(ole, program)
+    check_lost(ole, program)
+    check_launcher(ole, program)
+    check_pause(ole, program)
+    check_different(ole, program)
+    check_printing(ole)
+    check_other_launcher(ole)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launched.conduct(__doc__, "ranks are", check_all, arguments=2)

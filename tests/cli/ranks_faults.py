@@ -10,14 +10,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import launched
 import npyfile
-import run
 from run import check_that
 
 SILENCE = 3  # seconds
@@ -196,24 +192,14 @@ def check_interrupt(ole):
         check_goes_on(ole, out)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    reason = launched.missing(sys.argv[1])
-    if reason:
-        print(f"{reason}: faults of ranks are not tested")
-        return launched.SKIPPED
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        ole = launched.Launched(os.path.abspath(sys.argv[1]), Path(name))
-        check_killed(ole)
-        check_stopped(ole)
-        check_launcher(ole)
-        check_full_disk(ole)
-        check_different(ole)
-        check_interrupt(ole)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, _):
+    check_killed(ole)
+    check_stopped(ole)
+    check_launcher(ole)
+    check_full_disk(ole)
+    check_different(ole)
+    check_interrupt(ole)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launched.conduct(__doc__, "faults of ranks are", check_all)

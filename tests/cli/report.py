@@ -5,10 +5,7 @@ The page in a browser is the test tests/page/browser.py.
 """
 import html.parser
 import os
-import sys
-import tempfile
 import xml.etree.ElementTree as xml
-from pathlib import Path
 
 import run
 from run import check, check_that, read_json
@@ -123,18 +120,14 @@ def check_mistakes(ole, work):
     check_that("a damaged run", broken.returncode == 1 and "metrics.jsonl: line 1" in broken.stderr)
 
 
-def main():
-    with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        for loss in ("softmax", "softmax+ole"):
-            ole.run(*SMALL.split(), "--loss", loss, "--out", "runs/" + loss.split("+")[-1])
-        check_one(ole, work)
-        check_several(ole, work)
-        check_kinds(ole, work)
-        check_mistakes(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    for loss in ("softmax", "softmax+ole"):
+        ole.run(*SMALL.split(), "--loss", loss, "--out", "runs/" + loss.split("+")[-1])
+    check_one(ole, work)
+    check_several(ole, work)
+    check_kinds(ole, work)
+    check_mistakes(ole, work)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    run.conduct(__doc__, check_all)

@@ -6,15 +6,11 @@ For speed those runs have a small network in place of the recipe's; everything e
 """
 import gzip
 import json
-import os
 import random
 import re
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 import run
 from run import check, check_that, read_json
@@ -370,26 +366,19 @@ def check_resume(ole, work):
               "another folder\n")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        check_list(ole)
-        check_mistakes(ole, work)
-        write_data(work)
-        ole.environment["OLE_DATA"] = str(work / "data")
-        check_rows(ole, work)
-        check_single(ole, work)
-        check_figures_of_rows(ole, work)
-        check_toy(ole, work)
-        check_studies(ole, work)
-        check_novelty(ole, work)
-        check_resume(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_list(ole)
+    check_mistakes(ole, work)
+    write_data(work)
+    ole.environment["OLE_DATA"] = str(work / "data")
+    check_rows(ole, work)
+    check_single(ole, work)
+    check_figures_of_rows(ole, work)
+    check_toy(ole, work)
+    check_studies(ole, work)
+    check_novelty(ole, work)
+    check_resume(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

@@ -65,6 +65,17 @@ def figure_ends(messages):
     return ("svg",) if "this build cannot write" in messages else ("svg", "pdf", "png")
 
 
+def conduct(doc, check_all, program=Program, arguments=1):
+    """The frame of a command test: check_all(ole, work) in a folder of its own, then the closing line."""
+    if len(sys.argv) != 1 + arguments:
+        sys.exit(doc)
+    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
+        work = Path(name)
+        check_all(program(os.path.abspath(sys.argv[1]), work), work)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
 def read_json(program, *args):
     """What the program prints with these arguments, as Python values; {} when it is no JSON."""
     run = program.run(*args)
@@ -455,23 +466,16 @@ def check_demo(ole, work):
                npyfile.read(work / "demo/F-toy-ole.npy")[:2] == ("<f4", (162, 3)))
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = Program(os.path.abspath(sys.argv[1]), work)
-        write_files(work)
-        check_program(ole)
-        check_usage(ole)
-        check_score(ole)
-        check_gradient(ole, work)
-        check_bad_files(ole)
-        check_output_errors(ole)
-        check_demo(ole, work)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+def check_all(ole, work):
+    write_files(work)
+    check_program(ole)
+    check_usage(ole)
+    check_score(ole)
+    check_gradient(ole, work)
+    check_bad_files(ole)
+    check_output_errors(ole)
+    check_demo(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    conduct(__doc__, check_all)

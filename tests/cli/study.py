@@ -6,14 +6,10 @@ with whole ones; and a tuning with one whose test labels were wrong.
 """
 import csv
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import npyfile
 import run
@@ -281,24 +277,17 @@ def check_divergence(ole, work):
         "ole tune: runs with every lambda diverged: lower lr, and start in another folder\n"))
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        check_usage(ole, work)
-        check_tune(ole, work)
-        check_single_runs(ole, work)
-        check_sweep(ole, work)
-        check_test_labels(ole, work)
-        check_interrupt(ole, work)
-        check_kill(ole, work)
-        check_divergence(ole, work)
-        check_changes(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_usage(ole, work)
+    check_tune(ole, work)
+    check_single_runs(ole, work)
+    check_sweep(ole, work)
+    check_test_labels(ole, work)
+    check_interrupt(ole, work)
+    check_kill(ole, work)
+    check_divergence(ole, work)
+    check_changes(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

@@ -7,12 +7,8 @@ Says so and returns 77 where there is no mpirun, or the program was built withou
 import os
 import re
 import signal
-import sys
-import tempfile
-from pathlib import Path
 
 import launched
-import run
 from launched import ranks_of, wait_for
 from run import check_that
 from study import NET, results
@@ -112,23 +108,12 @@ def check_interrupt(ole, work):
     check_that("results", results(work / "long-0") == results(work / "long-3"))
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    reason = launched.missing(sys.argv[1])
-    if reason:
-        print(f"{reason}: studies over ranks are not tested")
-        return launched.SKIPPED
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = launched.Launched(os.path.abspath(sys.argv[1]), work)
-        check_same(ole, work)
-        check_reproduce(ole, work)
-        check_errors(ole, work)
-        check_interrupt(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_same(ole, work)
+    check_reproduce(ole, work)
+    check_errors(ole, work)
+    check_interrupt(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launched.conduct(__doc__, "studies over ranks are", check_all)

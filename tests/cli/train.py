@@ -5,12 +5,8 @@ Messages are compared exactly; runs are compared with each other, interrupted an
 whole ones.
 """
 import json
-import os
 import signal
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 import npyfile
 import run
@@ -217,23 +213,16 @@ def check_predict(ole, work):
           "files; see 'ole predict --help'\n")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        check_usage(ole)
-        check_failures(ole)
-        check_recipes(ole, work)
-        check_output(ole, work)
-        check_interrupts(ole, work)
-        check_resume(ole, work)
-        check_models(ole, work)
-        check_predict(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_usage(ole)
+    check_failures(ole)
+    check_recipes(ole, work)
+    check_output(ole, work)
+    check_interrupts(ole, work)
+    check_resume(ole, work)
+    check_models(ole, work)
+    check_predict(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

@@ -7,12 +7,8 @@ Says so and returns 77 where nothing can be launched.
 import json
 import os
 import signal
-import sys
-import tempfile
-from pathlib import Path
 
 import launched
-import run
 from run import check_that
 
 SMALL = ("train digits --net C8-MP-C12-MP-FC16 --batch-size 50 --augment crop:1 --lr 0.02 "
@@ -110,22 +106,11 @@ def check_differences(ole, work):
     check_that(f"few rows: no rank is to blame: {err}", "ole train: a batch of 2" in err)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    reason = launched.missing(sys.argv[1])
-    if reason:
-        print(f"{reason}: training over ranks is not tested")
-        return launched.SKIPPED
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = launched.Launched(os.path.abspath(sys.argv[1]), work)
-        check_losses(ole, work)
-        check_stop_and_resume(ole, work)
-        check_differences(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_losses(ole, work)
+    check_stop_and_resume(ole, work)
+    check_differences(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launched.conduct(__doc__, "training over ranks is", check_all)

@@ -4,14 +4,10 @@ Python has scikit-learn, against its t-SNE and its measures.
 """
 import json
 import math
-import os
 import random
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from pathlib import Path
 
 import npyfile
 import run
@@ -160,20 +156,13 @@ def check_oracle(ole, work):
                ours["trustworthiness"] > theirs["trustworthiness"] - 0.002)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        write_files(work)
-        check_mistakes(ole, work)
-        check_maps(ole, work)
-        check_interrupt(ole, work)
-        check_oracle(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    write_files(work)
+    check_mistakes(ole, work)
+    check_maps(ole, work)
+    check_interrupt(ole, work)
+    check_oracle(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)

@@ -3,11 +3,7 @@
 
 Where /usr/bin/python3 has scikit-learn, AUC, curve and folds are compared with its own.
 """
-import os
 import random
-import sys
-import tempfile
-from pathlib import Path
 
 import npyfile
 import oracle
@@ -118,20 +114,13 @@ def check_oracle(ole, work):
                                                                expected["threshold"])))
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
-        ole = run.Program(os.path.abspath(sys.argv[1]), work)
-        check_usage(ole, work)
-        check_exact(ole, work)
-        check_mistakes(ole, work)
-        check_pictures(ole, work)
-        check_oracle(ole, work)
-    print(f"{run.passed} passed, {run.failed} failed")
-    return 1 if run.failed else 0
+def check_all(ole, work):
+    check_usage(ole, work)
+    check_exact(ole, work)
+    check_mistakes(ole, work)
+    check_pictures(ole, work)
+    check_oracle(ole, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run.conduct(__doc__, check_all)
