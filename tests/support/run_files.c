@@ -43,6 +43,22 @@ static json_t *read_lines(const char *out) {
     return lines;
 }
 
+ole_train_options small_run(const char *net, const char *device) {
+    ole_train_options o;
+    ole_train_options_init(&o);
+    o.data = "digits";
+    o.net = net;
+    o.device = device;
+    o.samples_per_class = 20;
+    o.batch_size = 32;
+    o.epochs = 3;
+    o.lr = 0.02;
+    o.augment = "crop:1,flip";
+    o.threads = 1;
+    o.workers = 0;
+    return o;
+}
+
 char *run_metrics(const char *out) {
     json_t *lines = read_lines(out), *line;
     size_t i;

@@ -6,6 +6,7 @@
 #include "card.h"
 #include "device/recorder.h"
 #include "rank_threads.h"
+#include "run_files.h"
 #include "train/options.h"
 #include "train/run.h"
 
@@ -23,19 +24,8 @@ static const char *const nets[] = {
 enum { NETS = sizeof nets / sizeof *nets, STEPS = 10 };
 
 static ole_train_options make(const char *net, const char *device) {
-    ole_train_options o;
-    ole_train_options_init(&o);
-    o.data = "digits";
-    o.net = net;
-    o.device = device;
+    ole_train_options o = small_run(net, device);
     o.conv = "direct";
-    o.samples_per_class = 20; /* 200 samples: 6 batches of 32 and one of 8 */
-    o.batch_size = 32;
-    o.epochs = 3;
-    o.lr = 0.02;
-    o.augment = "crop:1,flip";
-    o.threads = 1;
-    o.workers = 0;
     return o;
 }
 

@@ -20,22 +20,6 @@ static const char *const nets[] = {
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
-static ole_train_options make(const char *net, const char *device) {
-    ole_train_options o;
-    ole_train_options_init(&o);
-    o.data = "digits";
-    o.net = net;
-    o.device = device;
-    o.samples_per_class = 20; /* 200 samples: 6 batches of 32 and one of 8 */
-    o.batch_size = 32;
-    o.epochs = 3;
-    o.lr = 0.02;
-    o.augment = "crop:1,flip";
-    o.threads = 1;
-    o.workers = 0;
-    return o;
-}
-
 static void open_run(ole_run *run, const ole_train_options *o) {
     ole_train_options checked;
     ole_error error;
@@ -68,7 +52,7 @@ static void check_batch(ole_run *run, int64_t epoch, int64_t number) {
 static void same_batches(void **state) {
     (void)state;
     card_table("ole_cuda_backend");
-    ole_train_options o = make("C8-MP-FC16", "cuda");
+    ole_train_options o = small_run("C8-MP-FC16", "cuda");
     ole_run run;
     open_run(&run, &o);
     assert_non_null(run.queue);
@@ -159,7 +143,7 @@ static void recorded_as_single(void **state) {
     (void)state;
     card_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++) {
-        ole_train_options o = make(nets[i], "cuda");
+        ole_train_options o = small_run(nets[i], "cuda");
         o.loss = OLE_LOSS_SOFTMAX;
         compare(o, true, o, 0.0, true);
     }
@@ -170,7 +154,7 @@ static void as_the_reference(void **state) {
     card_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++)
         for (int loss = OLE_LOSS_SOFTMAX; loss <= OLE_LOSS_BOTH; loss++) {
-            ole_train_options a = make(nets[i], "cuda"), b = make(nets[i], "ref");
+            ole_train_options a = small_run(nets[i], "cuda"), b = small_run(nets[i], "ref");
             a.loss = b.loss = (ole_loss_kind)loss;
             a.opt = b.opt = i % 2 ? "adam" : "sgd";
             a.lr = b.lr = i % 2 ? 1e-3 : 0.02;
@@ -181,7 +165,7 @@ static void as_the_reference(void **state) {
 static void ole_at_any_layer(void **state) {
     (void)state;
     card_table("ole_cuda_backend");
-    ole_train_options a = make(nets[4], "cuda"), b = make(nets[4], "ref");
+    ole_train_options a = small_run(nets[4], "cuda"), b = small_run(nets[4], "ref");
     a.ole_at = b.ole_at = "2:0.1,4:0.05";
     compare(a, true, b, 1e-3, true);
 }
@@ -192,7 +176,7 @@ static void narrow_learns(void **state) {
     static const char *const precisions[] = {"tf32", "bf16"};
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < NETS; k++) {
-            ole_train_options a = make(nets[k], "cuda"), b = make(nets[k], "ref");
+            ole_train_options a = small_run(nets[k], "cuda"), b = small_run(nets[k], "ref");
             a.precision = precisions[i];
             compare(a, true, b, i == 0 ? 0.02 : 0.1, false);
         }
@@ -218,7 +202,7 @@ static ole_train_summary train(ole_train_options o, const char *out, const char 
 static void goes_on_elsewhere(void **state) {
     (void)state;
     card_table("ole_cuda_backend");
-    ole_train_options o = make(nets[2], "cuda");
+    ole_train_options o = small_run(nets[2], "cuda");
     o.epochs = 4;
     ole_train_summary there = train(o, "there", "ref", 4, false);
     train(o, "both", "ref", 1, false);
@@ -237,7 +221,7 @@ static void goes_on_elsewhere(void **state) {
 static void bad_losses_name_the_layer(void **state) {
     (void)state;
     card_table("ole_cuda_backend");
-    ole_train_options o = make(nets[1], "cuda");
+    ole_train_options o = small_run(nets[1], "cuda");
     ole_error error = {0};
     o.lr = 1e30;
     assert_int_equal(ole_train(&o, NULL, &error), OLE_ERROR_NUMERIC);
@@ -247,7 +231,7 @@ static void bad_losses_name_the_layer(void **state) {
 
 static void clear_errors(void **state) {
     (void)state;
-    ole_train_options o = make(nets[0], "cuda:77");
+    ole_train_options o = small_run(nets[0], "cuda:77");
     ole_error error = {0};
     assert_int_not_equal(ole_train(&o, NULL, &error), OLE_OK);
     if (!strstr(error.message, "cuda:77") && !strstr(error.message, "CUDA"))
