@@ -115,6 +115,8 @@ typedef struct ole_train_options {
                            /* the losses of the ranks' parts, which do not see each other */
     const ole_ranks *beside; /* ranks at other runs: this one takes its share of the host's */
                              /* threads and cards, no more; NULL: all of them */
+    int64_t save_every;      /* epochs between checkpoints; default 0: each, or fewer where they */
+                             /* would take over a twentieth of the time. The end is always saved */
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);

@@ -103,7 +103,7 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
 
 /* Options that change nothing in what a run learns. */
 static bool may_differ(const char *name) {
-    static const char *const names[] = {"out",    "resume",  "seeds",   "eval_every",
+    static const char *const names[] = {"out",    "resume",  "seeds",   "eval_every", "save_every",
                                         "device", "threads", "workers", "init_from"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;

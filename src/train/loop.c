@@ -31,8 +31,11 @@ typedef struct loop {
     ole_errors errors; /* of the last evaluation */
     bool measured;     /* ... which was that of the last epoch */
     bool warned;
-    bool wants_stop; /* says our caller */
-    bool stopped;    /* ... or another rank's: after the same step everywhere */
+    double saved_at;     /* when the run was last saved; at first when it was taken up */
+    double save_seconds; /* ... what that took */
+    int64_t saved_epoch; /* ... after how many epochs */
+    bool wants_stop;     /* says our caller */
+    bool stopped;        /* ... or another rank's: after the same step everywhere */
 } loop;
 
 /* Whether a step of the epoch has the smaller batch at its end. */
@@ -190,22 +193,26 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
     return ole_errors_measure(&l->errors, &what, error);
 }
 
-/* Evaluates where it is time, and keeps the model if it is the best. */
+static bool has_validation(const ole_run *run) {
+    return ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
+}
+
+/* Evaluates where it is time, and keeps the model if its validation error is the smallest. */
 static ole_status measure_epoch(loop *l, ole_error *error) {
     ole_run *run = &l->run;
     const ole_train_options *o = &run->options;
     int64_t epoch = run->state.epoch + 1;
     bool last = epoch == o->epochs;
-    bool validation = ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
     l->measured = last || epoch % o->eval_every == 0;
     if (l->measured) {
         ole_status status = measure(l, last || o->loss == OLE_LOSS_OLE, error);
         if (status != OLE_OK) return status;
     }
+    if (!has_validation(run)) return OLE_OK;
     bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
-    if (validation && !(l->measured && better)) return OLE_OK;
+    if (!l->measured || !better) return OLE_OK;
     run->state.best_epoch = epoch;
-    run->state.best_error = validation ? l->errors.validation : 0.0;
+    run->state.best_error = l->errors.validation;
     return ole_run_save_best(run, error);
 }
 
@@ -218,9 +225,34 @@ static ole_status check_ranks(loop *l, ole_error *error) {
     return ole_together_verify(run->options.ranks, &run->network, error);
 }
 
+/* Without a validation split the best model is that of the last epoch that is saved. */
+static ole_status write_files(ole_run *run, ole_error *error) {
+    if (run->state.epoch > 0 && run->state.step == 0 && !has_validation(run)) {
+        run->state.best_epoch = run->state.epoch;
+        ole_status status = ole_run_save_best(run, error);
+        if (status != OLE_OK) return status;
+    }
+    return ole_run_save(run, error);
+}
+
 /* Rank 0 writes; where it cannot, all end. */
 static ole_status save(loop *l, ole_error *error) {
-    return ole_ranks_agree(l->run.options.ranks, ole_run_save(&l->run, error), error);
+    double start = ole_clock();
+    ole_status status = ole_ranks_agree(l->run.options.ranks, write_files(&l->run, error), error);
+    l->saved_at = ole_clock();
+    l->save_seconds = l->saved_at - start;
+    if (status == OLE_OK) l->saved_epoch = l->run.state.epoch;
+    return status;
+}
+
+/* Unless the caller says how often, saving may take a twentieth of the time, by rank 0's clock. */
+static bool is_save_due(const loop *l) {
+    int64_t epoch = l->run.state.epoch, every = l->run.options.save_every;
+    if (epoch == l->run.options.epochs) return true;
+    if (every > 0) return epoch % every == 0;
+    int64_t due = ole_clock() - l->saved_at >= 20.0 * l->save_seconds;
+    ole_ranks_broadcast(l->run.options.ranks, &due, sizeof due, 0);
+    return due;
 }
 
 static ole_status finish_epoch(loop *l, ole_error *error) {
@@ -239,12 +271,12 @@ static ole_status finish_epoch(loop *l, ole_error *error) {
     run->state.step = 0;
     run->state.sums = (ole_sums){0};
     run->state.seconds = elapsed(l);
-    status = save(l, error);
+    status = is_save_due(l) ? save(l, error) : OLE_OK;
     if (status != OLE_OK) return status;
     int64_t stop = tell(l, &sums, run->state.epoch, true) || l->wants_stop;
     ole_ranks_sum(run->options.ranks, &stop, 1, OLE_I64);
     l->stopped = stop > 0;
-    return OLE_OK;
+    return l->stopped && l->saved_epoch < run->state.epoch ? save(l, error) : OLE_OK;
 }
 
 /* One step after the other. */
@@ -385,12 +417,13 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
 }
 
 /* An error in the middle of a run also says what is left of it. */
-static ole_status fail_run(const ole_run *run, ole_status status, ole_error *error) {
+static ole_status fail_run(const loop *l, ole_status status, ole_error *error) {
+    const ole_run *run = &l->run;
     if (!error || status != OLE_ERROR_NUMERIC || !run->has_last) return status;
     ole_error cause = *error;
     ole_shown shown;
     return ole_fail(error, status, "%.280s; %s/last.safetensors holds epoch %lld", cause.message,
-                    ole_show_string(&shown, run->options.out), (long long)run->state.epoch);
+                    ole_show_string(&shown, run->options.out), (long long)l->saved_epoch);
 }
 
 ole_status ole_train_once(const ole_train_options *options, int64_t number, int64_t runs,
@@ -402,13 +435,14 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
     if (status == OLE_OK) {
         l->number = number;
         l->runs = runs;
-        l->started = ole_clock();
+        l->started = l->saved_at = ole_clock();
+        l->saved_epoch = l->run.state.epoch;
         l->seconds_before = l->run.state.seconds;
         while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
             status = run_epoch(l, error);
         bool finished = l->run.state.epoch >= options->epochs;
         if (status == OLE_OK && finished) status = finish_run(l, summary, error);
-        status = fail_run(&l->run, status, error);
+        status = fail_run(l, status, error);
         summary->epochs = l->run.state.epoch;
         summary->interrupted = l->stopped && !finished;
         summary->seconds = elapsed(l);

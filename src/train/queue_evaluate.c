@@ -29,7 +29,6 @@ static ole_status open_evaluation(ole_queue *q, ole_queued_split *e, ole_split s
 
 static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, bool features,
                                     ole_error *error) {
-    if (e->recording[features]) return OLE_OK;
     const ole_graph *graph = q->network->graph;
     const ole_recorder *r = q->recorder;
     ole_plan *plan = q->stepper->plan[0];
@@ -102,9 +101,11 @@ ole_status ole_queue_evaluate(ole_queue *q, ole_split split, int64_t *wrong, flo
     ole_queued_split *e = &q->split[split];
     ole_queue_sums sums;
     ole_status status = open_evaluation(q, e, split, error);
-    q->recorder->lock(q->context);
-    if (status == OLE_OK) status = record_evaluation(q, e, features != NULL, error);
-    q->recorder->unlock(q->context);
+    if (status == OLE_OK && !e->recording[features != NULL]) {
+        q->recorder->lock(q->context);
+        status = record_evaluation(q, e, features != NULL, error);
+        q->recorder->unlock(q->context);
+    }
     if (status == OLE_OK) status = run_evaluation(q, e, features != NULL, &sums, error);
     status = ole_ranks_agree(q->ranks, status, error);
     if (status != OLE_OK) return status;

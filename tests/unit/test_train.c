@@ -54,6 +54,7 @@ static ole_train_options make(const char *out, watch *w) {
     o.samples_per_class = 12; /* 120 samples: 3 batches of 32 and one of 24 */
     o.batch_size = 32;
     o.epochs = 3;
+    o.save_every = 1;
     o.threads = 1;
     o.callback = look;
     o.message = listen;
@@ -279,19 +280,43 @@ static void test_kill_and_resume(void **state) {
     o.workers = 0;
     ole_train_options base = o;
     train(&o);
-    static const int64_t deaths[] = {1, 4, 5, 11};
-    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) {
+    static const struct {
+        int64_t step, every, left;
+    } deaths[] = {{1, 1, 12}, {4, 1, 12}, {5, 1, 8}, {11, 1, 4}, {5, 2, 12}, {11, 2, 4}};
+    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) { /* an epoch has 4 steps */
         run_remove(parts);
         o = base;
         o.out = parts;
+        o.save_every = deaths[i].every;
         w = (watch){0};
-        train_and_die(&o, &w, deaths[i]);
+        train_and_die(&o, &w, deaths[i].step);
         w = (watch){0};
         o.resume = true;
         train(&o);
-        bool no_checkpoint = deaths[i] <= 4; /* the first epoch has 4 steps */
+        bool no_checkpoint = deaths[i].left == 12;
         assert_true(no_checkpoint == (strstr(w.messages, "starting from the beginning") != NULL));
-        assert_int_equal(w.steps, 12 - (deaths[i] - 1) / 4 * 4);
+        assert_int_equal(w.steps, deaths[i].left);
+        assert_same_runs(whole, parts);
+    }
+}
+
+/* A run that is stopped is saved, whatever is said of how often. */
+static void test_stop_between_saves(void **state) {
+    (void)state;
+    watch w;
+    const char *whole = folder("whole"), *parts = folder("parts");
+    ole_train_options o = make(whole, &w);
+    train(&o);
+    for (int64_t stop = 7; stop <= 8; stop++) { /* in the second epoch, and at its end */
+        run_remove(parts);
+        o = make(parts, &w);
+        o.save_every = 100;
+        w.stop_at = stop;
+        assert_true(train(&o).interrupted);
+        w = (watch){0};
+        o.resume = true;
+        train(&o);
+        assert_int_equal(w.steps, 12 - stop);
         assert_same_runs(whole, parts);
     }
 }
@@ -523,6 +548,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_same_seed_same_bits, clear),
         cmocka_unit_test_teardown(test_stop_and_resume, clear),
         cmocka_unit_test_teardown(test_kill_and_resume, clear),
+        cmocka_unit_test_teardown(test_stop_between_saves, clear),
         cmocka_unit_test_teardown(test_longer, clear),
         cmocka_unit_test_teardown(test_resume_mistakes, clear),
         cmocka_unit_test_teardown(test_torn_checkpoint, clear),

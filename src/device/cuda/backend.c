@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKSPACE = 64 << 20 };
+enum { WORKSPACE = 64 << 20, BOUNCE = 4 << 20 };
 
 extern const ole_cuda_device_table ole_cuda_device;
 
@@ -88,6 +88,7 @@ static void close_context(ole_device_context *context) {
     cudaFree(context->workspace[0]);
     cudaFree(context->workspace[1]);
     cudaFree(context->staging);
+    cudaFreeHost(context->bounce);
     if (context->stream) cudaStreamDestroy(context->stream);
     if (context->side) cudaStreamDestroy(context->side);
     cuda_setup_unlock();
@@ -107,6 +108,7 @@ static ole_status open_streams(ole_device_context *context, ole_error *error) {
     for (int i = 0; i < 2; i++)
         cuda_failed(context, cudaMalloc(&context->workspace[i], WORKSPACE), "opening");
     context->workspace_bytes = WORKSPACE;
+    cuda_failed(context, cudaMallocHost(&context->bounce, BOUNCE), "opening");
     if (context->failed == OLE_OK)
         cuda_failed(context,
                     cudaMemsetAsync(context->clock, 0, sizeof *context->clock, context->stream),
@@ -178,8 +180,22 @@ static void free_memory(ole_device_context *context, void *memory) {
 bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
                enum cudaMemcpyKind kind, const char *doing) {
     cudaSetDevice(context->card);
-    return !cuda_failed(context, cudaMemcpyAsync(to, from, bytes, kind, context->stream), doing) &&
-           !cuda_failed(context, cudaStreamSynchronize(context->stream), doing);
+    bool in = kind == cudaMemcpyHostToDevice;
+    for (size_t done = 0, piece; done < bytes; done += piece) {
+        piece = bytes - done < BOUNCE ? bytes - done : BOUNCE;
+        char *target = (char *)to + done;
+        const char *source = (const char *)from + done;
+        if (in) memcpy(context->bounce, source, piece);
+        if (cuda_failed(context,
+                        cudaMemcpyAsync(in ? target : context->bounce,
+                                        in ? context->bounce : source, piece, kind,
+                                        context->stream),
+                        doing) ||
+            cuda_failed(context, cudaStreamSynchronize(context->stream), doing))
+            return false;
+        if (!in) memcpy(target, context->bounce, piece);
+    }
+    return true;
 }
 
 static void copy_in(ole_device_context *context, const void *from, size_t bytes, void *to) {

@@ -114,6 +114,7 @@ struct ole_device_context {
     int64_t launches;      /* own kernels queued since the context was opened */
     void *staging;         /* device memory on the way to and from the host */
     size_t staging_bytes;
+    void *bounce; /* page-locked memory of the host that copies go through (backend.c) */
     struct cuda_update_table *updates; /* what update_all() has on the card (update_all.c) */
     struct cuda_replays *replays;      /* of recorder.c */
     struct cuda_link *link;            /* to the cards of other ranks (link.c), or NULL */
@@ -278,9 +279,10 @@ void cuda_update_all(ole_device_context *context, const ole_update *update,
 void cuda_update_table_free(ole_device_context *context);
 
 /*
- * Copies on context->stream and waits.  Plain cudaMemcpy and cudaMemset are ordered with the
- * default stream only, and may still be at work when they return: kernels queued here would not see
- * it.
+ * Copies between host and card on context->stream, and waits.  Plain cudaMemcpy and cudaMemset are
+ * ordered with the default stream only, and may still be at work when they return: kernels queued
+ * here would not see it.  The way leads through page-locked memory: a copy to or from other memory
+ * waits inside the driver, and the runs beside this one cannot launch anything meanwhile.
  */
 bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
                enum cudaMemcpyKind kind, const char *doing);
