@@ -127,6 +127,27 @@ const op_case op_large_cases[] = {
 };
 const int op_large_case_count = sizeof op_large_cases / sizeof *op_large_cases;
 
+const op_case op_watched_cases[] = {
+    {CONV, IMAGES(1, 128, 5, 16), .out = 16, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(2, 128, 5, 7), .out = 12, WINDOW(3, 1, 1), .bias = true},
+    {CONV, IMAGES(3, 24, 4, 18), .out = 12, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(1, 64, 5, 16), .out = 32, WINDOW(3, 1, 1), .bias = true},
+    {CONV, IMAGES(2, 64, 5, 7), .out = 32, WINDOW(3, 1, 1)},
+    {NORM, IMAGES(2, 24, 8, 8), .affine = true, .relu = true},
+    {NORM, IMAGES(4, 24, 16, 16), .affine = true, .relu = true},
+    {NORM, IMAGES(4, 24, 16, 16), .affine = true, .relu = true, .sum = true},
+    {NORM, IMAGES(16, 16, 32, 32), .affine = true, .relu = true},
+    {NORM, IMAGES(600, 40, 1, 1), .relu = true},
+    {MAXPOOL, IMAGES(2, 16, 7, 7), WINDOW(2, 2, 0)},
+    {AVGPOOL, IMAGES(2, 24, 8, 8)},
+    {AVGPOOL, IMAGES(2, 16, 7, 7), WINDOW(2, 2, 0)},
+    {.op = OLE_OP_ADD, IMAGES(2, 16, 4, 4), .relu = true},
+    {.op = OLE_OP_CONCAT, IMAGES(4, 24, 16, 16), .out = 12},
+    {.op = OLE_OP_CONCAT, IMAGES(2, 36, 3, 3), .out = 12},
+    {.op = OLE_OP_DROPOUT, IMAGES(2, 16, 4, 4), .rate = 0.2f},
+};
+const int op_watched_case_count = sizeof op_watched_cases / sizeof *op_watched_cases;
+
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
 static int64_t pooled(int64_t size, const op_case *c) {

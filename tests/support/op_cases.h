@@ -30,6 +30,10 @@ extern const int op_case_count;
 extern const op_case op_large_cases[];
 extern const int op_large_case_count;
 
+/* As small as kernels of each kind allow, for tools that watch every access to memory. */
+extern const op_case op_watched_cases[];
+extern const int op_watched_case_count;
+
 /* The node that a graph would hold, with `params` of its parameters. */
 ole_node op_case_node(const op_case *c, ole_param params[OLE_MAX_PARAMS]);
 

@@ -29,7 +29,7 @@ void op_run_alone(const ole_backend *backend, const op_case *c, op_way way, op_d
 
 /* ---- ops ------------------------------------------------------------------------------------ */
 
-static const op_way ways[] = {
+static const op_way all_ways[] = {
     {0},
     {.accumulate = true},
     {.blocked = true},
@@ -45,21 +45,29 @@ static const op_way ways[] = {
     {.shared = true, .only_dparam = true},
 };
 
+static const op_way few_ways[] = {
+    {.accumulate = true},
+    {.in_place = true, .blocked = true},
+    {.eval = true},
+    {.shared = true, .blocked = true, .accumulate = true},
+};
+
 /* A backend at work, and how exact it must be. */
 typedef struct checked {
     const ole_backend *backend;
     ole_device_context *context;
     bool narrow; /* numbers are given in bfloat16 */
-    op_wanted *wanted;
+    const op_way *ways;
+    size_t way_count;
     double bound;
 } checked;
 
-static void check_case(const checked *with, const op_case *c, op_way way) {
+#define IN_WAYS(list) .ways = (list), .way_count = sizeof(list) / sizeof *(list)
+
+static void check_case(const checked *with, const op_case *c, const op_data *given, op_way way) {
     const ole_backend *backend = with->backend;
     ole_error error;
-    op_data found = op_data_make(c, 5);
-    if (with->narrow) op_data_narrow(&found);
-    op_data expected = op_data_copy(&found);
+    op_data found = op_data_copy(given), expected = op_data_copy(given);
     way.step = 3;
     op_run_alone(&ole_backend_ref64, c, way, &expected);
     assert_ok(op_run(backend, with->context, c, way, &found, &error), &error);
@@ -75,30 +83,50 @@ static void check_case(const checked *with, const op_case *c, op_way way) {
     op_data_free(&expected);
 }
 
-static void check_table(const checked *with, const op_case *cases, int count, bool large) {
-    for (int i = 0; i < count; i++) {
-        if (with->wanted && !with->wanted(&cases[i], large)) continue;
-        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
-            if (!cases[i].sum || with->backend->fuses_add) check_case(with, &cases[i], ways[k]);
-    }
+static void check_in_ways(const checked *with, const op_case *c) {
+    if (c->sum && !with->backend->fuses_add) return;
+    op_data given = op_data_make(c, 5);
+    if (with->narrow) op_data_narrow(&given);
+    for (size_t k = 0; k < with->way_count; k++)
+        check_case(with, c, &given, with->ways[k]);
+    op_data_free(&given);
 }
 
 void check_ops(const ole_backend *backend, ole_conv_choice conv, double bound) {
-    checked with = {.backend = backend, .context = op_open(backend, conv, 1), .bound = bound};
-    check_table(&with, op_cases, op_case_count, false);
+    checked with = {.backend = backend,
+                    .context = op_open(backend, conv, 1),
+                    IN_WAYS(all_ways),
+                    .bound = bound};
+    for (int i = 0; i < op_case_count; i++)
+        check_in_ways(&with, &op_cases[i]);
     backend->close(with.context);
 }
 
-void check_ops_in(const ole_backend *backend, ole_precision precision, op_wanted *wanted,
-                  double bound) {
+static checked open_in(const ole_backend *backend, ole_precision precision, double bound) {
     const ole_device_options options = {.precision = precision, .seed = 1};
-    checked with = {.backend = backend,
-                    .context = open_with(backend, options),
-                    .narrow = precision == OLE_PRECISION_BF16,
-                    .wanted = wanted,
-                    .bound = bound};
-    check_table(&with, op_cases, op_case_count, false);
-    check_table(&with, op_large_cases, op_large_case_count, true);
+    return (checked){.backend = backend,
+                     .context = open_with(backend, options),
+                     .narrow = precision == OLE_PRECISION_BF16,
+                     IN_WAYS(all_ways),
+                     .bound = bound};
+}
+
+void check_ops_in(const ole_backend *backend, ole_precision precision, bool large, double bound) {
+    checked with = open_in(backend, precision, bound);
+    for (int i = 0; i < op_case_count; i++)
+        check_in_ways(&with, &op_cases[i]);
+    for (int i = 0; large && i < op_large_case_count; i++)
+        check_in_ways(&with, &op_large_cases[i]);
+    backend->close(with.context);
+}
+
+void check_watched_ops(const ole_backend *backend, ole_precision precision, op_wanted *wanted,
+                       double bound) {
+    checked with = open_in(backend, precision, bound);
+    with.ways = few_ways;
+    with.way_count = sizeof few_ways / sizeof *few_ways;
+    for (int i = 0; i < op_watched_case_count; i++)
+        if (wanted(&op_watched_cases[i])) check_in_ways(&with, &op_watched_cases[i]);
     backend->close(with.context);
 }
 

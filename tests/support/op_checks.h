@@ -16,10 +16,13 @@ void op_run_alone(const ole_backend *backend, const op_case *c, op_way way, op_d
 /* Every case in every way. */
 void check_ops(const ole_backend *backend, ole_conv_choice conv, double bound);
 
-/* The same in a precision, of the cases that are wanted (NULL: all), with the large ones. */
-typedef bool op_wanted(const op_case *c, bool large);
-void check_ops_in(const ole_backend *backend, ole_precision precision, op_wanted *wanted,
-                  double bound);
+/* The same in a precision, and the large ones. */
+void check_ops_in(const ole_backend *backend, ole_precision precision, bool large, double bound);
+
+/* Those of op_watched_cases that are wanted, in a few ways. */
+typedef bool op_wanted(const op_case *c);
+void check_watched_ops(const ole_backend *backend, ole_precision precision, op_wanted *wanted,
+                       double bound);
 
 /* Loss, scores, right rows and gradient, for shapes and logits small and huge. */
 void check_softmax(const ole_backend *backend, double bound);

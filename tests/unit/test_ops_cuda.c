@@ -5,53 +5,55 @@
 #include "card.h"
 #include "op_checks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void fp32(void **state) {
     (void)state;
-    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_FP32, NULL, 3e-5);
+    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_FP32, true, 3e-5);
 }
 
 static void tf32(void **state) {
     (void)state;
-    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_TF32, NULL, 4e-3);
+    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_TF32, true, 4e-3);
 }
 
 static void bf16(void **state) {
     (void)state;
-    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, NULL, 3e-2);
+    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, true, 3e-2);
 }
 
 /* With kernels of our own wherever there are any, quicker or not (src/device/cuda/narrow.h). */
 static void bf16_narrow(void **state) {
     (void)state;
     setenv("OLE_CUDA_WAY", "narrow:", 1);
-    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, NULL, 3e-2);
+    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, true, 3e-2);
     unsetenv("OLE_CUDA_WAY");
 }
 
-static bool is_of_libraries(const op_case *c) {
-    return c->op == OLE_OP_CONV || c->op == OLE_OP_LINEAR;
+static bool is_convolution(const op_case *c) {
+    return c->op == OLE_OP_CONV;
 }
 
-static bool is_not_of_libraries(const op_case *c, bool large) {
-    (void)large;
-    return !is_of_libraries(c);
+static bool is_not_of_libraries(const op_case *c) {
+    return c->op != OLE_OP_CONV && c->op != OLE_OP_LINEAR;
 }
 
-static bool has_own_kernel(const op_case *c, bool large) {
-    bool narrow = c->out == 12 || c->out == 16 || c->out == 32;
-    return !is_of_libraries(c) ||
-           (large && c->op == OLE_OP_CONV && c->kernel == 3 && c->stride == 1 && narrow);
-}
-
-/* Where no library runs: what compute-sanitizer can watch in a minute (bench/gpu.sh). */
+/* Where no library runs, each variant of the narrow kernels in turn: what compute-sanitizer can
+ * watch in a minute (bench/gpu.sh). */
 static void own_kernels(void **state) {
     (void)state;
-    setenv("OLE_CUDA_WAY", "narrow:", 1);
-    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_BF16, has_own_kernel, 3e-2);
+    enum { VARIANTS = 6 }; /* at most, of a shape */
+    const ole_backend *cuda = card_table("ole_cuda_backend");
+    for (int i = 0; i < VARIANTS; i++) {
+        char way[20];
+        snprintf(way, sizeof way, "narrow:@%d", i);
+        setenv("OLE_CUDA_WAY", way, 1);
+        check_watched_ops(cuda, OLE_PRECISION_BF16, is_convolution, 3e-2);
+    }
     unsetenv("OLE_CUDA_WAY");
-    check_ops_in(card_table("ole_cuda_backend"), OLE_PRECISION_FP32, is_not_of_libraries, 3e-5);
+    check_watched_ops(cuda, OLE_PRECISION_BF16, is_not_of_libraries, 3e-2);
+    check_watched_ops(cuda, OLE_PRECISION_FP32, is_not_of_libraries, 3e-5);
 }
 
 static void softmax(void **state) {

@@ -7,8 +7,9 @@
  * that can be recorded is taken.  Measuring works on tensors of its own, of the problem's size and
  * filled with random numbers.
  *
- * For tests, OLE_CUDA_WAY=PREFIX leaves only ways whose name begins so, where a problem has any;
- * the file is then neither asked nor written.
+ * For tests, OLE_CUDA_WAY=PREFIX leaves, of a problem that kernels of our own are for, only those
+ * whose name begins so; PREFIX@K takes the K-th of them (counted on from the first after the last)
+ * without measuring.  The file is then neither asked nor written for such a problem.
  */
 #include "device/cuda/tune.h"
 
@@ -53,7 +54,9 @@ struct cuda_solver {
 
 struct cuda_tune {
     cuda_cache *cache;
-    const char *only; /* OLE_CUDA_WAY; NULL: all ways */
+    const char *only; /* OLE_CUDA_WAY's prefix; NULL: all ways */
+    size_t only_length;
+    int pick; /* what follows its @; -1: the quickest */
     cuda_solver *first;
 };
 
@@ -83,8 +86,10 @@ ole_status cuda_tune_open(ole_device_context *context, ole_error *error) {
         free(tune);
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     }
-    const char *only = getenv("OLE_CUDA_WAY");
+    const char *only = getenv("OLE_CUDA_WAY"), *at = only ? strchr(only, '@') : NULL;
     if (only && *only) tune->only = only;
+    tune->only_length = at ? (size_t)(at - only) : only ? strlen(only) : 0;
+    tune->pick = at ? atoi(at + 1) : -1;
     context->tune = tune;
     return OLE_OK;
 }
@@ -221,24 +226,25 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
     return OLE_OK;
 }
 
-/* Leaves the ways that OLE_CUDA_WAY names, if there are any; the number left. */
-static int restrict_ways(const cuda_tune *tune, cuda_way *ways, int count) {
+/* The ways that OLE_CUDA_WAY leaves of the problem; 0: it does not restrict this one. */
+static int restricted_ways(const ole_device_context *context, const cuda_solver *solver,
+                           cuda_way ways[MAX_VARIANTS]) {
+    const cuda_tune *tune = context->tune;
+    int count = tune->only ? cuda_narrow_ways(context, &solver->problem, ways, MAX_VARIANTS) : 0;
     int left = 0;
-    for (int i = 0; i < count && tune->only; i++)
-        left += strncmp(ways[i].name, tune->only, strlen(tune->only)) == 0;
-    if (left == 0) return count;
-    left = 0;
     for (int i = 0; i < count; i++)
-        if (strncmp(ways[i].name, tune->only, strlen(tune->only)) == 0)
-            ways[left++] = ways[i];
-        else
-            dnn_way_release(&ways[i]);
+        if (strncmp(ways[i].name, tune->only, tune->only_length) == 0) ways[left++] = ways[i];
+    if (left > 0 && tune->pick >= 0) {
+        ways[0] = ways[tune->pick % left];
+        left = 1;
+    }
     return left;
 }
 
 static int gather(const ole_device_context *context, const cuda_solver *solver,
                   cuda_way ways[MAX_WAYS]) {
-    int count = 0;
+    int count = restricted_ways(context, solver, ways);
+    if (count > 0) return count;
     if (solver->plain) ways[count++] = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
     count += cuda_narrow_ways(context, &solver->problem, ways + count, MAX_VARIANTS);
     if (solver->product)
@@ -247,7 +253,12 @@ static int gather(const ole_device_context *context, const cuda_solver *solver,
     if (solver->dnn)
         count += dnn_graph_ways(solver->dnn, context->workspace_bytes, ole_clock() + make_seconds,
                                 ways + count, MAX_PLANS);
-    return restrict_ways(context->tune, ways, count);
+    return count;
+}
+
+static bool is_restricted(const ole_device_context *context, const cuda_solver *solver) {
+    cuda_way ways[MAX_VARIANTS];
+    return restricted_ways(context, solver, ways) > 0;
 }
 
 static bool is_better(const cuda_measured *a, const cuda_measured *b) {
@@ -301,7 +312,8 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
     if (status != OLE_OK) return status;
     int count = gather(context, solver, ways);
     cudaGetLastError(); /* of plans that could not be made */
-    int chosen = choose(context, solver, ways, count, &arrays, &best);
+    bool given = context->tune->pick >= 0 && is_restricted(context, solver);
+    int chosen = given ? 0 : choose(context, solver, ways, count, &arrays, &best);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "choosing an algorithm");
     cudaFree(block);
     for (int i = 0; i < count; i++)
@@ -309,7 +321,7 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
     if (chosen >= 0) solver->way = ways[chosen];
     if (context->failed != OLE_OK) return failure_of(context, error);
     if (chosen < 0) return fail_none(context, &solver->problem, layer, error);
-    if (!context->tune->only)
+    if (!is_restricted(context, solver))
         cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
     return OLE_OK;
 }
@@ -319,7 +331,8 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
 /* The way that the file names; false where it names none that can be had. */
 static bool recall(const ole_device_context *context, cuda_solver *solver) {
     const cuda_tune *tune = context->tune;
-    const char *name = tune->only ? NULL : cuda_cache_find(tune->cache, solver->key);
+    if (is_restricted(context, solver)) return false;
+    const char *name = cuda_cache_find(tune->cache, solver->key);
     size_t workspace = context->workspace_bytes;
     if (!name) return false;
     if (solver->plain && strcmp(name, "apart") == 0) {
