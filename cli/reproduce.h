@@ -19,7 +19,7 @@ enum { ROW_PATH = 4096, ROW_MOST = 64 };
 /* What the flags ask for; 0 and NULL: what the recipe says. */
 typedef struct reproduction {
     const char *out;
-    int seeds, epochs, threads, jobs;
+    int seeds, epochs, eval_every, threads, jobs;
     const char *device, *precision;
     bool quick;       /* two epochs of a few samples, one seed */
     ole_ranks *ranks; /* that share the runs out; rank 0 does the rest */

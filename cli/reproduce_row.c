@@ -137,6 +137,7 @@ bool row_open(row *r, const char *name, const reproduction *asked) {
     if (!r->asked.from) place(r, asked->out);
     if (asked->quick && !r->config) make_quick(r);
     if (asked->epochs > 0 && !r->config) r->train.epochs = asked->epochs;
+    if (asked->eval_every > 0) r->train.eval_every = asked->eval_every;
     if (asked->seeds > 0) r->train.seeds = asked->seeds;
     if (asked->device) r->train.device = asked->device;
     if (asked->precision && !r->config) r->train.precision = asked->precision;

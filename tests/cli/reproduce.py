@@ -261,6 +261,15 @@ def check_single(ole, work):
                (work / "out/cifar10-vgg16/lambda-0.5/seed-0/best.safetensors").read_bytes())
 
 
+def check_eval_every(ole, work):
+    """Fewer evaluations: the end has one, and the same numbers."""
+    reproduce(ole, "cifar10-vgg16.yaml", "--epochs", "3", "--eval-every", "2", "--seeds", "1", "--out", "sparse")
+    lines = (work / "sparse/cifar10-vgg16/lambda-0/seed-0/metrics.jsonl").read_text().splitlines()
+    epochs = [line for line in map(json.loads, lines) if line["event"] == "epoch"]
+    check_that("evaluated after epochs 2 and 3", ["test_error" in line for line in epochs] == [False, True, True])
+    check_that("--eval-every is no change", results(work, "sparse")["cifar10-vgg16"]["changes"] == "3 of 164 epochs")
+
+
 def check_figures_of_rows(ole, work):
     """Figs. 1, 3 and 7 take the runs that are there."""
     before = (work / "out/cifar10-vgg16/lambda-0/seed-0/last.safetensors").stat().st_mtime_ns
@@ -373,6 +382,7 @@ def check_all(ole, work):
     ole.environment["OLE_DATA"] = str(work / "data")
     check_rows(ole, work)
     check_single(ole, work)
+    check_eval_every(ole, work)
     check_figures_of_rows(ole, work)
     check_toy(ole, work)
     check_studies(ole, work)
