@@ -108,6 +108,8 @@ static bool analyze(const row *r, const run_view *view, int threads, ole_analysi
     options.threads = threads;
     options.progress = show_share;
     options.context = &line;
+    options.names = view->view.class_names;
+    options.name_count = view->view.classes;
     bool good = labels && ole_analyze(analysis, &e, &options, error) == OLE_OK;
     progress_clear(&line);
     free(labels);

@@ -73,6 +73,8 @@ typedef struct ole_analyze_options {
     int threads;     /* 1 to 1024; default 1 */
     ole_progress *progress; /* NULL (default): none */
     void *context;
+    const char *const *names; /* of classes 0, 1, ... in drawings; NULL (default): their labels. */
+    int64_t name_count;       /* They must live as long as the analysis */
 } ole_analyze_options;
 
 OLE_API void ole_analyze_options_init(ole_analyze_options *options);
@@ -90,12 +92,14 @@ typedef struct ole_analysis {
     ole_spectra spectra;
     ole_overlap *overlaps; /* by rising angle: all pairs of classes, or OLE_MOST_OVERLAPS */
     int64_t overlap_count;
-    int64_t points;        /* rows of the map and of `space`: a sample, by class */
-    int64_t *point_rows;   /* [points] */
-    int64_t *point_labels; /* [points] */
-    double *map;           /* [points, 2]; NULL without, or for fewer than 8 points */
-    double kl;             /* of the map; NaN without */
-    double *space;         /* [points, dim] for 2 or 3 dimensions: the features; else NULL */
+    int64_t points;           /* rows of the map and of `space`: a sample, by class */
+    int64_t *point_rows;      /* [points] */
+    int64_t *point_labels;    /* [points] */
+    double *map;              /* [points, 2]; NULL without, or for fewer than 8 points */
+    double kl;                /* of the map; NaN without */
+    double *space;            /* [points, dim] for 2 or 3 dimensions: the features; else NULL */
+    const char *const *names; /* as in the options */
+    int64_t name_count;
 } ole_analysis;
 
 /*

@@ -149,6 +149,8 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, const ole_ana
     a->ignored = e->rows - a->rows;
     a->dim = e->dim;
     a->classes = a->spectra.classes;
+    a->names = o->names;
+    a->name_count = o->name_count;
     status = find_overlaps(a, e, o, error);
     if (status == OLE_OK) status = draw_points(a, e, o, error);
     if (status == OLE_OK) status = copy_space(a, e, error);

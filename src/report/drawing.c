@@ -45,6 +45,14 @@ static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t n
     return true;
 }
 
+/* A class's name, cut where it is long; its label where it has none. */
+static void name_class(const ole_analysis *a, int64_t label, char out[NAME_ROOM]) {
+    if (label >= 0 && label < a->name_count)
+        snprintf(out, NAME_ROOM, "%.*s", NAME_ROOM - 1, a->names[label]);
+    else
+        snprintf(out, NAME_ROOM, "%" PRId64, label);
+}
+
 static const char *sample_text(char out[64], int64_t count, int64_t of) {
     out[0] = '\0';
     if (count < of) snprintf(out, 64, " (%" PRId64 " rows drawn from %" PRId64 ")", count, of);
@@ -182,7 +190,7 @@ static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
         return false;
     double *next = d->numbers;
     for (int64_t c = 0; each && c < s->classes; c++) {
-        snprintf(d->text[c], NAME_ROOM, "%" PRId64, s->of[c].label);
+        name_class(a, s->of[c].label, d->text[c]);
         d->series[c] = spectrum_line(&s->of[c], d->names[c], next);
         next += 2 * s->of[c].count;
     }
@@ -224,7 +232,7 @@ static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
         d->values[x * n + y] = d->values[y * n + x] = (float)a->overlaps[i].angle;
     }
     for (int64_t c = 0; c < n; c++)
-        snprintf(d->text[c], NAME_ROOM, "%" PRId64, a->spectra.of[c].label);
+        name_class(a, a->spectra.of[c].label, d->text[c]);
     d->name = "overlaps";
     d->figure.kind = OLE_FIGURE_HEATMAP;
     d->figure.title = "Smallest principal angle between classes";
@@ -256,7 +264,7 @@ static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy,
         x[i] = xy[2 * i];
         y[i] = xy[2 * i + 1];
         if (i == 0 || (groups && a->point_labels[i] != a->point_labels[i - 1])) {
-            if (groups) snprintf(d->text[count], NAME_ROOM, "%" PRId64, a->point_labels[i]);
+            if (groups) name_class(a, a->point_labels[i], d->text[count]);
             d->series[count] =
                 (ole_series){.name = groups ? d->names[count] : NULL, .x = x + i, .y = y + i};
             count++;
@@ -422,7 +430,7 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
     const char **names = calloc(classes, sizeof *names);
     if (labels && text && names) {
         for (size_t c = 0; c < classes; c++) {
-            snprintf(text[c], NAME_ROOM, "%" PRId64, a->spectra.of[c].label);
+            name_class(a, a->spectra.of[c].label, text[c]);
             names[c] = text[c];
         }
         for (int64_t i = 0; i < a->points; i++)

@@ -130,9 +130,33 @@ static void test_what_there_is_not(void **state) {
     ole_analysis_free(&a);
 }
 
+/* Labels that have a name, and one beyond the names. */
+static void test_names(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "0", "1", "2", "3", "4", "cat", "a name longer than a legend has room for"};
+    ole_analysis a = analyse(61, 4, 3, true);
+    a.names = names;
+    a.name_count = 7;
+    static const ole_drawing_kind kinds[] = {OLE_DRAW_CLASS_SPECTRA, OLE_DRAW_MAP};
+    for (int k = 0; k < 2; k++) {
+        ole_drawing *d = draw(&a, kinds[k]);
+        const ole_series *series = ole_drawing_figure(d)->series;
+        assert_string_equal(series[0].name, "cat");
+        assert_string_equal(series[1].name, "a name longer than a le");
+        assert_string_equal(series[2].name, "7");
+        ole_drawing_free(d);
+    }
+    ole_drawing *d = draw(&a, OLE_DRAW_OVERLAPS);
+    assert_string_equal(ole_drawing_figure(d)->row_names[0], "cat");
+    ole_drawing_free(d);
+    ole_analysis_free(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_three_dimensions),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_what_there_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
