@@ -62,6 +62,7 @@ typedef struct ole_queue_sums {
     double loss, softmax_loss, ole_loss;
     int64_t correct;
     int64_t bad_step; /* the first whose loss is NaN or Inf, counted from 1 over the run; 0: none */
+    int64_t bad_row;  /* the first of OLÉ's features in it that is; -1: none */
 } ole_queue_sums;
 
 /* How OLÉ sees a node's output: rows of numbers. */

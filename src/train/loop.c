@@ -213,7 +213,10 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     if (!l->measured || !better) return OLE_OK;
     run->state.best_epoch = epoch;
     run->state.best_error = l->errors.validation;
-    return ole_run_save_best(run, error);
+    double start = ole_clock();
+    ole_status status = ole_run_save_best(run, error);
+    l->save_seconds += ole_clock() - start;
+    return status;
 }
 
 /* The ranks still have the same weights; statistics that are each rank's own become their means. */
@@ -225,9 +228,9 @@ static ole_status check_ranks(loop *l, ole_error *error) {
     return ole_together_verify(run->options.ranks, &run->network, error);
 }
 
-/* Without a validation split the best model is that of the last epoch that is saved. */
+/* Without a validation split the best model is the last one. */
 static ole_status write_files(ole_run *run, ole_error *error) {
-    if (run->state.epoch > 0 && run->state.step == 0 && !has_validation(run)) {
+    if (!has_validation(run)) {
         run->state.best_epoch = run->state.epoch;
         ole_status status = ole_run_save_best(run, error);
         if (status != OLE_OK) return status;
@@ -310,7 +313,11 @@ static ole_status fail_queued(loop *l, const queued *from, const ole_queue_sums 
     if (status != OLE_OK) return status;
     bool softmax = run->options.loss != OLE_LOSS_OLE && !isfinite(now->softmax_loss);
     const ole_step bad = {.batch = &batch, .last = is_last(run, step), .number = now->bad_step};
-    return ole_stepper_fail(run->stepper, &bad, softmax, error);
+    status = ole_stepper_fail(run->stepper, &bad, softmax, error);
+    if (!error || now->bad_row < 0) return status;
+    ole_error cause = *error;
+    return ole_fail(error, status, "%.400s (the first such row of features is %lld of the batch)",
+                    cause.message, (long long)now->bad_row);
 }
 
 /* Waits for the device and takes over what it has done. */

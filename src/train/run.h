@@ -3,8 +3,8 @@
  *
  * The folder: config.yaml; metrics.jsonl; last.safetensors, written after every epoch, or after
  * some where they are short (loop.c), and when the run is stopped; previous.safetensors, the last
- * one before that; best.safetensors, the model with the smallest validation error, or of the last
- * epoch that was saved where there is no validation split.
+ * one before that; best.safetensors, the model with the smallest validation error, or that of
+ * last.safetensors where there is no validation split.
  */
 #ifndef OLE_SRC_TRAIN_RUN_H
 #define OLE_SRC_TRAIN_RUN_H

@@ -115,6 +115,7 @@ const op_case op_large_cases[] = {
     {NORM, IMAGES(8, 32, 96, 96), .relu = true},
     {NORM, IMAGES(256, 512, 1, 1), .affine = true, .relu = true},
     {NORM, IMAGES(64, 4100, 1, 1), .affine = true},
+    {NORM, IMAGES(9, 1072, 32, 32), .affine = true, .relu = true}, /* too large for one kernel */
     {MAXPOOL, IMAGES(16, 64, 32, 32), WINDOW(2, 2, 0)},
     {AVGPOOL, IMAGES(64, 256, 8, 8)},
     {AVGPOOL, IMAGES(16, 168, 32, 32), WINDOW(2, 2, 0)},
@@ -128,11 +129,17 @@ const op_case op_large_cases[] = {
 const int op_large_case_count = sizeof op_large_cases / sizeof *op_large_cases;
 
 const op_case op_watched_cases[] = {
-    {CONV, IMAGES(1, 128, 5, 16), .out = 16, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(2, 128, 5, 16), .out = 16, WINDOW(3, 1, 1)},
     {CONV, IMAGES(2, 128, 5, 7), .out = 12, WINDOW(3, 1, 1), .bias = true},
     {CONV, IMAGES(3, 24, 4, 18), .out = 12, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(1, 16, 5, 16), .out = 16, WINDOW(3, 1, 1)},
     {CONV, IMAGES(1, 64, 5, 16), .out = 32, WINDOW(3, 1, 1), .bias = true},
     {CONV, IMAGES(2, 64, 5, 7), .out = 32, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(36, 1024, 1, 9), .out = 16, WINDOW(3, 1, 1)}, /* stages and tiles in turn */
+    {CONV, IMAGES(66, 1024, 1, 1), .out = 12, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(18, 1024, 1, 9), .out = 32, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(36, 1024, 1, 1), .out = 32, WINDOW(3, 1, 1)},
+    {CONV, IMAGES(3, 8, 27, 27), .out = 16, WINDOW(3, 1, 1), .bias = true},
     {NORM, IMAGES(2, 24, 8, 8), .affine = true, .relu = true},
     {NORM, IMAGES(4, 24, 16, 16), .affine = true, .relu = true},
     {NORM, IMAGES(4, 24, 16, 16), .affine = true, .relu = true, .sum = true},

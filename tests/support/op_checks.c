@@ -47,9 +47,9 @@ static const op_way all_ways[] = {
 
 static const op_way few_ways[] = {
     {.accumulate = true},
-    {.in_place = true, .blocked = true},
+    {.in_place = true},
     {.eval = true},
-    {.shared = true, .blocked = true, .accumulate = true},
+    {.shared = true, .accumulate = true},
 };
 
 /* A backend at work, and how exact it must be. */

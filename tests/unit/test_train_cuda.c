@@ -9,6 +9,7 @@
 #include "train/run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const nets[] = {
@@ -17,6 +18,7 @@ static const char *const nets[] = {
     "C8-R16/4(x2)-AP",
     "CO8-PR16/4(x2)-BN-ReLU-AP",
     "CO8-D20/4-CR12-D24/4-BN-ReLU-AP",
+    "CO8-D18/5-BN-ReLU-AP",
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -182,6 +184,19 @@ static void narrow_learns(void **state) {
         }
 }
 
+/* Convolutions by our own kernels, and concatenation between them: of the libraries the last layer
+ * is left, so that compute-sanitizer can watch (bench/gpu.sh). */
+static void own_steps(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    ole_train_options a = small_run("CO16-D40/12-BN-ReLU-AP", "cuda");
+    ole_train_options b = small_run("CO16-D40/12-BN-ReLU-AP", "ref");
+    a.precision = "bf16";
+    setenv("OLE_CUDA_WAY", "narrow:@0", 1);
+    compare(a, true, b, 0.1, false);
+    unsetenv("OLE_CUDA_WAY");
+}
+
 /* ---- whole runs --------------------------------------------------------------------------- */
 
 static ole_train_summary train(ole_train_options o, const char *out, const char *device,
@@ -227,6 +242,8 @@ static void bad_losses_name_the_layer(void **state) {
     assert_int_equal(ole_train(&o, NULL, &error), OLE_ERROR_NUMERIC);
     if (!strstr(error.message, "NaN or Inf, from layer "))
         fail_msg("no layer in '%s'", error.message);
+    if (!strstr(error.message, "the first such row of features is 0 of the batch"))
+        fail_msg("no row in '%s'", error.message);
 }
 
 static void clear_errors(void **state) {
@@ -244,6 +261,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(recorded_as_single), cmocka_unit_test(as_the_reference),
         cmocka_unit_test(ole_at_any_layer),   cmocka_unit_test(narrow_learns),
         cmocka_unit_test(goes_on_elsewhere),  cmocka_unit_test(bad_losses_name_the_layer),
+        cmocka_unit_test(own_steps),
     };
     card_filter(argc, argv);
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);

@@ -108,7 +108,8 @@ static ole_status open_streams(ole_device_context *context, ole_error *error) {
     for (int i = 0; i < 2; i++)
         cuda_failed(context, cudaMalloc(&context->workspace[i], WORKSPACE), "opening");
     context->workspace_bytes = WORKSPACE;
-    cuda_failed(context, cudaMallocHost(&context->bounce, BOUNCE), "opening");
+    if (context->failed == OLE_OK && cudaMallocHost(&context->bounce, BOUNCE) != cudaSuccess)
+        note(context, OLE_ERROR_MEMORY, "opening", "the host has no page-locked memory left", "");
     if (context->failed == OLE_OK)
         cuda_failed(context,
                     cudaMemsetAsync(context->clock, 0, sizeof *context->clock, context->stream),

@@ -22,7 +22,7 @@ __global__ void check(cuda_clock *clock, cuda_ole_terms terms, bool judge) {
         double value = terms.share[i] * outcome->value;
         clock->now.loss += terms.weight[i] * value;
         clock->now.ole += value;
-        if (outcome->bad_row >= 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
+        if (clock->bad_row < 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
     }
     if (judge && !isfinite(clock->now.loss) && clock->bad_step == 0)
         clock->bad_step = (int64_t)clock->step;
@@ -40,6 +40,7 @@ __global__ void set_clock(cuda_clock *clock, uint64_t step, double lr) {
     clock->step = step;
     clock->lr = lr;
     clock->bad_step = 0;
+    clock->bad_row = -1;
 }
 
 } // namespace

@@ -74,7 +74,7 @@ typedef struct cuda_clock {
     int64_t batch;    /* of the epoch, from 0 */
     int64_t batches;  /* of it, after which `batch` is 0 again; 0: unknown */
     int64_t bad_step; /* the first step whose loss was NaN or Inf; 0: none. Updates stop there */
-    int64_t bad_row;  /* of OLÉ's features in that step; -1: none */
+    int64_t bad_row;  /* the first of OLÉ's features in that step; -1: none */
     double loss;      /* sums over the epoch */
     double softmax_loss;
     double ole_loss;

@@ -2,8 +2,8 @@
  * src/device/cuda/recorder.c - device/recorder.h on CUDA graphs: samples on the card, steps
  * captured once from the stream and launched again and again.
  *
- * Capture is "relaxed": what a step needs for the first time (the table of parameters) may still be
- * allocated while it is recorded.
+ * What a step needs for the first time (the table of parameters) is made when it is rehearsed,
+ * before it is recorded: copies wait for the stream, which breaks a recording of it.
  */
 #include "device/recorder.h"
 #include "base/error.h"
@@ -433,7 +433,8 @@ static ole_status read_clock(ole_device_context *context, ole_queue_sums *sums, 
                              .softmax_loss = clock.softmax_loss,
                              .ole_loss = clock.ole_loss,
                              .correct = clock.correct,
-                             .bad_step = clock.bad_step};
+                             .bad_step = clock.bad_step,
+                             .bad_row = clock.bad_row};
     return failure_of(context, error);
 }
 
