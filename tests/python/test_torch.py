@@ -3,6 +3,7 @@ import copy
 import sys
 import threading
 import unittest
+import warnings
 
 import numpy as np
 from support import import_torch, main, make, reference
@@ -190,9 +191,57 @@ class Inputs(unittest.TestCase):
 
     def test_second_derivatives_are_refused(self):
         features, labels = tensors(6, 4, 2)
-        (gradient,) = torch.autograd.grad(ole_loss(features, labels), features, create_graph=True)
-        with self.assertRaises(RuntimeError):
+        layer = torch.nn.Linear(4, 3).to(features.dtype)
+        loss = ole_loss(layer(features), labels)
+        (gradient,) = torch.autograd.grad(loss, layer.weight, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
+            (loss + gradient.pow(2).sum()).backward()
+        loss = ole_loss(layer(features), labels) * features.sum()  # whose upstream wants a gradient too
+        (gradient,) = torch.autograd.grad(loss, layer.weight, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
             gradient.sum().backward()
+
+    def test_recording_the_gradient_is_no_error(self):
+        features, labels = tensors(6, 4, 2)
+        (wanted,) = torch.autograd.grad(ole_loss(features, labels), features)
+        (gradient,) = torch.autograd.grad(ole_loss(features, labels), features, create_graph=True)
+        self.assertTrue(torch.equal(gradient, wanted))
+
+    def test_forward_mode_is_refused(self):
+        features, labels = tensors(6, 4, 2)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(features.detach(), features.detach())
+            with self.assertRaisesRegex(RuntimeError, "forward-mode"):
+                ole_loss(dual, labels)
+
+    def test_jit_trace_sees_the_loss_or_is_refused(self):
+        features, labels = tensors(6, 4, 2)
+        features = features.detach()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if not hasattr(torch.library, "custom_op"):
+                with self.assertRaisesRegex(RuntimeError, "torch 2.4"):
+                    torch.jit.trace(ole_loss, (features, labels))
+                return
+            traced = torch.jit.trace(ole_loss, (features, labels))
+        self.assertEqual(traced(2 * features, labels).item(), ole_loss(2 * features, labels).item())
+
+    @unittest.skipUnless(hasattr(torch.library, "custom_op"), "torch.func is served from torch 2.4 on")
+    def test_func(self):
+        features, labels = tensors(6, 4, 2)
+        (wanted,) = torch.autograd.grad(ole_loss(features, labels, 0.5), features)
+        plain = features.detach()
+
+        def loss(x):
+            return ole_loss(x, labels, 0.5)
+
+        torch.testing.assert_close(torch.func.grad(loss)(plain), wanted)
+        both = torch.stack([plain, 2 * plain])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is a loop
+            torch.testing.assert_close(torch.func.vmap(loss)(both), torch.stack([loss(plain), loss(2 * plain)]))
+        with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
+            torch.func.grad(lambda x: torch.func.grad(loss)(x).pow(2).sum())(plain)
 
     def test_errors_say_what_to_do(self):
         features, labels = tensors(6, 4, 2)
@@ -201,6 +250,13 @@ class Inputs(unittest.TestCase):
             ((features.long(), labels), "floats"),
             ((features, labels[:5]), "(6,)"),
             ((features, labels * 0.5), "integers"),
+            ((features.detach().numpy(), labels), "give tensors"),
+            ((features, [0] * 6), "give tensors"),
+            ((features.detach().to_sparse(), labels), "sparse"),
+            ((features.to("meta"), labels.to("meta")), "cpu and cuda"),
+            ((features, labels.to("meta")), "one device"),
+            ((features, labels, float("nan")), "finite"),
+            ((features, labels, torch.ones((), requires_grad=True)), "multiply the loss"),
         ):
             with self.subTest(words=words), self.assertRaises(ValueError) as raised:
                 ole_loss(*arguments)
@@ -209,6 +265,11 @@ class Inputs(unittest.TestCase):
             OLELoss(reduction="none")
         with self.assertRaisesRegex(ValueError, "delta_floor"):
             ole_loss(features, labels, delta_floor=-1)
+        with self.assertRaisesRegex(ValueError, "^threads is -3"):
+            ole_loss(features, labels, threads=-3)
+        for wrong in ({"delta_floor": -1}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}, {"group": "wrld"}):
+            with self.subTest(**wrong), self.assertRaisesRegex(ValueError, f"{next(iter(wrong))} is"):
+                OLELoss(**wrong)
         with self.assertRaisesRegex(ValueError, "pairs"):
             OLELoss()(features, labels, (labels, labels))
         with self.assertRaisesRegex(RuntimeError, "init_process_group"):

@@ -1,6 +1,7 @@
 """OLELoss(group=...) over gloo processes: each rank's gradient is its part of the global loss's."""
 import datetime
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -16,6 +17,7 @@ if not torch.distributed.is_available() or not torch.distributed.is_gloo_availab
     print("skipped: this torch has no gloo")
     sys.exit(77)
 
+import ole  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from ole.torch import OLELoss  # noqa: E402
 
@@ -85,6 +87,35 @@ def work_ddp(rank, ranks, file, sizes, options, failures):
     work(rank, ranks, file, sizes, options, failures)
 
 
+def check_refusals(rank, ranks, sizes):
+    """A batch that does not fit is an error on every rank, and the group goes on working."""
+    torch.set_num_threads(1)
+    criterion = OLELoss(group="world")
+    x, y = torch.ones(6, 4), torch.zeros(6, dtype=torch.long)
+    first = rank == 0
+    cases = (
+        (x, y[:1] if first else y, r"labels have shape \(1,\)" if first else "rank 0 .* see what it says"),
+        (x, y + 0.7 if first else y, "give integers" if first else "rank 0 .* see what it says"),
+        (x[0] if first else x, y, "one row a sample" if first else "rank 0 .* see what it says"),
+        (x[:, :3].contiguous() if first else x, y, "width 3.* width 4" if first else "width 4.* width 3"),
+        (x.double() if first else x, y, "float64.*float32" if first else "float32.*float64"),
+    )
+    for features, labels, words in cases:
+        try:
+            criterion(features, labels)
+        except ole.Error as reason:
+            assert re.search(words, str(reason)), f"'{words}' is not in '{reason}'"
+        else:
+            raise AssertionError(f"nobody said '{words}'")
+    assert criterion(x, y).item() == 0.0, "one class in all: its norm is the whole's"
+
+
+def work_refusals(rank, ranks, file, sizes, options, failures):
+    global check_rank
+    check_rank = check_refusals
+    work(rank, ranks, file, sizes, options, failures)
+
+
 class Gloo(unittest.TestCase):
     def run_ranks(self, sizes, target=work, **options):
         context = torch.multiprocessing.get_context("spawn")
@@ -116,6 +147,9 @@ class Gloo(unittest.TestCase):
 
     def test_part_of_the_world(self):
         self.run_ranks([4, 9, 12], some=True)
+
+    def test_refusals(self):
+        self.run_ranks([6, 6], target=work_refusals)
 
     def test_ddp(self):
         self.run_ranks([9, 14], target=work_ddp)

@@ -15,15 +15,23 @@ imported only by the modules named after them.
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._library import Error, InputError, info
 from ._score import ClassScore, Score, score
 
-__all__ = ["ClassScore", "Error", "InputError", "Score", "info", "score"]
+__all__ = ["ClassScore", "Error", "InputError", "Score", "__version__", "info", "score"]
 
+if TYPE_CHECKING:
+    __version__: str
+else:
 
-def __getattr__(name: str) -> str:
-    if name == "__version__":  # asked of the library, which is loaded when first needed
-        from ._library import version
+    def __getattr__(name: str) -> str:
+        if name == "__version__":  # asked of the library, which is loaded when first needed
+            from ._library import version
 
-        return version()
-    raise AttributeError(f"module 'ole' has no attribute {name!r}")
+            return version()
+        raise AttributeError(f"module 'ole' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted(set(globals()) | set(__all__))

@@ -158,10 +158,9 @@ def library() -> ctypes.CDLL:
             "to the libole.so of a build"
         ) from None
     if not _fits(loaded):
-        raise Error(
-            f"{path} is of version {loaded.ole_version().decode()}, which this package does not fit: "
-            "install both from one checkout"
-        )
+        known = hasattr(loaded, "ole_version")
+        what = f"of version {loaded.ole_version().decode()}, which this package does not fit" if known else "no libole"
+        raise Error(f"{path} is {what}: install both from one checkout")
     return loaded
 
 
@@ -171,7 +170,7 @@ def _fits(loaded: ctypes.CDLL) -> bool:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(loaded, name)
             function.restype, function.argtypes = result, arguments
-    except AttributeError:
+    except AttributeError:  # ole_version is the first: where it is there, it can be called
         return False
     room = (ctypes.c_char * 512)()  # for options that are longer
     loaded.ole_loss_options_init(room)
@@ -194,4 +193,5 @@ def fail(error: ErrorText) -> Error:
     """The exception for a filled ole_error, to be raised."""
     kind = InputError if error.status in (ARGUMENT, DATA) else Error
     name = library().ole_status_name(error.status).decode()
-    return kind(error.message.decode("utf-8", "replace"), name)
+    text = error.message.decode("utf-8", "replace").replace("options.", "")  # whose fields are arguments here
+    return kind(text, name)

@@ -81,15 +81,15 @@ def score(
         raise native.InputError(f"labels have shape {y.shape}: {rows} rows of features want ({rows},)")
     if rows == 0 or dim == 0:
         raise native.InputError(f"features have shape {x.shape}: nothing to score")
-    step, scale = kind_options(reduction, weight)
+    mean, scale = kind_options(reduction, weight)
     kind = Kind(
         bucket(rows),
         dim,
         native.F64 if x.dtype == numpy.float64 else native.F32,
-        step,
+        mean,
         float(delta_floor),
         float(delta_abs),
-        native.AUTO if delta_rel is None else float(delta_rel),
+        relative_cut(delta_rel),
         int(threads),
     )
     found = numpy.empty_like(x, order="C", subok=False) if gradient else None
@@ -130,7 +130,23 @@ def kind_options(reduction: str, weight: float) -> tuple[bool, float]:
     """Whether to divide by the rows, and the weight as a float."""
     if reduction not in ("mean", "sum"):
         raise native.InputError(f'reduction is {reduction!r}: give "mean" or "sum"')
-    return reduction == "mean", float(weight)
+    weight = float(weight)
+    if weight - weight != 0.0:
+        raise native.InputError(f"weight is {weight}: give a finite number")
+    return reduction == "mean", weight
+
+
+def relative_cut(delta_rel: Optional[float]) -> float:
+    """delta_rel as the library has it."""
+    if delta_rel is None:
+        return native.AUTO
+    check_not_negative("delta_rel", delta_rel, " or None")
+    return float(delta_rel)
+
+
+def check_not_negative(name: str, value: float, otherwise: str = "") -> None:
+    if not 0.0 <= value < float("inf"):
+        raise native.InputError(f"{name} is {value}: give a finite number of 0 or more{otherwise}")
 
 
 def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":

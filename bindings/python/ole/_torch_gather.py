@@ -14,15 +14,34 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _library as native
+from ._torch_op import TYPES, check_batch
 
 _LABEL_BYTES = 8
 
 
-def _most_rows(rows: int, device: torch.device, group: Any) -> int:
-    """The largest number of rows of any rank."""
-    most = torch.tensor([rows], dtype=torch.int64, device=device)
-    dist.all_reduce(most, op=dist.ReduceOp.MAX, group=group)
-    return int(most.item())
+_REFUSED = -1  # rows of a rank whose batch is none
+
+
+def _agree(features: Tensor, problem: Optional[native.InputError], group: Any, own: int) -> int:
+    """The largest number of rows of any rank.  Raises on all of them where one's batch does not fit."""
+    mine = [_REFUSED, 0, 0] if problem else [features.size(0), features.size(1), TYPES[features.dtype]]
+    device = features.device if isinstance(features, Tensor) else None
+    sent = torch.tensor(mine, dtype=torch.int64, device=device)
+    received = [torch.empty_like(sent) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(received, sent, group=group)
+    all_of: List[List[int]] = torch.stack(received).tolist()
+    if problem:
+        raise problem
+    names = {code: str(dtype) for dtype, code in TYPES.items()}
+    for rank, (rows, width, dtype) in enumerate(all_of):
+        if rows == _REFUSED:
+            raise native.Error(f"rank {rank} of the group has no batch that the loss takes: see what it says")
+        if [width, dtype] != mine[1:]:
+            raise native.InputError(
+                f"features of rank {own} are {names[mine[2]]} of width {mine[1]}, of rank {rank} {names[dtype]} of "
+                f"width {width}: give all ranks the same"
+            )
+    return max(rows for rows, _, _ in all_of)
 
 
 def _pack(features: Tensor, labels: Tensor, rows: int) -> Tensor:
@@ -61,8 +80,17 @@ def gather(
     if not dist.is_available() or not dist.is_initialized():
         raise native.Error("OLELoss(group=...): call torch.distributed.init_process_group() first")
     ranks, own = dist.get_world_size(group), dist.get_rank(group)
+    if rows_per_rank is None:
+        problem = None
+        try:
+            check_batch(features, labels)
+        except native.InputError as found:
+            problem = found
+        rows = _agree(features, problem, group, own)
+    else:
+        check_batch(features, labels)
+        rows = rows_per_rank
     mine = features.size(0)
-    rows = _most_rows(mine, features.device, group) if rows_per_rank is None else rows_per_rank
     if mine > rows:
         raise native.InputError(f"rows_per_rank is {rows}, but rank {own} has a batch of {mine} rows")
     packed = _pack(features, labels, rows)

@@ -22,18 +22,21 @@ from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch._C import _get_tracing_state as is_jit_traced
+from torch.autograd import forward_ad
 from torch.nn import Parameter
 
 from . import _library as native
 from ._plans import Addresses, Kind, Plan, bucket, plans
 
-_TYPES = {
+TYPES = {
     torch.float16: native.F16,
     torch.bfloat16: native.BF16,
     torch.float32: native.F32,
     torch.float64: native.F64,
 }
 _NARROW = (torch.float16, torch.bfloat16)
+unpack_dual: Any = forward_ad.unpack_dual  # which has no types
 _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
 
 _ARGUMENTS = (
@@ -45,6 +48,33 @@ _ARGUMENTS = (
 def value_type(features: Tensor) -> torch.dtype:
     """The type of the loss: float64 of float64, else float32."""
     return torch.float64 if features.dtype == torch.float64 else torch.float32
+
+
+def check_batch(features: Tensor, labels: Tensor) -> None:
+    """Raises where they are no batch."""
+    if not isinstance(features, Tensor) or not isinstance(labels, Tensor):
+        raise native.InputError(
+            f"features and labels are {type(features).__name__} and {type(labels).__name__}: give tensors "
+            "(ole.score takes NumPy arrays)"
+        )
+    if features.dim() != 2 or features.dtype not in TYPES or features.size(1) == 0 or features.layout != torch.strided:
+        raise native.InputError(
+            f"features are {features.dtype} of shape {tuple(features.shape)}, {features.layout}: give floats of 16, 32 "
+            "or 64 bits [N, D], one row a sample (flatten what has more dimensions)"
+        )
+    if labels.dim() != 1 or labels.size(0) != features.size(0):
+        raise native.InputError(
+            f"labels have shape {tuple(labels.shape)}: {features.size(0)} rows of features want "
+            f"({features.size(0)},)"
+        )
+    if labels.is_floating_point() or labels.is_complex():
+        raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
+    if not (features.is_cuda or features.is_cpu):
+        raise native.InputError(f"features are on {features.device}: the loss runs on cpu and cuda")
+    if labels.device != features.device:
+        raise native.InputError(
+            f"labels are on {labels.device}, features on {features.device}: move them to one device"
+        )
 
 
 # ---- Evaluating -----------------------------------------------------------------------------------
@@ -100,7 +130,7 @@ def _evaluate(
     if rows == 0:
         return 0.0, direction
     threads = threads or min(torch.get_num_threads(), _MAX_THREADS)
-    kind = Kind(bucket(rows), dim, _TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, threads)
+    kind = Kind(bucket(rows), dim, TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, threads)
     plan = plans.take(kind)
     try:
         status = plan.evaluate(_addresses(x, y, direction, want_gradient), _upstream(features, weight, mean))
@@ -143,7 +173,7 @@ def _queue(
         return outcome.zero_(), direction
     card = x.get_device()
     stream = torch._C._cuda_getCurrentRawStream(card)
-    kind = Kind(bucket(rows), dim, _TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, 1, card, stream)
+    kind = Kind(bucket(rows), dim, TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, 1, card, stream)
     # A captured graph keeps working in the plan's memory: such a plan is never lent again.
     captured = _capturing(card)
     plan = Plan(kind) if captured else plans.take(kind)
@@ -171,13 +201,12 @@ def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tupl
 # ---- The derivative -------------------------------------------------------------------------------
 
 
-def _remember(ctx: Any, direction: Tensor, features: Tensor, weight: float, mean: bool) -> None:
-    """For backward: the direction, and what one of float16 is still to be multiplied by."""
+def _remember(ctx: Any, features: Tensor, weight: float, mean: bool) -> None:
+    """For backward: the features' type, and what a direction of float16 is still to be multiplied by."""
     ctx.dtype = features.dtype
     if ctx.dtype == torch.float16:
         rows = features.size(0)
         ctx.scale = weight / rows if mean and rows else weight
-    ctx.save_for_backward(direction)
 
 
 def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
@@ -192,9 +221,42 @@ def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
     return torch.mul(direction, upstream.reshape(1), out=torch.empty_like(direction, dtype=ctx.dtype))
 
 
-@torch.autograd.function.once_differentiable
-def _pull_back_once(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
-    return _pull_back(ctx, upstream), None, None, None
+def _refuse_second(ctx: Any, *grad_outputs: Any) -> Any:
+    raise native.Error(
+        "OLE can be differentiated once, and its gradient is being differentiated: leave OLE out of the loss "
+        "whose second derivative is wanted, or detach it there"
+    )
+
+
+class _Once(torch.autograd.Function):
+    """The gradient in a backward pass that is itself recorded (create_graph): whoever differentiates it is told
+    that it cannot be.  ``anchor`` is any tensor that wants a gradient.
+
+    torch's once_differentiable says nothing where the upstream gradient is a constant, as it is in
+    torch.autograd.grad(loss, ..., create_graph=True): OLE's part would be missing from the result.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, anchor: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    backward = staticmethod(_refuse_second)
+
+
+class _TracedOnce(torch.autograd.Function):
+    """The same, in the form that torch.func wants."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(gradient: Tensor, anchor: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    backward = staticmethod(_refuse_second)
 
 
 class _Loss(torch.autograd.Function):
@@ -203,34 +265,48 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, labels: Tensor, weight: float, options: Tuple[Any, ...]) -> Tensor:
         value, direction = _run(features, labels, weight, *options, True)
-        _remember(ctx, direction, features, weight, options[3])
+        _remember(ctx, features, weight, options[3])
+        ctx.save_for_backward(direction)
         return value
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
-        if torch.is_grad_enabled():  # create_graph: whoever differentiates the gradient is told that it cannot be
-            result: Tuple[Optional[Tensor], ...] = _pull_back_once(ctx, upstream)
-            return result
-        return _pull_back(ctx, upstream), None, None, None
+        if not torch.is_grad_enabled():
+            return _pull_back(ctx, upstream), None, None, None
+        with torch.no_grad():
+            gradient = _pull_back(ctx, upstream)
+        return _Once.apply(gradient, torch.empty(0, requires_grad=True)), None, None, None
 
 
 class _TracedLoss(torch.autograd.Function):
-    """For who traces: nothing but operators, fused by a compiler, so that casts and products cost nothing."""
+    """For who traces: nothing but operators, fused by a compiler, so that casts and products cost nothing.
+    Value and direction, as torch.func wants what backward needs to be an output."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, labels: Tensor, *options: Any) -> Tensor:
-        outcome: Tensor
+    def forward(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
         outcome, direction = torch.ops.ole.evaluate(features, labels, *options)
-        _remember(ctx, direction, features, 1.0, options[3])
-        return outcome[0].to(value_type(features))
+        return outcome[0].to(value_type(features)), direction
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
-        (direction,) = ctx.saved_tensors
+    def setup_context(ctx: Any, inputs: Tuple[Any, ...], output: Tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        _remember(ctx, inputs[0], 1.0, inputs[5])
+        ctx.save_for_backward(output[1], inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Optional[Tensor], _: None) -> Tuple[Optional[Tensor], ...]:
+        if upstream is None:
+            return (None,) * 8
+        direction, features = ctx.saved_tensors
         if ctx.dtype == torch.float16:
             upstream = upstream * ctx.scale
-        return ((direction.to(upstream.dtype) * upstream).to(ctx.dtype),) + (None,) * 7
+        gradient = (direction.to(upstream.dtype) * upstream).to(ctx.dtype)
+        if torch.is_grad_enabled():
+            gradient = _TracedOnce.apply(gradient, features)
+        return (gradient,) + (None,) * 7
 
 
 # ---- The operators --------------------------------------------------------------------------------
@@ -264,13 +340,14 @@ def _define_operators() -> Tuple[Any, Any]:
     library.impl("evaluate", on_cpu, "CPU")
     library.impl("evaluate", on_card, "CUDA")
     torch.library.register_fake("ole::evaluate", fake, lib=library)
-    library.impl("unweighted_loss", _TracedLoss.apply, "CompositeImplicitAutograd")
+    library.impl("unweighted_loss", lambda *inputs: _TracedLoss.apply(*inputs)[0], "CompositeImplicitAutograd")
     return library, torch.ops.ole.unweighted_loss.default
 
 
 _operators: Any = None
 if hasattr(torch.library, "custom_op"):
     from torch._C import _len_torch_dispatch_stack as tracers
+    from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
     from torch.compiler import is_compiling
 
     _operators, _unweighted_loss = _define_operators()
@@ -279,16 +356,28 @@ if hasattr(torch.library, "custom_op"):
 def _is_traced(features: Tensor) -> bool:
     """Whether somebody traces what happens to the tensor, so that only an operator will do."""
     kind = type(features)
-    return is_compiling() or (kind is not Tensor and kind is not Parameter) or tracers() > 0
+    if is_compiling() or (kind is not Tensor and kind is not Parameter) or tracers() > 0:
+        return True
+    return is_jit_traced() is not None
+
+
+def _refuse_unseen(features: Tensor) -> None:
+    """Raises for who differentiates or traces in a way that would not see the loss."""
+    if forward_ad._current_level >= 0 and unpack_dual(features).tangent is not None:
+        raise native.Error("OLE has no forward-mode derivative: take the backward one")
+    if is_jit_traced() is not None and _operators is None:
+        raise native.Error("torch.jit.trace sees OLE from torch 2.4 on: train without it")
 
 
 def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
     """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean and threads."""
     wanted = features.requires_grad and torch.is_grad_enabled()
-    if _operators is not None and _is_traced(features):
-        value: Tensor = _unweighted_loss(features, labels, *options, wanted) * weight
-    elif wanted:
-        value = _Loss.apply(features, labels, weight, options)
-    else:
-        value = _run(features, labels, weight, *options, False)[0]
-    return value
+    if _operators is not None:
+        if _is_traced(features):
+            return _unweighted_loss(features, labels, *options, wanted) * weight  # type: ignore[no-any-return]
+        if is_wrapped(features):  # by torch.func, which looks into functions and not into operators
+            return _TracedLoss.apply(features, labels, *options, True)[0] * weight  # type: ignore[no-any-return]
+    _refuse_unseen(features)
+    if wanted:
+        return _Loss.apply(features, labels, weight, options)  # type: ignore[no-any-return]
+    return _run(features, labels, weight, *options, False)[0]

@@ -13,16 +13,22 @@ features' type.  Works under autocast, in torch.compile without a graph break an
 """
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
 
 from . import _library as native
-from ._score import kind_options
-from ._torch_op import loss_of
+from ._score import check_not_negative, kind_options, relative_cut
+from ._torch_op import check_batch, loss_of
 
 __all__ = ["OLELoss", "ole_loss"]
+
+
+def _options_of(reduction: str, weight: float) -> Tuple[bool, float]:
+    if isinstance(weight, Tensor) and weight.requires_grad:
+        raise native.InputError("weight wants a gradient, and would get none: multiply the loss by it instead")
+    return kind_options(reduction, weight)
 
 
 def ole_loss(
@@ -43,33 +49,18 @@ def ole_loss(
     ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.  ``threads`` of the
     CPU, by default torch's.  A batch without rows, or with all of them ignored, gives 0 and a zero
     gradient; NaN or Inf in a row give NaN.
+
+    The loss can be differentiated once, backwards: what would differentiate its gradient is told so.
     """
-    if features.dim() != 2 or not features.is_floating_point() or features.size(1) == 0:
-        raise native.InputError(
-            f"features are {features.dtype} of shape {tuple(features.shape)}: give floats [N, D], one "
-            "row a sample (flatten what has more dimensions)"
-        )
-    if labels.dim() != 1 or labels.size(0) != features.size(0):
-        raise native.InputError(
-            f"labels have shape {tuple(labels.shape)}: {features.size(0)} rows of features want "
-            f"({features.size(0)},)"
-        )
-    if labels.is_floating_point() or labels.is_complex():
-        raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
-    if not (features.is_cuda or features.is_cpu):
-        raise native.InputError(f"features are on {features.device}: the loss runs on cpu and cuda")
-    if labels.device != features.device:
-        raise native.InputError(
-            f"labels are on {labels.device}, features on {features.device}: move them to one device"
-        )
-    mean, weight = kind_options(reduction, weight)
+    check_batch(features, labels)
+    mean, weight = _options_of(reduction, weight)
     return loss_of(
         features,
         labels,
         weight,
         float(delta_floor),
         float(delta_abs),
-        native.AUTO if delta_rel is None else float(delta_rel),
+        relative_cut(delta_rel),
         mean,
         0 if threads is None else threads,
     )
@@ -89,8 +80,9 @@ class OLELoss(torch.nn.Module):
     mean of local means, but makes the gradient of this one, whose parts add up, too small by the number
     of ranks: set ``averaged=True`` and the gradients come multiplied by it (the value stays).
 
-    Ranks first tell each other how many rows they have, which on a GPU waits for the card; where no
-    batch has more than ``rows_per_rank`` rows, saying so spares that.
+    Ranks first tell each other the shape and type of their batches, which on a GPU waits for the card,
+    and all raise where one's does not fit.  Where no batch has more than ``rows_per_rank`` rows, saying so
+    spares that; a rank whose features have another width or type then fails inside the collective.
     """
 
     def __init__(
@@ -107,7 +99,12 @@ class OLELoss(torch.nn.Module):
         rows_per_rank: Optional[int] = None,
     ) -> None:
         super().__init__()
-        kind_options(reduction, weight)
+        _options_of(reduction, weight)
+        check_not_negative("delta_floor", delta_floor)
+        check_not_negative("delta_abs", delta_abs)
+        relative_cut(delta_rel)
+        if isinstance(group, str) and group != "world":
+            raise native.InputError(f'group is {group!r}: give a process group of torch.distributed, or "world"')
         self.weight = weight
         self.delta_floor = delta_floor
         self.delta_abs = delta_abs
@@ -155,9 +152,7 @@ class OLELoss(torch.nn.Module):
 
     def extra_repr(self) -> str:
         shown = [f"weight={self.weight:g}"]
-        for name, usual in (("delta_floor", 1.0), ("delta_abs", 1e-6), ("delta_rel", None), ("reduction", "mean")):
-            if getattr(self, name) != usual:
-                shown.append(f"{name}={getattr(self, name)}")
-        if self.group is not None:
-            shown.append(f"group={self.group}, averaged={self.averaged}")
+        usual = {"delta_floor": 1.0, "delta_abs": 1e-6, "delta_rel": None, "reduction": "mean", "threads": None,
+                 "group": None, "averaged": False, "rows_per_rank": None}
+        shown += [f"{name}={getattr(self, name)}" for name in usual if getattr(self, name) != usual[name]]
         return ", ".join(shown)
