@@ -144,8 +144,10 @@ class Edges(unittest.TestCase):
             ole_loss(x, y, reduction="none")
         with self.assertRaisesRegex(ole.InputError, "give 1 to 1024"):
             ole_loss(x, y, threads=0)
-        with self.assertRaisesRegex(Exception, "ole_loss: .*delta"):
-            jax.block_until_ready(ole_loss(x, y, delta_abs=-1.0))
+        for wrong in ({"delta_floor": -1.0}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}):
+            with self.subTest(**wrong), self.assertRaisesRegex(ole.InputError, f"{next(iter(wrong))} is"):
+                ole_loss(x, y, **wrong)
+        self.assertEqual(float(ole_loss(x, y == 0)), float(ole_loss(x, (y == 0).astype(int))))
 
     def test_once_differentiable(self):
         x, y = batch()

@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array
 
 from . import _library as native
-from ._score import kind_options
+from ._score import check_not_negative, kind_options, relative_cut
 
 __all__ = ["ole_loss"]
 
@@ -80,8 +80,9 @@ def ole_loss(
         threads = min(len(os.sched_getaffinity(0)), _MAX_THREADS)
     if not 1 <= threads <= 1024:
         raise native.InputError(f"threads is {threads}: give 1 to 1024")
-    rel = native.AUTO if delta_rel is None else float(delta_rel)
-    options = _Options(float(delta_floor), float(delta_abs), rel, mean, int(threads))
+    check_not_negative("delta_floor", delta_floor)
+    check_not_negative("delta_abs", delta_abs)
+    options = _Options(float(delta_floor), float(delta_abs), relative_cut(delta_rel), mean, int(threads))
     if features.dtype != jnp.float64:
         features = features.astype(jnp.float32)
     if labels.dtype not in (jnp.int32, jnp.int64):
@@ -100,7 +101,7 @@ def _check(features: Array, labels: Array) -> None:
             f"labels have shape {labels.shape}: {features.shape[0]} rows of features want "
             f"({features.shape[0]},)"
         )
-    if not jnp.issubdtype(labels.dtype, jnp.integer):
+    if not (jnp.issubdtype(labels.dtype, jnp.integer) or labels.dtype == jnp.bool_):
         raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
 
 
