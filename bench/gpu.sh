@@ -92,7 +92,7 @@ random = numpy.random.default_rng(0)
 numpy.save(sys.argv[1] + "/x.npy", random.integers(0, 256, (5000, 3, 96, 96), dtype=numpy.uint8))
 numpy.save(sys.argv[1] + "/y.npy", random.integers(0, 10, 5000))
 PYTHON
-    for seeds in 1 2 4 8; do
+    for seeds in 1 2 4 8 16; do
         "$build/ole" train "npy:$logs/x.npy,$logs/y.npy" --net cnn5 --device cuda --precision bf16 \
             --opt adam --epochs 6 --eval-every 6 --batch-size 32 --seeds $seeds --augment crop:12,flip \
             --out "$logs/seeds-$seeds" >"$logs/seeds" 2>&1 || { failed=1; tail -3 "$logs/seeds"; }
