@@ -34,6 +34,7 @@ typedef struct loop {
     double saved_at;     /* when the run was last saved; at first when it was taken up */
     double save_seconds; /* ... what that took */
     int64_t saved_epoch; /* ... after how many epochs */
+    bool saved;          /* ... by this process */
     bool wants_stop;     /* says our caller */
     bool stopped;        /* ... or another rank's: after the same step everywhere */
 } loop;
@@ -215,7 +216,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     run->state.best_error = l->errors.validation;
     double start = ole_clock();
     ole_status status = ole_run_save_best(run, error);
-    l->save_seconds += ole_clock() - start;
+    if (l->saved) l->save_seconds += ole_clock() - start;
     return status;
 }
 
@@ -245,10 +246,12 @@ static ole_status save(loop *l, ole_error *error) {
     l->saved_at = ole_clock();
     l->save_seconds = l->saved_at - start;
     if (status == OLE_OK) l->saved_epoch = l->run.state.epoch;
+    l->saved = true;
     return status;
 }
 
-/* Unless the caller says how often, saving may take a twentieth of the time, by rank 0's clock. */
+/* Unless the caller says how often, saving may take a twentieth of the time, by rank 0's clock; the
+ * first epoch here and the last one are saved in any case. */
 static bool is_save_due(const loop *l) {
     int64_t epoch = l->run.state.epoch, every = l->run.options.save_every;
     if (epoch == l->run.options.epochs) return true;

@@ -282,7 +282,7 @@ static void test_kill_and_resume(void **state) {
     train(&o);
     static const struct {
         int64_t step, every, left;
-    } deaths[] = {{1, 1, 12}, {4, 1, 12}, {5, 1, 8}, {11, 1, 4}, {5, 2, 12}, {11, 2, 4}};
+    } deaths[] = {{1, 1, 12}, {4, 1, 12}, {5, 1, 8}, {11, 1, 4}, {5, 2, 12}, {11, 2, 4}, {5, 0, 8}};
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) { /* an epoch has 4 steps */
         run_remove(parts);
         o = base;
