@@ -216,7 +216,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     run->state.best_error = l->errors.validation;
     double start = ole_clock();
     ole_status status = ole_run_save_best(run, error);
-    if (l->saved) l->save_seconds += ole_clock() - start;
+    l->save_seconds += ole_clock() - start;
     return status;
 }
 
@@ -256,6 +256,7 @@ static bool is_save_due(const loop *l) {
     int64_t epoch = l->run.state.epoch, every = l->run.options.save_every;
     if (epoch == l->run.options.epochs) return true;
     if (every > 0) return epoch % every == 0;
+    if (!l->saved) return true;
     int64_t due = ole_clock() - l->saved_at >= 20.0 * l->save_seconds;
     ole_ranks_broadcast(l->run.options.ranks, &due, sizeof due, 0);
     return due;

@@ -131,7 +131,7 @@ def kind_options(reduction: str, weight: float) -> tuple[bool, float]:
     if reduction not in ("mean", "sum"):
         raise native.InputError(f'reduction is {reduction!r}: give "mean" or "sum"')
     weight = float(weight)
-    if weight - weight != 0.0:
+    if weight - weight != 0.0:  # not finite, in words that torch.compile can follow for any weight
         raise native.InputError(f"weight is {weight}: give a finite number")
     return reduction == "mean", weight
 

@@ -17,8 +17,6 @@ from . import _library as native
 from ._torch_op import TYPES, check_batch
 
 _LABEL_BYTES = 8
-
-
 _REFUSED = -1  # rows of a rank whose batch is none
 
 
@@ -32,11 +30,11 @@ def _agree(features: Tensor, problem: Optional[native.InputError], group: Any, o
     all_of: List[List[int]] = torch.stack(received).tolist()
     if problem:
         raise problem
-    names = {code: str(dtype) for dtype, code in TYPES.items()}
     for rank, (rows, width, dtype) in enumerate(all_of):
         if rows == _REFUSED:
             raise native.Error(f"rank {rank} of the group has no batch that the loss takes: see what it says")
         if [width, dtype] != mine[1:]:
+            names = {code: str(kind) for kind, code in TYPES.items()}
             raise native.InputError(
                 f"features of rank {own} are {names[mine[2]]} of width {mine[1]}, of rank {rank} {names[dtype]} of "
                 f"width {width}: give all ranks the same"

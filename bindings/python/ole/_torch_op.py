@@ -36,7 +36,7 @@ TYPES = {
     torch.float64: native.F64,
 }
 _NARROW = (torch.float16, torch.bfloat16)
-unpack_dual: Any = forward_ad.unpack_dual  # which has no types
+_unpack_dual: Any = forward_ad.unpack_dual  # which has no types
 _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
 
 _ARGUMENTS = (
@@ -363,9 +363,9 @@ def _is_traced(features: Tensor) -> bool:
 
 def _refuse_unseen(features: Tensor) -> None:
     """Raises for who differentiates or traces in a way that would not see the loss."""
-    if forward_ad._current_level >= 0 and unpack_dual(features).tangent is not None:
+    if forward_ad._current_level >= 0 and _unpack_dual(features).tangent is not None:
         raise native.Error("OLE has no forward-mode derivative: take the backward one")
-    if is_jit_traced() is not None and _operators is None:
+    if _operators is None and is_jit_traced() is not None:
         raise native.Error("torch.jit.trace sees OLE from torch 2.4 on: train without it")
 
 

@@ -312,7 +312,8 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
     if (status != OLE_OK) return status;
     int count = gather(context, solver, ways);
     cudaGetLastError(); /* of plans that could not be made */
-    bool given = context->tune->pick >= 0 && is_restricted(context, solver);
+    bool restricted = is_restricted(context, solver),
+         given = restricted && context->tune->pick >= 0;
     int chosen = given ? 0 : choose(context, solver, ways, count, &arrays, &best);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "choosing an algorithm");
     cudaFree(block);
@@ -321,7 +322,7 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
     if (chosen >= 0) solver->way = ways[chosen];
     if (context->failed != OLE_OK) return failure_of(context, error);
     if (chosen < 0) return fail_none(context, &solver->problem, layer, error);
-    if (!is_restricted(context, solver))
+    if (!restricted)
         cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
     return OLE_OK;
 }
