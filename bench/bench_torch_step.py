@@ -10,7 +10,7 @@
 `step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on a batch of 64 that is
 kept in memory, with softmax alone, with ole.torch, with the authors' way (SVDs by SciPy's gesvd on the
 host, class by class) and with torch.linalg.svd.  `compile` is torch.compile of the objective, `graphs` the
-same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, a step each, and medians are given.
+same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, a step each, in random order, and medians are given.
 
 `loss`: value and gradient through autograd, at the sizes of the paper's nets.  --cpu-time takes the processor's time of
 the process instead of the clock's, for a machine with other work (and, to be fair, OPENBLAS_NUM_THREADS=1).
@@ -26,6 +26,7 @@ taken from bindings/python.
 import argparse
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -153,16 +154,17 @@ def ways(device):
 
 
 def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, wait=True, summary=statistics.median):
-    """The median of each call in ms; they take turns, `repeat` calls each, until `seconds` each have passed.
-    `wait`: until the card is done, else the host's part alone."""
+    """The median of each call in ms; they take turns in an order drawn anew each time, `repeat` calls each, until
+    `seconds` each have passed.  `wait`: until the card is done, else the host's part alone."""
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
     for call in calls.values():
         for _ in range(warm):
             call()
     sync()
     times = {name: [] for name in calls}
+    draw = random.Random(0)
     while True:
-        for name, call in calls.items():
+        for name, call in draw.sample(list(calls.items()), len(calls)):
             start = clock()
             for _ in range(repeat):
                 call()
@@ -171,7 +173,7 @@ def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, w
             times[name].append(1e3 * (clock() - start) / repeat)
             sync()
         least = min(times.values(), key=sum)  # of the fastest
-        if len(least) >= 15 and sum(least) > 1e3 * seconds or len(least) >= 400:
+        if len(least) >= 40 and sum(least) > 1e3 * seconds or len(least) >= 400:
             return {name: summary(values) for name, values in times.items()}
 
 

@@ -53,6 +53,7 @@ check_all_kernels() {
     # What is measured under a checker is not worth keeping: a copy of the cache takes it.
     cp -r "${OLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ole}" "$logs/cache" 2>/dev/null
     for tool in memcheck racecheck initcheck synccheck; do
+        check_kernels $tool test_ops_cuda own_narrow
         check_kernels $tool test_ops_cuda own_kernels
         check_kernels $tool test_loss_cuda_calls recorded
         check_kernels $tool test_train_cuda own_steps

@@ -265,6 +265,12 @@ static void fill_positive(op_tensor t, test_random *r) {
         t.at[i] = (double)(float)(0.5 + random_uniform(r));
 }
 
+/* Normal, in steps of 1/256: of millions of them none is a rounding away from a norm's ReLU. */
+static void fill_steps(op_tensor t, test_random *r) {
+    for (int64_t i = 0; i < t.count; i++)
+        t.at[i] = nearbyint(256 * random_normal(r)) / 256;
+}
+
 /* Each a different multiple of 1/64, half of them negative, none 0: no ties, no kinks nearby. */
 static void fill_apart(op_tensor t, test_random *r) {
     for (int64_t i = 0; i < t.count; i++) {
@@ -286,9 +292,10 @@ op_data op_data_make(const op_case *c, uint64_t seed) {
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         int64_t count = c->n * ole_shape_size(op_case_input(c, i));
         bool kinks = c->op == OLE_OP_RELU || c->op == OLE_OP_MAXPOOL;
+        bool steps = c->op == OLE_OP_NORM && c->relu;
         t[OP_X + i] = tensor_make(count);
         t[OP_DX + i] = tensor_make(count);
-        (kinks ? fill_apart : fill_normal)(t[OP_X + i], &r);
+        (kinks ? fill_apart : steps ? fill_steps : fill_normal)(t[OP_X + i], &r);
         fill_normal(t[OP_DX + i], &r);
     }
     for (int p = 0; p < node.params; p++) {

@@ -39,9 +39,9 @@ static bool is_not_of_libraries(const op_case *c) {
     return c->op != OLE_OP_CONV && c->op != OLE_OP_LINEAR;
 }
 
-/* Where no library runs, each variant of the narrow kernels in turn: what compute-sanitizer can
- * watch in a minute (bench/gpu.sh). */
-static void own_kernels(void **state) {
+/* What compute-sanitizer can watch in a minute or two (bench/gpu.sh), for no library runs in it:
+ * each variant of the narrow kernels in turn, */
+static void own_narrow(void **state) {
     (void)state;
     enum { VARIANTS = 6 }; /* at most, of a shape */
     const ole_backend *cuda = card_table("ole_cuda_backend");
@@ -52,6 +52,12 @@ static void own_kernels(void **state) {
         check_watched_ops(cuda, OLE_PRECISION_BF16, is_convolution, 3e-2);
     }
     unsetenv("OLE_CUDA_WAY");
+}
+
+/* and the kernels that are no products. */
+static void own_kernels(void **state) {
+    (void)state;
+    const ole_backend *cuda = card_table("ole_cuda_backend");
     check_watched_ops(cuda, OLE_PRECISION_BF16, is_not_of_libraries, 3e-2);
     check_watched_ops(cuda, OLE_PRECISION_FP32, is_not_of_libraries, 3e-5);
 }
@@ -68,9 +74,9 @@ static void updates(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fp32),        cmocka_unit_test(tf32),        cmocka_unit_test(bf16),
-        cmocka_unit_test(bf16_narrow), cmocka_unit_test(own_kernels), cmocka_unit_test(softmax),
-        cmocka_unit_test(updates),
+        cmocka_unit_test(fp32),        cmocka_unit_test(tf32),       cmocka_unit_test(bf16),
+        cmocka_unit_test(bf16_narrow), cmocka_unit_test(own_narrow), cmocka_unit_test(own_kernels),
+        cmocka_unit_test(softmax),     cmocka_unit_test(updates),
     };
     card_filter(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
