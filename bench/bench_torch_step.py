@@ -10,7 +10,8 @@
 `step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on a batch of 64 that is
 kept in memory, with softmax alone, with ole.torch, with the authors' way (SVDs by SciPy's gesvd on the
 host, class by class) and with torch.linalg.svd.  `compile` is torch.compile of the objective, `graphs` the
-same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, a step each, in random order, and medians are given.
+same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, on a card eight steps in a row each, in
+random order, and medians are given: steps in a row, for as in training the host has each way's code at hand.
 
 `loss`: value and gradient through autograd, at the sizes of the paper's nets.  --cpu-time takes the processor's time of
 the process instead of the clock's, for a machine with other work (and, to be fair, OPENBLAS_NUM_THREADS=1).
@@ -153,9 +154,10 @@ def ways(device):
 # ---- Measuring ------------------------------------------------------------------------------------
 
 
-def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, wait=True, summary=statistics.median):
-    """The median of each call in ms; they take turns in an order drawn anew each time, `repeat` calls each, until
-    `seconds` each have passed.  `wait`: until the card is done, else the host's part alone."""
+def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, turns=40, wait=True,
+            summary=statistics.median):
+    """The median of each call in ms; they take turns in an order drawn anew each time, `repeat` calls in a row each,
+    for so many turns and until `seconds` each have passed.  `wait`: until the card is done, else the host's part alone."""
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
     for call in calls.values():
         for _ in range(warm):
@@ -173,7 +175,7 @@ def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, w
             times[name].append(1e3 * (clock() - start) / repeat)
             sync()
         least = min(times.values(), key=sum)  # of the fastest
-        if len(least) >= 40 and sum(least) > 1e3 * seconds or len(least) >= 400:
+        if len(least) >= turns and repeat * sum(least) > 1e3 * seconds or len(least) >= 400:
             return {name: summary(values) for name, values in times.items()}
 
 
@@ -234,7 +236,7 @@ def bench_step(options):
                         steps[name] = step
                     except Exception as reason:  # of a way that this mode cannot take
                         failed[name] = f"{type(reason).__name__}: {reason}"[:300]
-                ms = in_turn(steps, options.device, options.seconds, warm=8)
+                ms = in_turn(steps, options.device, options.seconds, warm=8, repeat=8 if options.device == "cuda" else 1, turns=8)
                 over = {f"{name} over softmax %": round(100 * (value / ms["softmax"] - 1), 2)
                         for name, value in ms.items() if name != "softmax"}
                 print(json.dumps({"net": net, "precision": precision, "mode": mode, "batch": BATCH,
