@@ -97,7 +97,12 @@ static void close_context(ole_device_context *context) {
 
 static ole_status open_streams(ole_device_context *context, ole_error *error) {
     int least, greatest;
-    cuda_failed(context, cudaSetDevice(context->card), "choosing the card");
+    cudaError_t code = cudaSetDevice(context->card);
+    if (code != cudaSuccess) /* the first call that needs the card: nothing has been trained yet */
+        note(context, code == cudaErrorMemoryAllocation ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
+             "choosing the card", cudaGetErrorString(code),
+             ": see nvidia-smi for who else uses it; under MPS take fewer programs at once, and "
+             "CUDA_DEVICE_MAX_CONNECTIONS away");
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     cuda_failed(context,
                 cudaStreamCreateWithPriority(&context->stream, cudaStreamNonBlocking, greatest),
