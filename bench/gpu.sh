@@ -34,7 +34,7 @@ run_test() { # NAME [PATTERN]: the closing lines, and what failed
 check_kernels() {
     local filter=(--kernel-regex "kns=GLOBAL__N|anonymous")
     [ "$1" = racecheck ] && filter=()
-    if OLE_CACHE=$logs/cache timeout 120 compute-sanitizer --tool "$1" --error-exitcode 9 "${filter[@]}" \
+    if OLE_CACHE=$logs/cache timeout 300 compute-sanitizer --tool "$1" --error-exitcode 9 "${filter[@]}" \
         "$build/tests/$2" "$3" >"$logs/$1-$2" 2>&1 && grep -q '  OK ' "$logs/$1-$2"; then
         echo "$1 $2 $3: clean ($(grep -c '  OK ' "$logs/$1-$2") tests)"
     else
