@@ -20,7 +20,8 @@
  * after each of them, results.json, results.csv, curve.svg, curve.png (where the build has cairo)
  * and report.html.  The same call on the same folder goes on where the last one ended: finished
  * runs stay as they are, an interrupted one goes on from its checkpoint.  More values, more seeds
- * and another device may be asked for then; what else would change the runs is refused.
+ * and another device may be asked for then; what else would change the runs is refused.  First
+ * weights (init_from) may lie elsewhere then, but must be the same, by their SHA-256.
  *
  * A run is the one that ole_train() would make with the same options.  One that diverges (NaN or
  * Inf) is noted in its folder, failed.txt, and not tried again; the others go on.
@@ -114,6 +115,8 @@ typedef struct ole_study_options {
     int64_t sample_count;
     bool baseline; /* of ole_tune(): retrain and test softmax alone too */
     bool look;     /* nothing is run or written: the result is what the folder holds */
+    bool check;    /* nothing is run or written: the same, and an error for whatever would keep the
+                      study from beginning or going on */
     int jobs; /* runs at once in this process; 0: the seeds of a point on a device that queues its
                  steps, else 1 */
     ole_study_callback *callback;
@@ -126,6 +129,10 @@ typedef struct ole_study_options {
      * that ends; the others hear of their own runs, and any of them may stop all.
      */
     ole_ranks *ranks;
+    /* Of a study that a recipe describes; NULL: not known.  The recipe's text is kept as
+     * recipe.yaml in the folder; data_name is what it calls the data, which may lie at another path
+     * (train.data) when the study goes on. */
+    const char *recipe, *data_name;
 } ole_study_options;
 
 OLE_API void ole_study_options_init(ole_study_options *options);

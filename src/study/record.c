@@ -24,7 +24,7 @@
 
 #include <jansson.h>
 
-enum { LARGEST = 1 << 26, CHANGE = 120 };
+enum { LARGEST = 1 << 26, CHANGE = 320, CHANGED = 120 };
 
 /* ---- The lock ----------------------------------------------------------------------------- */
 
@@ -46,6 +46,8 @@ static ole_status take_lock(ole_study *study, ole_error *error) {
 void ole_record_close(ole_study *study) {
     if (study->lock >= 0) close(study->lock);
     study->lock = -1;
+    free(study->data_name);
+    study->data_name = NULL;
 }
 
 /* ---- study.json --------------------------------------------------------------------------- */
@@ -81,6 +83,8 @@ static char *record_text(const ole_study *study, const char *config) {
     ole_json_string(&w, "study", ole_study_kind_name(study->kind));
     put_grid(&w, &study->grid);
     ole_json_bool(&w, "baseline", study->baseline);
+    if (*study->weights) ole_json_string(&w, "weights", study->weights);
+    if (study->data_name) ole_json_string(&w, "data", study->data_name);
     ole_json_string(&w, "config", config);
     ole_json_close(&w);
     bool good = ole_json_good(&w);
@@ -94,6 +98,8 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
     ole_status status = text ? write_text(study, "study.json", text, error)
                              : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
     if (status == OLE_OK) status = write_text(study, "config.yaml", config, error);
+    if (status == OLE_OK && study->given->recipe)
+        status = write_text(study, "recipe.yaml", study->given->recipe, error);
     free(text);
     free(config);
     return status;
@@ -101,7 +107,7 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
 
 /* ---- The study that is there already ------------------------------------------------------ */
 
-/* Options that change nothing in what a run learns. */
+/* Options that change nothing in what a run learns; files are told apart by what is in them. */
 static bool may_differ(const char *name) {
     static const char *const names[] = {"out",    "resume",  "seeds",   "eval_every", "save_every",
                                         "device", "threads", "workers", "init_from"};
@@ -110,44 +116,94 @@ static bool may_differ(const char *name) {
     return false;
 }
 
+/* Data that both sides call by a recipe's name, whatever their path; the runs of a study have
+ * none. */
+static bool is_named(const ole_study *study, const char *name, bool run) {
+    return strcmp(name, "data") == 0 && study->data_name && (run || study->given->data_name);
+}
+
 /* Options that the grid sets. */
 static bool is_grids(const ole_study *study, const char *name) {
     if (strcmp(name, "lambda") == 0) return true;
     return study->kind == OLE_STUDY_SWEEP && strcmp(name, "samples_per_class") == 0;
 }
 
-/* The first option that is not what it was, as "epochs '2', not '3'"; false: there is none. */
+/* "epochs '2', not '3'" */
+static void put_change(const char *name, const char *was, const char *is, char out[CHANGE]) {
+    ole_shown x, y;
+    snprintf(out, CHANGE, "%s '%.*s', not '%.*s'", name, CHANGED,
+             ole_show_string(&x, was ? was : ""), CHANGED, ole_show_string(&y, is ? is : ""));
+}
+
+/* The first option of the study, or of one of its runs, that is not what it was; false: none. */
 static bool find_change(const ole_study *study, const ole_train_options *now,
-                        const ole_train_options *then, bool grid, char out[2 * CHANGE]) {
+                        const ole_train_options *then, bool run, char out[CHANGE]) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
         char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
         const char *name = ole_train_option_get(i).name;
         const char *is = ole_option_text(now, i, a), *was = ole_option_text(then, i, b);
-        if (may_differ(name) || (!grid && is_grids(study, name))) continue;
+        if (may_differ(name) || is_named(study, name, run) || (!run && is_grids(study, name)))
+            continue;
         if (strcmp(is ? is : "", was ? was : "") == 0) continue;
-        ole_shown x, y;
-        snprintf(out, 2 * CHANGE, "%s '%.*s', not '%.*s'", name, CHANGE / 2,
-                 ole_show_string(&x, was ? was : ""), CHANGE / 2,
-                 ole_show_string(&y, is ? is : ""));
+        put_change(name, was, is, out);
         return true;
     }
     return false;
 }
 
-static ole_status compare_config(const ole_study *study, const char *config, const char *path,
-                                 ole_error *error) {
+static ole_status fail_changed(const ole_study *study, const char *change, ole_error *error) {
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s: the study has %s: go on with the same, or name another folder",
+                    ole_show_string(&shown, study->train.out), change);
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Whether the first weights are others, which may lie elsewhere; `sum` is NULL where it was not
+ * noted: then the file's name counts. */
+static bool find_other_weights(const ole_study *study, const char *was, const char *sum,
+                               char out[CHANGE]) {
+    const char *is = study->train.init_from;
+    ole_shown shown;
+    if (!is && !was) return false;
+    bool both = is && was;
+    if (both && study->given->look) return false;
+    if (both && strcmp(sum ? study->weights : file_name(is), sum ? sum : file_name(was)) == 0)
+        return false;
+    put_change("init_from", was, is, out);
+    if (both && strcmp(is, was) == 0)
+        snprintf(out, CHANGE, "init_from '%.*s' with other weights than are in it now", CHANGED,
+                 ole_show_string(&shown, is));
+    return true;
+}
+
+static ole_status compare_config(const ole_study *study, const char *config, const char *sum,
+                                 const char *path, ole_error *error) {
     ole_train_options then;
     ole_train_options_init(&then);
     ole_recipe *recipe;
-    char change[2 * CHANGE];
-    ole_shown shown;
+    char change[CHANGE];
     ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
-    if (status == OLE_OK && find_change(study, &study->train, &then, false, change))
-        status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "%s: the study has %s: go on with the same, or name another folder",
-                          ole_show_string(&shown, study->train.out), change);
+    if (status == OLE_OK && (find_change(study, &study->train, &then, false, change) ||
+                             find_other_weights(study, then.init_from, sum, change)))
+        status = fail_changed(study, change, error);
     ole_recipe_free(recipe);
     return status;
+}
+
+/* What a recipe calls the data, where the study has a recipe: then their path may be another. */
+static ole_status compare_name(ole_study *study, const char *was, ole_error *error) {
+    const char *is = study->given->data_name;
+    char change[CHANGE];
+    if (!was) return OLE_OK;
+    put_change("data", was, is, change);
+    if (is && strcmp(is, was) != 0) return fail_changed(study, change, error);
+    study->data_name = strdup(was);
+    return study->data_name ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
 static ole_status fail_damaged(const char *path, ole_error *error) {
@@ -199,7 +255,10 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
                         ole_show_string(&is, command_of(kind)),
                         command_of(ole_study_kind_name(study->kind)));
     }
-    ole_status status = compare_config(study, config, path, error);
+    ole_status status =
+        compare_name(study, json_string_value(json_object_get(record, "data")), error);
+    const char *sum = json_string_value(json_object_get(record, "weights"));
+    if (status == OLE_OK) status = compare_config(study, config, sum, path, error);
     return status == OLE_OK ? take_grid(study, record, path, error) : status;
 }
 
@@ -257,6 +316,18 @@ static ole_status take_samples(ole_study *study, ole_error *error) {
     return OLE_OK;
 }
 
+static ole_status sum_weights(ole_study *study, ole_error *error) {
+    if (!study->train.init_from || study->given->look) return OLE_OK;
+    return ole_checksum_file(study->train.init_from, OLE_SHA256_DIGITS, study->weights, error);
+}
+
+/* The name that the caller gives the data, of a study that had none. */
+static ole_status take_name(ole_study *study, ole_error *error) {
+    if (study->data_name || !study->given->data_name) return OLE_OK;
+    study->data_name = strdup(study->given->data_name);
+    return study->data_name ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+}
+
 ole_status ole_record_open(ole_study *study, ole_error *error) {
     const char *out = study->train.out;
     ole_shown shown;
@@ -271,7 +342,9 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
     ole_status status = take_given(study, error);
     if (status == OLE_OK) status = take_samples(study, error);
     if (status == OLE_OK && there && !study->given->look) status = take_lock(study, error);
+    if (status == OLE_OK) status = sum_weights(study, error);
     if (status == OLE_OK && there) status = read_study(study, error);
+    if (status == OLE_OK) status = take_name(study, error);
     if (status == OLE_OK) status = take_defaults(study, error);
     return status;
 }
@@ -302,6 +375,7 @@ ole_status ole_record_share(ole_study *study, ole_error *error) {
     ole_status status = share_text(study, &text, &size, error);
     if (status == OLE_OK && !ole_study_leads(study)) {
         status = take_samples(study, error);
+        if (status == OLE_OK) status = sum_weights(study, error);
         if (status == OLE_OK) status = use_text(study, "rank 0", text, (size_t)size, error);
     }
     free(text);
@@ -336,7 +410,7 @@ static json_t *last_line(char *bytes, size_t size) {
 /* A run that was trained again by other options is no longer the study's. */
 static ole_status check_run(const ole_study *study, const ole_study_run *run, const char *folder,
                             ole_error *error) {
-    char path[OLE_RUN_PATH], change[2 * CHANGE];
+    char path[OLE_RUN_PATH], change[CHANGE];
     const ole_train_options now = ole_study_run_options(study, run);
     ole_train_options then;
     ole_train_options_init(&then);
@@ -344,7 +418,12 @@ static ole_status check_run(const ole_study *study, const ole_study_run *run, co
     ole_shown shown;
     ole_status status = ole_run_path(path, folder, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_read(&recipe, path, &then, error);
-    if (status == OLE_OK && find_change(study, &now, &then, true, change))
+    bool changed = status == OLE_OK && find_change(study, &now, &then, true, change);
+    if (status == OLE_OK && !changed && !now.init_from != !then.init_from) {
+        put_change("init_from", then.init_from, now.init_from, change);
+        changed = true;
+    }
+    if (changed)
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
                           "%s: the run has %s: remove the folder to train it again",
                           ole_show_string(&shown, folder), change);

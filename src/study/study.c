@@ -39,6 +39,11 @@ bool ole_study_leads(const ole_study *study) {
     return ole_ranks_rank(study->ranks) == 0;
 }
 
+/* Whether anything is to be run or written. */
+static bool is_run(const ole_study_options *options) {
+    return !options->look && !options->check;
+}
+
 /* ---- Beginning ---------------------------------------------------------------------------- */
 
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
@@ -127,13 +132,13 @@ static ole_status open_record(ole_study *study, const ole_study_options *options
 
 static ole_status begin(ole_study *study, const ole_study_options *options, ole_error *error) {
     ole_status status = open_record(study, options, error);
-    if (status == OLE_OK && !options->look) {
+    if (status == OLE_OK && is_run(options)) {
         if (ole_study_leads(study)) status = ole_record_write(study, error);
         status = ole_ranks_agree(study->ranks, status, error);
     }
     if (status == OLE_OK) status = take_up(study, 0, error);
     if (status == OLE_OK) status = choose(study, error);
-    if (status == OLE_OK && study->result.ended > 0 && !options->look && ole_study_leads(study))
+    if (status == OLE_OK && study->result.ended > 0 && is_run(options) && ole_study_leads(study))
         ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
                       study->train.out, study->result.ended, study->result.total);
     return status;
@@ -182,7 +187,7 @@ static ole_status run_study(ole_study_kind kind, const ole_study_options *option
                             ole_study_result *result, ole_error *error) {
     ole_study study = make_study(kind, options);
     ole_status status = begin(&study, options, error);
-    if (status == OLE_OK && !options->look) status = conduct(&study, error);
+    if (status == OLE_OK && is_run(options)) status = conduct(&study, error);
     close_study(&study);
     if (status == OLE_OK)
         *result = study.result;

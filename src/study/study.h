@@ -7,6 +7,7 @@
 #ifndef OLE_SRC_STUDY_STUDY_H
 #define OLE_SRC_STUDY_STUDY_H
 
+#include "data/checksum.h"
 #include "ole/study.h"
 #include "ranks/ranks.h"
 #include "train/folder.h"
@@ -42,6 +43,8 @@ typedef struct ole_study {
     ole_said said;
     double started; /* when this process took it up */
     int lock;       /* the folder, locked against other processes; -1: not yet */
+    char weights[OLE_SHA256_DIGITS + 1]; /* the sum of init_from; "": there is none, or looking */
+    char *data_name;                     /* what a recipe calls the data; NULL: their path counts */
 } ole_study;
 
 /* The rank that writes the study's files. */

@@ -309,6 +309,110 @@ static void test_messages(void **state) {
     ole_study_result_free(&r);
 }
 
+/* ---- Going on ----------------------------------------------------------------------------- */
+
+/* One run each way, of one epoch. */
+static void make_short(study *s, const char *out) {
+    make(s, out);
+    s->train.epochs = s->train.seeds = 1;
+}
+
+static void assert_runs(const study *s, int64_t ended) {
+    ole_study_result r;
+    ole_error error;
+    assert_ok(ole_compare(&s->options, &r, &error), &error);
+    assert_int_equal(r.ended, ended);
+    ole_study_result_free(&r);
+}
+
+/* Starts from other weights make other runs; the same ones may lie elsewhere. */
+static void test_first_weights(void **state) {
+    (void)state;
+    study first, s;
+    char w1[600], w2[600];
+    const char *begun = folder("weights");
+    make_short(&first, begun);
+    assert_runs(&first, 2);
+    snprintf(w1, sizeof w1, "%s/lambda-0/seed-0/last.safetensors", begun);
+    snprintf(w2, sizeof w2, "%s/lambda-0.25/seed-0/last.safetensors", begun);
+    make_short(&s, folder("from"));
+    s.train.init_from = w1;
+    assert_runs(&s, 2);
+    s.train.seeds = 2;
+    s.train.init_from = w2;
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "the study has init_from '");
+    s.train.init_from = NULL;
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "last.safetensors', not ''");
+    char moved[600];
+    snprintf(moved, sizeof moved, "%s/moved.safetensors", begun);
+    assert_int_equal(rename(w1, moved), 0);
+    s.train.init_from = moved;
+    assert_runs(&s, 4);
+    assert_int_equal(rename(w2, moved), 0);
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "with other weights than are in it");
+    s.train.init_from = w1;
+    assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "last.safetensors");
+}
+
+/* A file of a folder, which begins so; NULL: it is not there. */
+static void assert_begins(const char *where, const char *name, const char *text) {
+    char path[600], bytes[100] = "";
+    snprintf(path, sizeof path, "%s/%s", where, name);
+    FILE *file = fopen(path, "r");
+    if (file) {
+        assert_true(fread(bytes, 1, sizeof bytes - 1, file) > 0);
+        fclose(file);
+    }
+    assert_true(text ? strncmp(bytes, text, strlen(text)) == 0 : !file);
+}
+
+/* A recipe is noted once the study is accepted; it says what the data are called. */
+static void test_recipe_of_a_study(void **state) {
+    (void)state;
+    study s;
+    const char *out = folder("recipe");
+    make_short(&s, out);
+    s.options.recipe = "first";
+    s.options.data_name = "folder:pictures";
+    assert_runs(&s, 2);
+    s.options.recipe = "second";
+    s.train.epochs = 2;
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "epochs '1', not '2'");
+    assert_begins(out, "recipe.yaml", "first");
+    s.train.epochs = 1;
+    assert_runs(&s, 2);
+    assert_begins(out, "recipe.yaml", "second");
+    s.options.data_name = "folder:others";
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT,
+                 "data 'folder:pictures', not 'folder:others'");
+    s.options.data_name = NULL;
+    assert_runs(&s, 2);
+    s.train.data = "npy:x.npy,y.npy";
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "data 'digits', not 'npy:");
+}
+
+/* Checking finds what beginning would find, and leaves nothing behind. */
+static void test_check(void **state) {
+    (void)state;
+    study s;
+    const char *out = folder("check");
+    make_short(&s, out);
+    s.options.check = true;
+    assert_runs(&s, 0);
+    assert_begins(out, "study.json", NULL);
+    s.train.net = "bogus";
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "bogus");
+    s.train.net = "C4-MP-FC8";
+    s.options.check = false;
+    assert_runs(&s, 2);
+    s.options.check = true;
+    s.train.seeds = 2;
+    assert_runs(&s, 2);
+    assert_int_equal(s.watch.runs, 2);
+    s.train.lr = 0.01;
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "lr '0.1', not '0.01'");
+}
+
 static void test_errors(void **state) {
     (void)state;
     study s;
@@ -351,6 +455,9 @@ int main(void) {
         cmocka_unit_test_teardown(test_compare_alone, clear),
         cmocka_unit_test_teardown(test_sweep_of_ole_alone, clear),
         cmocka_unit_test_teardown(test_messages, clear),
+        cmocka_unit_test_teardown(test_first_weights, clear),
+        cmocka_unit_test_teardown(test_recipe_of_a_study, clear),
+        cmocka_unit_test_teardown(test_check, clear),
         cmocka_unit_test_teardown(test_errors, clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
