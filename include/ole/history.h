@@ -35,6 +35,8 @@ typedef struct ole_history {
     bool ended;                                      /* the run is complete; then at its end: */
     double test_error, validation_error, knn1_error; /* NaN before */
     double seconds;
+    char device[16]; /* that it ended on: "cpu", "cuda"; "" before, or where it is not noted */
+    char date[32];   /* when it ended, in UTC: "2018-06-18T09:30:00Z"; likewise */
 } ole_history;
 
 /*

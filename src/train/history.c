@@ -9,6 +9,7 @@
 #include "train/folder.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,12 @@ enum { LARGEST = 1 << 28 };
 static double number(const json_t *line, const char *key) {
     const json_t *value = json_object_get(line, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* A text of a line; "" where it is missing. */
+static void copy_text(char *to, size_t room, const json_t *line, const char *key) {
+    const char *text = json_string_value(json_object_get(line, key));
+    snprintf(to, room, "%s", text ? text : "");
 }
 
 static ole_epoch epoch_of(const json_t *line) {
@@ -58,6 +65,8 @@ static ole_status add_line(ole_history *h, int64_t *room, const json_t *line, ol
         h->validation_error = number(line, "validation_error");
         h->knn1_error = number(line, "knn1_error");
         h->seconds = number(line, "seconds");
+        copy_text(h->device, sizeof h->device, line, "device");
+        copy_text(h->date, sizeof h->date, line, "date");
     }
     return OLE_OK;
 }

@@ -416,7 +416,9 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     ole_status status = OLE_OK;
     if (!l->measured) /* resumed where nothing was left to do */
         status = measure(l, true, error);
-    if (status == OLE_OK) status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), error);
+    if (status == OLE_OK)
+        status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), run->network.backend->name,
+                                 error);
     if (status == OLE_OK && o->model)
         status = ole_model_build(o->model, &run->network, &run->card, error);
     status = ole_ranks_agree(o->ranks, status, error);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *error) {
@@ -128,11 +129,17 @@ ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, con
 }
 
 ole_status ole_metrics_end(ole_metrics *metrics, const ole_errors *errors, double seconds,
-                           ole_error *error) {
+                           const char *device, ole_error *error) {
     if (metrics->fd < 0) return OLE_OK;
     line l;
+    char date[32];
+    time_t now = time(NULL);
+    struct tm parts;
     if (!line_begin(&l, "end")) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     put_errors(&l.json, errors);
     ole_json_number(&l.json, "seconds", seconds);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+    ole_json_string(&l.json, "device", device);
+    ole_json_string(&l.json, "date", date);
     return line_end(&l, metrics, error);
 }

@@ -23,8 +23,8 @@ void ole_metrics_close(ole_metrics *metrics);
 ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, const ole_sums *sums,
                              bool softmax, const ole_errors *errors, ole_error *error);
 
-/* The last line of a run. */
+/* The last line of a run: how, where and when it ended. */
 ole_status ole_metrics_end(ole_metrics *metrics, const ole_errors *errors, double seconds,
-                           ole_error *error);
+                           const char *device, ole_error *error);
 
 #endif

@@ -4,9 +4,11 @@
 Messages are compared exactly; runs are compared with each other, interrupted and resumed ones with
 whole ones.
 """
+import calendar
 import json
 import signal
 import subprocess
+import time
 
 import npyfile
 import run
@@ -14,7 +16,7 @@ from run import check, check_that, read_json
 
 SMALL = "train digits --net C4-MP-FC8 --samples-per-class 12 --batch-size 32 --threads 1"
 SEE = "see 'ole train --help'"
-TIMES = ("seconds", "images_per_s", "ole_share")
+TIMES = ("seconds", "images_per_s", "ole_share", "date")
 
 
 def metrics(folder):
@@ -113,6 +115,9 @@ def check_output(ole, work):
     end = metrics(work / "runs/a")[-1]
     check_that("the last line", end["event"] == "end" and
                f"{end['test_error']:.2f} %" in lines[0])
+    said = json.loads((work / "runs/a/metrics.jsonl").read_text().splitlines()[-1])
+    check_that("where and when it ended", said["device"] in ("cpu", "cuda") and
+               abs(calendar.timegm(time.strptime(said["date"], "%Y-%m-%dT%H:%M:%SZ")) - time.time()) < 600)
     check(ole, f"{SMALL} --out runs/a", code=2, err="ole train: runs/a: there is a run already: go "
           "on with it by --resume, or name another folder\n")
     result = read_json(ole, *SMALL.split(), "--epochs", "1", "--seeds", "2", "--out", "b", "--json")

@@ -64,6 +64,7 @@ char *run_metrics(const char *out) {
     size_t i;
     json_array_foreach(lines, i, line) {
         json_object_del(line, "seconds");
+        json_object_del(line, "date");
         json_object_del(line, "images_per_s");
         json_object_del(line, "ole_share");
         json_object_del(line, "comm_seconds");

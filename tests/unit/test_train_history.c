@@ -21,7 +21,8 @@ static void test_epochs_and_the_end(void **state) {
         "{\"event\": \"epoch\", \"epoch\": 1, \"lr\": 0.1, \"loss\": 2.5, \"softmax_loss\": 2, "
         "\"ole_loss\": 0.5, \"train_error\": 50, \"images_per_s\": 10, \"seconds\": 3}\n"
         "{\"event\": \"epoch\", \"epoch\": 2, \"test_error\": 12.5, \"validation_error\": null}\n"
-        "{\"event\": \"end\", \"test_error\": 12.5, \"knn1_error\": 13, \"seconds\": 6}\n"
+        "{\"event\": \"end\", \"test_error\": 12.5, \"knn1_error\": 13, \"seconds\": 6, "
+        "\"device\": \"cpu\", \"date\": \"2018-06-18T09:30:00Z\"}\n"
         "{\"event\": \"epo");
     ole_history h;
     ole_error error;
@@ -31,6 +32,8 @@ static void test_epochs_and_the_end(void **state) {
     assert_true(h.epochs[0].ole_loss == 0.5 && isnan(h.epochs[0].test_error));
     assert_true(h.epochs[1].test_error == 12.5 && isnan(h.epochs[1].validation_error));
     assert_true(h.ended && h.knn1_error == 13 && h.seconds == 6 && isnan(h.validation_error));
+    assert_string_equal(h.device, "cpu");
+    assert_string_equal(h.date, "2018-06-18T09:30:00Z");
     ole_history_free(&h);
 }
 
@@ -41,6 +44,7 @@ static void test_runs_at_work(void **state) {
     ole_error error;
     assert_ok(ole_history_read(&h, temporary_dir, &error), &error);
     assert_true(h.count == 0 && !h.ended && isnan(h.test_error));
+    assert_true(h.device[0] == '\0' && h.date[0] == '\0');
     ole_history_free(&h);
 }
 
