@@ -5,13 +5,19 @@
 
 #include "commands.h"
 #include "paper_recipes.h"
+#include "study_command.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECIPES = sizeof recipes / sizeof *recipes, LARGEST = 1 << 20, QUICK_SAMPLES = 20 };
+enum {
+    RECIPES = sizeof recipes / sizeof *recipes,
+    LARGEST = 1 << 20,
+    QUICK_SAMPLES = 20,
+    WHY = 320
+};
 
 int paper_count(void) {
     return RECIPES;
@@ -58,26 +64,26 @@ enum { FIELDS = sizeof fields / sizeof *fields };
 static const char *const kinds[] = {"compare", "tune", "sweep", "novelty", "features", "curves"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* "A,B,..." as an option of training reads each of them. */
-static bool read_list(paper *p, const char *text, bool lambdas) {
-    int *count = lambdas ? &p->lambda_count : &p->sample_count;
-    for (const char *at = text; at; (*count)++) {
-        char word[64];
-        size_t length = strcspn(at, ",");
-        ole_train_options one;
-        if (*count == PAPER_VALUES || length >= sizeof word) return false;
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        ole_train_options_init(&one);
-        if (ole_train_options_set(&one, lambdas ? "lambda" : "samples_per_class", word, NULL) !=
-            OLE_OK)
-            return false;
-        if (lambdas)
-            p->lambdas[*count] = one.lambda;
-        else
-            p->samples[*count] = one.samples_per_class;
-        at = at[length] ? at + length + 1 : NULL;
-    }
-    return true;
+/* Figures that `draw` may name: those of an analysis, and the learning curves. */
+static const char *const figures[] = {
+    "angles", "angle-histogram", "spectrum", "class-spectra", "overlaps", "map", "space", "curves"};
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+static void take_lambda(void *to, const ole_train_options *one) {
+    paper *p = to;
+    p->lambdas[p->lambda_count++] = one->lambda;
+}
+
+static void take_samples(void *to, const ole_train_options *one) {
+    paper *p = to;
+    p->samples[p->sample_count++] = one->samples_per_class;
+}
+
+static bool read_values(paper *p, const char *text, bool lambdas) {
+    char word[WORD_ROOM];
+    return lambdas
+               ? study_read_list("lambda", text, PAPER_VALUES, take_lambda, p, word)
+               : study_read_list("samples_per_class", text, PAPER_VALUES, take_samples, p, word);
 }
 
 static bool read_number(const char *text, double *value) {
@@ -96,7 +102,8 @@ static bool read_note(paper *p, size_t f, const char *text) {
     case NUMBER:
         return read_number(text, to);
     case WHOLE:
-        if (!read_number(text, &number) || number != floor(number) || number > 1e6) return false;
+        if (!read_number(text, &number) || number != floor(number)) return false;
+        if (number < 1 || number > 1e6) return false;
         *(int *)to = (int)number;
         return true;
     case SWITCH:
@@ -110,12 +117,63 @@ static bool read_note(paper *p, size_t f, const char *text) {
             }
         return false;
     default:
-        return read_list(p, text, fields[f].kind == LAMBDAS);
+        return read_values(p, text, fields[f].kind == LAMBDAS);
     }
 }
 
+/* The first word of `draw` that names no figure; its length, 0: there is none. */
+static int find_no_figure(const char *draw, const char **word) {
+    for (const char *at = draw; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        int known = 0;
+        while (known < FIGURES &&
+               (strlen(figures[known]) != length || strncmp(figures[known], at, length) != 0))
+            known++;
+        *word = at;
+        if (known == FIGURES) return length > 0 ? (int)length : 1;
+    }
+    return 0;
+}
+
+static bool fail_figure(const char *word, int length, char why[WHY]) {
+    int used = snprintf(why, WHY, "paper: draw: '%.*s' is no figure; there are", length, word);
+    for (int f = 0; f < FIGURES && used < WHY; f++)
+        used += snprintf(why + used, (size_t)(WHY - used), "%s%s", f ? ", " : " ", figures[f]);
+    return false;
+}
+
+/* The sides of a table are two: softmax and one λ. */
+static bool has_sides(const paper *p) {
+    int with_ole = 0;
+    for (int i = 0; i < p->lambda_count; i++)
+        with_ole += p->lambdas[i] > 0.0;
+    return with_ole <= 1 || p->kind == PAPER_TUNE;
+}
+
+/* What no single key shows; false with the reason in `why`. */
+static bool check_notes(const paper *p, char why[WHY]) {
+    bool borrowed = paper_borrows(p);
+    const char *word = NULL;
+    int length = find_no_figure(p->draw, &word);
+    if (!p->title || !p->shows)
+        snprintf(why, WHY, "the block 'paper' with title and shows is missing");
+    else if (!borrowed && (!p->train.data || !p->train.net))
+        snprintf(why, WHY, "data or net is missing");
+    else if (borrowed != (p->from != NULL))
+        snprintf(why, WHY, "paper: 'from' goes with the kinds features and curves");
+    else if (!has_sides(p))
+        snprintf(
+            why, WHY,
+            "paper: lambdas: the kind %s sets softmax against one lambda above 0: give one, or "
+            "a recipe for each; the kind tune takes many",
+            kinds[p->kind]);
+    else
+        return length == 0 || fail_figure(word, length, why);
+    return false;
+}
+
 /* False with the reason in `why`. */
-static bool read_notes(paper *p, char why[256]) {
+static bool read_notes(paper *p, char why[WHY]) {
     size_t count;
     const ole_recipe_note *notes = ole_recipe_notes(p->recipe, &count);
     for (size_t i = 0; i < count; i++) {
@@ -125,31 +183,22 @@ static bool read_notes(paper *p, char why[256]) {
             names[f] = fields[f].name;
         const char *near = f == FIELDS ? ole_nearest(notes[i].key, names, FIELDS) : NULL;
         if (f == FIELDS)
-            snprintf(why, 256, "paper has no key '%.60s'%s%s%s", notes[i].key,
+            snprintf(why, WHY, "paper has no key '%.60s'%s%s%s", notes[i].key,
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
         else if (!read_note(p, f, notes[i].value))
-            snprintf(why, 256, "paper: %s '%.60s' is not understood", notes[i].key, notes[i].value);
+            snprintf(why, WHY, "paper: %s '%.60s' is not understood", notes[i].key, notes[i].value);
         else
             continue;
         return false;
     }
-    bool borrowed = p->kind == PAPER_FEATURES || p->kind == PAPER_CURVES;
-    if (!p->title || !p->shows)
-        snprintf(why, 256, "the block 'paper' with title and shows is missing");
-    else if (!borrowed && (!p->train.data || !p->train.net))
-        snprintf(why, 256, "data or net is missing");
-    else if (borrowed != (p->from != NULL))
-        snprintf(why, 256, "paper: 'from' goes with the kinds features and curves");
-    else
-        return true;
-    return false;
+    return check_notes(p, why);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
 static bool read_text(paper *p, const char *label) {
     ole_error error;
-    char why[256] = "";
+    char why[WHY] = "";
     ole_train_options_init(&p->train);
     p->quick = QUICK_SAMPLES;
     p->chosen = p->minutes = NAN;
@@ -177,9 +226,25 @@ bool paper_open_as(paper *p, const char *name, const char *path) {
     return good && read_text(p, path);
 }
 
-static bool is_file(const char *row) {
+/* How much of a file's name is its ending; 0: it is no recipe's file. */
+static size_t ending(const char *row) {
+    static const char *const endings[] = {".yaml", ".yml"};
     size_t length = strlen(row);
-    return length > 5 && strcmp(row + length - 5, ".yaml") == 0;
+    for (int i = 0; i < 2; i++) {
+        size_t size = strlen(endings[i]);
+        if (length > size && strcmp(row + length - size, endings[i]) == 0) return size;
+    }
+    return 0;
+}
+
+bool paper_row_name(const char *row, char name[PAPER_NAME]) {
+    size_t rest = ending(row);
+    const char *slash = rest > 0 ? strrchr(row, '/') : NULL;
+    const char *first = slash ? slash + 1 : row;
+    size_t length = strlen(first) - rest;
+    if (length == 0 || length >= PAPER_NAME) return false;
+    snprintf(name, PAPER_NAME, "%.*s", (int)length, first);
+    return true;
 }
 
 static bool fail_unknown(const char *row) {
@@ -196,12 +261,12 @@ static bool fail_unknown(const char *row) {
 
 bool paper_open(paper *p, const char *row) {
     *p = (paper){0};
-    if (is_file(row)) {
-        const char *slash = strrchr(row, '/');
+    if (ending(row) > 0) {
         char name[PAPER_NAME];
-        snprintf(name, sizeof name, "%s", slash ? slash + 1 : row);
-        if (strlen(name) > 5) name[strlen(name) - 5] = '\0';
-        return paper_open_as(p, name, row);
+        if (paper_row_name(row, name)) return paper_open_as(p, name, row);
+        fail_command("reproduce", "%.200s: name the file with 1 to %d characters before the ending",
+                     row, PAPER_NAME - 1);
+        return false;
     }
     for (int i = 0; i < RECIPES; i++) {
         if (strcmp(recipes[i].name, row) != 0) continue;
@@ -210,6 +275,10 @@ bool paper_open(paper *p, const char *row) {
         return p->text && read_text(p, row);
     }
     return fail_unknown(row);
+}
+
+bool paper_borrows(const paper *p) {
+    return p->kind == PAPER_FEATURES || p->kind == PAPER_CURVES;
 }
 
 void paper_close(paper *p) {

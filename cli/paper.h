@@ -34,7 +34,7 @@ typedef struct paper {
     ole_train_options train;
     paper_kind kind;
     const char *title, *shows;         /* "CIFAR-10, VGG-16"; "Table 2, row 7" */
-    const char *measure;               /* "test error"; NULL: none is reported */
+    const char *measure;               /* "test error", for --list; NULL: none is reported */
     ole_study_error reported[SIDES];   /* NaN: not reported */
     const char *reports;               /* where that is no such number; or NULL */
     const char *note, *needs;          /* NULL: none */
@@ -54,12 +54,19 @@ typedef struct paper {
 int paper_count(void);
 const char *paper_name(int i);
 
-/* Opens one by its name, or a file ending in .yaml.  False after an error, which was explained. */
+/* Opens one by its name, or a file ending in .yaml or .yml.  False after an error, which was
+ * explained. */
 bool paper_open(paper *p, const char *row);
+
+/* The name of such a row or file; false where it is none that a folder can have. */
+bool paper_row_name(const char *row, char name[PAPER_NAME]);
 
 /* The same from a file, under another name. */
 bool paper_open_as(paper *p, const char *name, const char *path);
 void paper_close(paper *p); /* one that was not opened must be zero */
+
+/* Whether it has no runs of its own, but looks at those of `from`. */
+bool paper_borrows(const paper *p);
 
 /* Whether `draw` names this kind of figure. */
 bool paper_draws(const paper *p, const char *kind);

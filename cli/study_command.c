@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VALUES = 1000, WORD = 64, MOST_OWN = 4 };
+enum { MOST_VALUES = 1000, MOST_OWN = 4 };
 
 /* ---- The command line --------------------------------------------------------------------- */
 
@@ -65,37 +65,42 @@ static void free_grid(grid *g) {
     free(g->samples);
 }
 
-/*
- * The words of "A,B,...", each as the option of training it stands for reads it; `take` gets what
- * they were read into.  False after a mistake, which has been explained.
- */
-static bool read_list(const char *command, const char *flag, const char *option, const char *text,
-                      void (*take)(grid *, const ole_train_options *), grid *g) {
+bool study_read_list(const char *option, const char *text, int64_t most, study_take *take, void *to,
+                     char word[WORD_ROOM]) {
     int64_t count = 0;
     for (const char *at = text; at; count++) {
-        char word[WORD];
         size_t length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < WORD ? length : WORD - 1), at);
+        bool fits = length < WORD_ROOM;
+        snprintf(word, WORD_ROOM, "%.*s", fits ? (int)length : WORD_ROOM - 1, at);
         ole_train_options one;
         ole_train_options_init(&one);
-        if (count == MOST_VALUES || ole_train_options_set(&one, option, word, NULL) != OLE_OK) {
-            fail_command(command,
-                         "--%s %.100s: '%s' is not expected here; give at most %d numbers "
-                         "with commas between",
-                         flag, text, word, MOST_VALUES);
+        if (!fits || count == most || ole_train_options_set(&one, option, word, NULL) != OLE_OK)
             return false;
-        }
-        take(g, &one);
+        take(to, &one);
         at = at[length] ? at + length + 1 : NULL;
     }
     return true;
 }
 
-static void take_lambda(grid *g, const ole_train_options *one) {
+/* False after a mistake, which has been explained. */
+static bool read_flag(const char *command, const char *flag, const char *option, const char *text,
+                      study_take *take, grid *g) {
+    char word[WORD_ROOM];
+    if (!text || study_read_list(option, text, MOST_VALUES, take, g, word)) return true;
+    fail_command(command,
+                 "--%s %.100s: '%s' is not expected here; give at most %d numbers with commas "
+                 "between",
+                 flag, text, word, MOST_VALUES);
+    return false;
+}
+
+static void take_lambda(void *to, const ole_train_options *one) {
+    grid *g = to;
     g->lambdas[g->lambda_count++] = one->lambda;
 }
 
-static void take_samples(grid *g, const ole_train_options *one) {
+static void take_samples(void *to, const ole_train_options *one) {
+    grid *g = to;
     g->samples[g->sample_count++] = one->samples_per_class;
 }
 
@@ -107,9 +112,8 @@ static bool read_grid(const study_command *c, const char *lambdas, const char *s
         fail_command(c->name, "out of memory");
         return false;
     }
-    return (!lambdas || read_list(c->name, "lambdas", "lambda", lambdas, take_lambda, g)) &&
-           (!samples ||
-            read_list(c->name, "samples", "samples-per-class", samples, take_samples, g));
+    return read_flag(c->name, "lambdas", "lambda", lambdas, take_lambda, g) &&
+           read_flag(c->name, "samples", "samples-per-class", samples, take_samples, g);
 }
 
 /* ---- While it runs ------------------------------------------------------------------------ */

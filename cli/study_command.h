@@ -29,6 +29,16 @@ typedef struct study_flags {
 /* Reads the command line, conducts the study and prints; returns the exit code. */
 int study_run(const study_command *command, const study_flags *flags, int argc, char **argv);
 
+/*
+ * The words of "A,B,...", each as the option of training that it stands for reads it; `take` gets
+ * what it was read into.  False at one that is not understood, or follows `most` others: `word` has
+ * it.
+ */
+enum { WORD_ROOM = 64 };
+typedef void study_take(void *to, const ole_train_options *one);
+bool study_read_list(const char *option, const char *text, int64_t most, study_take *take, void *to,
+                     char word[WORD_ROOM]);
+
 /* How far a study is, on stderr: its callback and its messages; the context of both is the view. */
 typedef struct study_view {
     const char *name; /* of the command */

@@ -136,6 +136,14 @@ OLE_API ole_status ole_train_options_set(ole_train_options *options, const char 
                                          const char *text, ole_error *error);
 
 /*
+ * Option i as text: the string itself, or a number printed into `room`; NULL: not set.
+ * ole_train_options_set() reads it back to the same value.
+ */
+enum { OLE_TRAIN_OPTION_TEXT = 48 };
+OLE_API const char *ole_train_option_text(const ole_train_options *options, size_t i,
+                                          char room[OLE_TRAIN_OPTION_TEXT]);
+
+/*
  * Sets what a YAML file gives: a map from option to value, lists for what is comma-separated.
  * The recipe owns the strings: free it after the last use of `options`.
  */

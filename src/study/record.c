@@ -139,9 +139,9 @@ static void put_change(const char *name, const char *was, const char *is, char o
 static bool find_change(const ole_study *study, const ole_train_options *now,
                         const ole_train_options *then, bool run, char out[CHANGE]) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
-        char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
+        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
         const char *name = ole_train_option_get(i).name;
-        const char *is = ole_option_text(now, i, a), *was = ole_option_text(then, i, b);
+        const char *is = ole_train_option_text(now, i, a), *was = ole_train_option_text(then, i, b);
         if (may_differ(name) || is_named(study, name, run) || (!run && is_grids(study, name)))
             continue;
         if (strcmp(is ? is : "", was ? was : "") == 0) continue;

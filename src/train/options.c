@@ -189,15 +189,16 @@ static const void *field_of(const ole_train_options *options, const entry *e) {
     return (const char *)options + e->offset;
 }
 
-void ole_option_number(double value, char room[OLE_OPTION_TEXT]) {
+void ole_option_number(double value, char room[OLE_TRAIN_OPTION_TEXT]) {
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(room, OLE_OPTION_TEXT, "%.*g", digits, value);
+        snprintf(room, OLE_TRAIN_OPTION_TEXT, "%.*g", digits, value);
         if (strtod(room, NULL) == value) return;
     }
 }
 
-const char *ole_option_text(const ole_train_options *options, size_t i,
-                            char room[OLE_OPTION_TEXT]) {
+const char *ole_train_option_text(const ole_train_options *options, size_t i,
+                                  char room[OLE_TRAIN_OPTION_TEXT]) {
+    if (i >= COUNT) return NULL;
     const entry *e = &entries[i];
     const void *field = field_of(options, e);
     switch (e->kind) {
@@ -211,13 +212,13 @@ const char *ole_option_text(const ole_train_options *options, size_t i,
         ole_option_number(*(const double *)field, room);
         return room;
     case WHOLE:
-        snprintf(room, OLE_OPTION_TEXT, "%" PRId64, *(const int64_t *)field);
+        snprintf(room, OLE_TRAIN_OPTION_TEXT, "%" PRId64, *(const int64_t *)field);
         return room;
     case SMALL:
-        snprintf(room, OLE_OPTION_TEXT, "%d", *(const int *)field);
+        snprintf(room, OLE_TRAIN_OPTION_TEXT, "%d", *(const int *)field);
         return room;
     case SEED:
-        snprintf(room, OLE_OPTION_TEXT, "%" PRIu64, *(const uint64_t *)field);
+        snprintf(room, OLE_TRAIN_OPTION_TEXT, "%" PRIu64, *(const uint64_t *)field);
         return room;
     default:
         return *(const bool *)field ? "true" : "false";
@@ -265,7 +266,7 @@ static ole_status fail_choice(const char *name, const entry *e, const char *text
 static ole_status check_field(const ole_train_options *options, const entry *e, const char *name,
                               ole_error *error) {
     const void *field = field_of(options, e);
-    char room[OLE_OPTION_TEXT];
+    char room[OLE_TRAIN_OPTION_TEXT];
     double value = 0.0;
     switch (e->kind) {
     case CHOICE:
@@ -295,7 +296,7 @@ static ole_status check_field(const ole_train_options *options, const entry *e, 
         return OLE_OK;
     }
     if (isfinite(value) && value >= e->min && value <= e->max) return OLE_OK;
-    return fail_range(name, e, ole_option_text(options, (size_t)(e - entries), room), error);
+    return fail_range(name, e, ole_train_option_text(options, (size_t)(e - entries), room), error);
 }
 
 /* The options whose text has a form of its own. */

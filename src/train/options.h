@@ -7,17 +7,8 @@
 
 #include "ole/train.h"
 
-/* Room for an option's value as text, where that is a number. */
-enum { OLE_OPTION_TEXT = 48 };
-
-/*
- * Option i of ole_train_option_get() as text: the string itself, or a number printed into `room`.
- * NULL: not set. ole_train_options_set() reads it back to the same value.
- */
-const char *ole_option_text(const ole_train_options *options, size_t i, char room[OLE_OPTION_TEXT]);
-
 /* A number with as few digits as read back to the same. */
-void ole_option_number(double value, char room[OLE_OPTION_TEXT]);
+void ole_option_number(double value, char room[OLE_TRAIN_OPTION_TEXT]);
 
 /*
  * Whether option i belongs into a recipe, whether a resumed run may change it, and whether each

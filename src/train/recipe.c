@@ -268,8 +268,8 @@ static bool emit_scalar(yaml_emitter_t *emitter, const char *value) {
 
 static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *options) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
-        char room[OLE_OPTION_TEXT];
-        const char *value = ole_option_text(options, i, room);
+        char room[OLE_TRAIN_OPTION_TEXT];
+        const char *value = ole_train_option_text(options, i, room);
         if (!value || !ole_option_is_stored(i)) continue;
         if (!emit_scalar(emitter, ole_train_option_get(i).name) || !emit_scalar(emitter, value))
             return false;

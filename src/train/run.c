@@ -116,9 +116,9 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
 static ole_status compare_options(const ole_run *run, const ole_train_options *then,
                                   const char *path, ole_error *error) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
-        char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
-        const char *now = ole_option_text(&run->options, i, a);
-        const char *old = ole_option_text(then, i, b);
+        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
+        const char *now = ole_train_option_text(&run->options, i, a);
+        const char *old = ole_train_option_text(then, i, b);
         if (ole_option_is_free(i) || strcmp(now ? now : "", old ? old : "") == 0) continue;
         ole_shown where, was, is;
         return ole_fail(error, OLE_ERROR_ARGUMENT,

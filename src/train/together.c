@@ -20,8 +20,8 @@
 
 static void put_options(FILE *to, const ole_train_options *options) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
-        char room[OLE_OPTION_TEXT];
-        const char *text = ole_option_text(options, i, room);
+        char room[OLE_TRAIN_OPTION_TEXT];
+        const char *text = ole_train_option_text(options, i, room);
         if (!ole_option_is_own(i))
             fprintf(to, "%s=%s\n", ole_train_option_get(i).name, text ? text : "");
     }

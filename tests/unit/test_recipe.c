@@ -151,8 +151,8 @@ static void test_there_and_back(void **state) {
     assert_false(back.resume);
     for (size_t i = 0; i < ole_train_option_count(); i++) {
         if (!ole_option_is_stored(i)) continue;
-        char a[OLE_OPTION_TEXT], b[OLE_OPTION_TEXT];
-        const char *x = ole_option_text(&o, i, a), *y = ole_option_text(&back, i, b);
+        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
+        const char *x = ole_train_option_text(&o, i, a), *y = ole_train_option_text(&back, i, b);
         if (x || y) assert_string_equal(x, y);
     }
     assert_true(back.lambda == o.lambda);
