@@ -237,11 +237,23 @@ static size_t ending(const char *row) {
     return 0;
 }
 
+/* The folder of a recipe that results are kept with, FOLDER/recipe.yaml, which bears its name; its
+ * length, 0: it is another file. */
+static size_t kept_in(const char *row, const char *slash, const char **folder) {
+    *folder = slash;
+    if (!slash || strcmp(slash, "/recipe.yaml") != 0) return 0;
+    while (*folder > row && (*folder)[-1] != '/')
+        (*folder)--;
+    size_t length = (size_t)(slash - *folder);
+    return strspn(*folder, ".") < length ? length : 0;
+}
+
 bool paper_row_name(const char *row, char name[PAPER_NAME]) {
     size_t rest = ending(row);
-    const char *slash = rest > 0 ? strrchr(row, '/') : NULL;
-    const char *first = slash ? slash + 1 : row;
-    size_t length = strlen(first) - rest;
+    const char *slash = rest > 0 ? strrchr(row, '/') : NULL, *folder;
+    size_t length = kept_in(row, slash, &folder);
+    const char *first = length > 0 ? folder : slash ? slash + 1 : row;
+    if (length == 0) length = strlen(first) - rest;
     if (length == 0 || length >= PAPER_NAME) return false;
     snprintf(name, PAPER_NAME, "%.*s", (int)length, first);
     return true;

@@ -231,14 +231,13 @@ static bool put_recipe(const char *folder, const paper *p) {
 
 /* Looks at what was trained, where the recipe asks for that. */
 static bool look(const row *r, int threads) {
-    bool drawn = is_there(r->folder, "figures.html");
     switch (r->asked.kind) {
     case PAPER_NOVELTY:
         return look_at_novelty(r, threads);
     case PAPER_CURVES:
-        return drawn || look_at_curves(r);
+        return look_at_curves(r);
     default:
-        return !r->asked.draw || drawn || look_at_features(r, threads);
+        return !r->asked.draw || look_at_features(r, threads);
     }
 }
 

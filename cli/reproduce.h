@@ -2,11 +2,13 @@
  * cli/reproduce.h - `ole reproduce`: what its files share.
  *
  * reproduce.c reads the command line, lists and plans; reproduce_row.c makes a recipe's runs;
- * reproduce_figures.c and reproduce_novelty.c look at what was trained; reproduce_numbers.c sets
- * paper against ours, and reproduce_results.c writes that down for all that is in the folder.
+ * reproduce_runs.c says which there are; reproduce_figures.c and reproduce_novelty.c look at what
+ * was trained; reproduce_numbers.c sets paper against ours, and reproduce_results.c writes that
+ * down for all that is in the folder, each with its command, by reproduce_command.c.
  *
  * The folder is the only state.  OUT/NAME holds recipe.yaml, the recipe as it was used; the study
- * of its runs (ole/study.h); numbers.csv, what was measured on them; and figures.
+ * of its runs (ole/study.h); numbers.csv, what was measured on them; figures, and drawn.csv, what
+ * they were drawn from.
  */
 #ifndef OLE_CLI_REPRODUCE_H
 #define OLE_CLI_REPRODUCE_H
@@ -14,7 +16,7 @@
 #include "paper.h"
 #include "progress.h"
 
-enum { ROW_PATH = 4096, ROW_MOST = 64 };
+enum { ROW_PATH = 4096, ROW_MOST = 64, QUICK_EPOCHS = 2 };
 
 /* What the flags ask for; 0 and NULL: what the recipe says. */
 typedef struct reproduction {
@@ -60,9 +62,6 @@ ole_study_kind row_study_kind(const row *r);
 /* What its folder holds, without running anything. */
 bool row_look(const row *r, ole_study_result *result);
 
-/* The folder of the run of a side with a seed. */
-void row_run_folder(const row *r, int side, uint64_t seed, char out[ROW_PATH]);
-
 /* "softmax", "softmax + OLÉ" or "OLÉ". */
 const char *side_name(const row *r, int side);
 
@@ -75,13 +74,61 @@ bool put_file(const char *path, const char *text, size_t size);
 bool make_folders(const char *path);
 bool is_there(const char *folder, const char *name);
 
+/* ---- reproduce_runs.c --------------------------------------------------------------------- */
+
+enum { MARK_ROOM = 20, DEVICES_ROOM = 64, DATE_ROOM = 32 };
+
+/* The sides' names in files. */
+extern const char *const side_words[SIDES];
+
+typedef struct made_run {
+    int side;
+    uint64_t seed;
+    ole_study_state state;
+    double knn1_error;
+    char mark[MARK_ROOM]; /* each training has another; "" of one that is not finished */
+    char folder[ROW_PATH];
+} made_run;
+
+typedef struct made_runs {
+    made_run *item;
+    int count;
+} made_runs;
+
+/* The runs of a row, by sides and seeds; false after an error, which was explained. */
+bool runs_read(made_runs *runs, const row *r);
+void runs_free(made_runs *runs);
+
+/* The first of a side that finished; NULL: there is none. */
+const made_run *runs_first(const made_runs *runs, int side);
+
+/* Whether one of a side finished; where none did, stderr says why. */
+bool runs_have_side(const made_runs *runs, const row *r, int side);
+
+/* Whether the run of a side and a seed has this mark. */
+bool runs_hold(const made_runs *runs, int side, uint64_t seed, const char *mark);
+
+/* Whether the figures in the folder are of these runs, of which some may be NULL; and noting that
+ * they are. */
+bool figures_show(const row *r, const made_run *const *shown, int count);
+bool figures_note(const row *r, const made_run *const *shown, int count);
+
+/* Whether the figures in the folder are of runs that are still there. */
+typedef enum figures_state { FIGURES_NONE, FIGURES_CURRENT, FIGURES_OLD } figures_state;
+figures_state figures_look(const row *r);
+
+/* "cpu and cuda", and when the last run ended, "" of no run. */
+void runs_place(const row *r, const ole_study_result *s, char devices[DEVICES_ROOM],
+                char date[DATE_ROOM]);
+
 /* ---- reproduce_numbers.c ------------------------------------------------------------------ */
 
 /* A number measured on a run that training does not give. */
 typedef struct measured {
     int side;
     uint64_t seed;
-    char name[48]; /* "AUROC, softmax score" */
+    char mark[MARK_ROOM]; /* of the run */
+    char name[48];        /* "AUROC, softmax score" */
     double value;
 } measured;
 
@@ -90,11 +137,11 @@ typedef struct numbers {
     int count;
 } numbers;
 
-/* numbers.csv of a row; none is no error. */
+/* numbers.csv of a row, less those of runs that were trained again since; none is no error. */
 bool numbers_read(numbers *n, const row *r);
 bool numbers_write(const numbers *n, const row *r);
-bool numbers_add(numbers *n, int side, uint64_t seed, const char *name, double value);
-bool numbers_have(const numbers *n, int side, uint64_t seed, const char *name);
+bool numbers_add(numbers *n, const made_run *run, const char *name, double value);
+bool numbers_have(const numbers *n, const made_run *run, const char *name);
 void numbers_free(numbers *n);
 
 /* Paper against ours. */
@@ -102,7 +149,7 @@ typedef struct outcome {
     char measure[80];
     const char *unit; /* "%", "°" or "" */
     ole_study_error paper[SIDES], ours[SIDES];
-    int64_t runs[SIDES];
+    int64_t runs[SIDES], diverged[SIDES]; /* that the mean is of; that it is not of */
 } outcome;
 
 enum { MOST_OUTCOMES = 24 };
@@ -110,10 +157,12 @@ enum { MOST_OUTCOMES = 24 };
 typedef struct outcomes {
     outcome item[MOST_OUTCOMES];
     int count;
-    int64_t ended, total; /* runs */
-    double seconds;       /* of all that ended */
-    double chosen;        /* λ of a tuning; NaN */
-    int64_t samples[2];   /* of training and test; 0: not noted */
+    int64_t ended, total, diverged; /* runs; diverged ones have ended */
+    double seconds;                 /* of all that ended */
+    double chosen;                  /* λ of a tuning; NaN */
+    int64_t samples[2];             /* of training and test; 0: not noted */
+    bool quick;                     /* made with --quick */
+    char devices[DEVICES_ROOM], date[DATE_ROOM];
 } outcomes;
 
 /* Notes in samples.csv how many samples the data have here, which may be a part of them. */
@@ -126,6 +175,11 @@ bool row_outcomes(const row *r, outcomes *o);
 enum { NUMBER_ROOM = 48 };
 const char *number_text(ole_study_error e, char out[NUMBER_ROOM]);
 
+/* ---- reproduce_command.c ------------------------------------------------------------------ */
+
+/* The command that makes a row again; free() it.  NULL without memory. */
+char *row_command(const row *r, const char *out, bool quick);
+
 /* ---- reproduce_results.c ------------------------------------------------------------------ */
 
 /* results.json, results.md and report.html of all that is in the folder. */
@@ -136,7 +190,8 @@ void print_results(const char *out, const char *const *names, int count);
 
 /* ---- What is looked at after training ------------------------------------------------------ */
 
-/* False after an error, which was explained, or an interruption. */
+/* Figures that show these runs already are left as they are.  False after an error, which was
+ * explained, or an interruption. */
 bool look_at_features(const row *r, int threads);
 bool look_at_curves(const row *r);
 bool look_at_novelty(const row *r, int threads);

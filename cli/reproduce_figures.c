@@ -11,6 +11,7 @@
 #include <ole/analyze.h>
 #include <ole/drawing.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,20 +32,13 @@ static bool open_album(album *a, const row *r) {
            EXIT_DONE;
 }
 
-/* The seed whose runs are shown: of a toy the best of each side, else the first. */
-static uint64_t shown_seed(const row *r, int side) {
-    ole_study_result s;
-    uint64_t seed = r->train.seed;
-    double least = INFINITY;
-    if (r->train.loss != OLE_LOSS_OLE || !row_look(r, &s)) return seed;
-    for (int64_t i = 0; i < s.run_count; i++) {
-        bool with = s.points[s.runs[i].point].lambda > 0.0;
-        if (with != (side == WITH_OLE) || !(s.runs[i].knn1_error < least)) continue;
-        least = s.runs[i].knn1_error;
-        seed = s.runs[i].seed;
-    }
-    ole_study_result_free(&s);
-    return seed;
+/* The run of a side that is shown: of a toy the best, else the first that finished; or NULL. */
+static const made_run *shown_run(const row *r, const made_runs *runs, int side) {
+    const made_run *best = runs_first(runs, side);
+    for (int i = 0; i < runs->count && best && r->train.loss == OLE_LOSS_OLE; i++)
+        if (runs->item[i].side == side && runs->item[i].knn1_error < best->knn1_error)
+            best = &runs->item[i];
+    return best;
 }
 
 /* ---- Features ----------------------------------------------------------------------------- */
@@ -70,22 +64,11 @@ static void draw_kinds(const row *r, const ole_analysis *analysis, int side, pic
     }
 }
 
-static bool keep_numbers(const row *r, const ole_analysis *a, int side, uint64_t seed) {
-    numbers n;
-    const struct {
-        const char *name;
-        double value;
-    } all[] = {{"angle inside classes, median", a->angles.within.median},
-               {"angle between classes, median", a->angles.between.median},
-               {"effective rank of all features", a->spectra.all.effective_rank},
-               {"OLE loss of the test features", a->spectra.loss}};
-    bool good = numbers_read(&n, r);
-    for (size_t i = 0; i < sizeof all / sizeof *all && good; i++)
-        if (!numbers_have(&n, side, seed, all[i].name))
-            good = numbers_add(&n, side, seed, all[i].name, all[i].value);
-    good = good && numbers_write(&n, r);
-    numbers_free(&n);
-    return good;
+static bool add_numbers(const ole_analysis *a, const made_run *run, numbers *n) {
+    return numbers_add(n, run, "angle inside classes, median", a->angles.within.median) &&
+           numbers_add(n, run, "angle between classes, median", a->angles.between.median) &&
+           numbers_add(n, run, "effective rank of all features", a->spectra.all.effective_rank) &&
+           numbers_add(n, run, "OLE loss of the test features", a->spectra.loss);
 }
 
 static void show_share(void *context, const char *what, double share) {
@@ -117,29 +100,26 @@ static bool analyze(const row *r, const run_view *view, int threads, ole_analysi
 }
 
 /* The features of one side's run: its figures and numbers. */
-static bool add_features(const row *r, int side, int threads, pictures *p) {
-    uint64_t seed = shown_seed(r, side);
-    char folder[ROW_PATH];
-    row_run_folder(r, side, seed, folder);
+static bool add_features(const row *r, const made_run *run, int threads, pictures *p, numbers *n) {
     progress line = progress_start();
     const feature_options options = {.threads = threads, .line = &line};
-    ole_error error = {.message = "the run is not finished"};
+    ole_error error;
     ole_analysis analysis;
     run_view view = {0};
-    bool good = folder[0] && run_view_open(&view, folder, &error) &&
-                run_view_measure(&view, &options, &error);
+    bool good =
+        run_view_open(&view, run->folder, &error) && run_view_measure(&view, &options, &error);
     progress_clear(&line);
     if (good && view.without[0]) {
         snprintf(error.message, sizeof error.message, "%.500s", view.without);
         good = false;
     }
     if (good && analyze(r, &view, threads, &analysis, &error)) {
-        pictures_section(p, side_name(r, side));
-        draw_kinds(r, &analysis, side, p);
-        good = !p->failed && keep_numbers(r, &analysis, side, seed);
+        pictures_section(p, side_name(r, run->side));
+        draw_kinds(r, &analysis, run->side, p);
+        good = !p->failed && add_numbers(&analysis, run, n);
         ole_analysis_free(&analysis);
     } else if (!interrupted()) {
-        fail_command("reproduce", "%s: %s", folder[0] ? folder : r->asked.name, error.message);
+        fail_command("reproduce", "%s: %s", run->folder, error.message);
         good = false;
     }
     run_view_close(&view);
@@ -148,9 +128,16 @@ static bool add_features(const row *r, int side, int threads, pictures *p) {
 
 /* ---- Learning curves ---------------------------------------------------------------------- */
 
+/* The learning of both sides, and what a figure of it says below. */
+typedef struct learning {
+    ole_history of[SIDES];
+    char caption[120];
+} learning;
+
 /* A number of each epoch of both sides, as one figure. */
-static void add_curve(pictures *p, const ole_history h[SIDES], const row *r, size_t offset,
-                      const char *name, const char *y_label, bool accuracy) {
+static void add_curve(pictures *p, const learning *l, const row *r, size_t offset, const char *name,
+                      const char *y_label, bool accuracy) {
+    const ole_history *h = l->of;
     ole_series series[SIDES];
     double *values[SIDES];
     int count = 0;
@@ -176,50 +163,98 @@ static void add_curve(pictures *p, const ole_history h[SIDES], const row *r, siz
     f.y_label = y_label;
     f.series = series;
     f.series_count = count;
-    if (count > 0) pictures_add(p, &f, name, "After each epoch, of the first seed.");
+    if (count > 0) pictures_add(p, &f, name, l->caption);
     for (int side = 0; side < SIDES; side++)
         free(values[side]);
 }
 
-static bool add_curves(const row *r, pictures *p) {
-    ole_history h[SIDES] = {{0}};
-    bool good = true;
-    for (int side = 0; side < SIDES && good; side++) {
-        char folder[ROW_PATH];
-        ole_error error = {.message = "the run is not finished"};
-        row_run_folder(r, side, r->train.seed, folder);
-        good = folder[0] && ole_history_read(&h[side], folder, &error) == OLE_OK;
-        if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+/* Reads what there is; a side may have no run. */
+static bool read_learning(const row *r, const made_run *const shown[SIDES], learning *l) {
+    size_t used = (size_t)snprintf(l->caption, sizeof l->caption, "After each epoch");
+    const char *between = ":";
+    for (int side = 0; side < SIDES; side++) {
+        ole_error error;
+        if (!shown[side]) continue;
+        if (ole_history_read(&l->of[side], shown[side]->folder, &error) != OLE_OK) {
+            fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+            return false;
+        }
+        used += (size_t)snprintf(l->caption + used, sizeof l->caption - used,
+                                 "%s seed %" PRIu64 " of %s", between, shown[side]->seed,
+                                 side_name(r, side));
+        between = ",";
     }
+    snprintf(l->caption + used, sizeof l->caption - used, ".");
+    return true;
+}
+
+static bool add_curves(const row *r, const made_run *const shown[SIDES], pictures *p) {
+    learning l = {0};
+    bool good = read_learning(r, shown, &l);
     if (good) {
         pictures_section(p, "Learning curves");
-        add_curve(p, h, r, offsetof(ole_epoch, ole_loss), "ole-loss", "OLÉ loss", false);
-        add_curve(p, h, r, offsetof(ole_epoch, softmax_loss), "softmax-loss", "softmax loss",
+        add_curve(p, &l, r, offsetof(ole_epoch, ole_loss), "ole-loss", "OLÉ loss", false);
+        add_curve(p, &l, r, offsetof(ole_epoch, softmax_loss), "softmax-loss", "softmax loss",
                   false);
-        add_curve(p, h, r, offsetof(ole_epoch, test_error), "accuracy", "test accuracy, %", true);
-        add_curve(p, h, r, offsetof(ole_epoch, train_error), "training-accuracy",
+        add_curve(p, &l, r, offsetof(ole_epoch, test_error), "accuracy", "test accuracy, %", true);
+        add_curve(p, &l, r, offsetof(ole_epoch, train_error), "training-accuracy",
                   "training accuracy, %", true);
     }
     for (int side = 0; side < SIDES; side++)
-        ole_history_free(&h[side]);
+        ole_history_free(&l.of[side]);
     return good && !p->failed;
 }
 
-bool look_at_curves(const row *r) {
+/* ---- All of them -------------------------------------------------------------------------- */
+
+/* What the figures of a row show: [SIDES] runs for the features, [SIDES] for the curves; NULL where
+ * a side has none. */
+typedef const made_run *shown_runs[2 * SIDES];
+
+static bool draw_shown(const row *r, const shown_runs shown, int threads, pictures *p, numbers *n) {
+    bool good = true;
+    for (int side = SOFTMAX; side <= WITH_OLE && good; side++)
+        good = !shown[side] || add_features(r, shown[side], threads, p, n);
+    bool curves = shown[SIDES + SOFTMAX] || shown[SIDES + WITH_OLE];
+    return good && (!curves || add_curves(r, shown + SIDES, p));
+}
+
+/* The figures, then the numbers, then the note of what they are of: a note that is there is true.
+ */
+static bool draw_album(const row *r, const shown_runs shown, int threads) {
     album a;
+    numbers n = {0};
     if (!open_album(&a, r)) return false;
-    bool good = add_curves(r, &a.pictures);
-    return pictures_close(&a.pictures) == EXIT_DONE && good;
+    bool good = draw_shown(r, shown, threads, &a.pictures, &n);
+    if (good)
+        good = pictures_close(&a.pictures) == EXIT_DONE && (n.count == 0 || numbers_write(&n, r)) &&
+               figures_note(r, shown, 2 * SIDES);
+    else
+        ole_page_free(a.pictures.page);
+    numbers_free(&n);
+    return good;
+}
+
+/* Draws what is not drawn yet; a side whose runs all diverged is left out. */
+static bool look_at(const row *r, bool features, bool curves, int threads) {
+    made_runs runs;
+    shown_runs shown = {0};
+    if (!runs_read(&runs, r)) return false;
+    for (int side = SOFTMAX; side <= WITH_OLE; side++) {
+        if (!runs_have_side(&runs, r, side)) continue;
+        if (features) shown[side] = shown_run(r, &runs, side);
+        if (curves) shown[SIDES + side] = runs_first(&runs, side);
+    }
+    bool any = runs_first(&runs, SOFTMAX) || runs_first(&runs, WITH_OLE);
+    bool good = !any || figures_show(r, shown, 2 * SIDES) || draw_album(r, shown, threads);
+    runs_free(&runs);
+    return good;
+}
+
+bool look_at_curves(const row *r) {
+    return look_at(r, false, true, 1);
 }
 
 bool look_at_features(const row *r, int threads) {
-    album a;
-    if (!open_album(&a, r)) return false;
-    bool good = true;
-    for (int side = SOFTMAX; side <= WITH_OLE && good; side++)
-        good = add_features(r, side, threads, &a.pictures);
-    if (good && paper_draws(&r->asked, "curves")) good = add_curves(r, &a.pictures);
-    if (good) return pictures_close(&a.pictures) == EXIT_DONE;
-    ole_page_free(a.pictures.page);
-    return false;
+    return look_at(r, true, paper_draws(&r->asked, "curves"), threads);
 }

@@ -33,15 +33,14 @@ static void close_subjects(subjects *s) {
 }
 
 /* The model as it is at the end of training, as everywhere in the paper. */
-static bool open_subjects(const row *r, int side, uint64_t seed, int threads, subjects *s) {
-    char folder[ROW_PATH], path[ROW_PATH];
-    ole_error error = {.message = "the run is not finished"};
-    row_run_folder(r, side, seed, folder);
-    join_path(path, folder, "last.safetensors");
+static bool open_subjects(const row *r, const made_run *made, int threads, subjects *s) {
+    char path[ROW_PATH];
+    ole_error error;
+    join_path(path, made->folder, "last.safetensors");
     ole_train_options run = r->train;
-    run.seed = seed;
+    run.seed = made->seed;
     ole_dataset_options options = run_dataset_options(&run, threads);
-    bool good = folder[0] && ole_model_load(&s->model, path, threads, &error) == OLE_OK &&
+    bool good = ole_model_load(&s->model, path, threads, &error) == OLE_OK &&
                 ole_dataset_open(&s->known, run.data, &options, &error) == OLE_OK;
     options.classes = r->asked.novel_classes;
     options.validation = 0.0;
@@ -75,7 +74,7 @@ static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
 }
 
 /* The novel samples' features, pair by pair. */
-static bool verify(const subjects *s, int side, uint64_t seed, numbers *n) {
+static bool verify(const subjects *s, const made_run *run, numbers *n) {
     static const ole_split splits[] = {OLE_SPLIT_TRAIN, OLE_SPLIT_TEST};
     const ole_dataset_info *info = ole_dataset_get_info(s->novel);
     int64_t dim = ole_model_get_info(s->model)->features, count = 0;
@@ -98,9 +97,8 @@ static bool verify(const subjects *s, int side, uint64_t seed, numbers *n) {
     if (good && make_pairs(&pairs, labels, count)) {
         good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, &error) == OLE_OK;
         if (good) {
-            good =
-                numbers_add(n, side, seed, "verification AUC, novel pairs", 100.0 * v.roc.auroc) &&
-                numbers_add(n, side, seed, "verification accuracy, novel pairs", v.accuracy);
+            good = numbers_add(n, run, "verification AUC, novel pairs", 100.0 * v.roc.auroc) &&
+                   numbers_add(n, run, "verification accuracy, novel pairs", v.accuracy);
             ole_verification_free(&v);
         }
     }
@@ -121,7 +119,7 @@ static bool show_progress(void *context, const char *part, int64_t done, int64_t
     return interrupted();
 }
 
-static bool measure(const row *r, int side, uint64_t seed, int threads, ole_novelty *novelty,
+static bool measure(const row *r, const made_run *run, int threads, ole_novelty *novelty,
                     numbers *n) {
     subjects s = {0};
     progress line = progress_start();
@@ -131,7 +129,7 @@ static bool measure(const row *r, int side, uint64_t seed, int threads, ole_nove
     options.callback = show_progress;
     options.callback_context = &line;
     ole_error error;
-    bool good = open_subjects(r, side, seed, threads, &s);
+    bool good = open_subjects(r, run, threads, &s);
     if (good &&
         ole_novelty_measure(novelty, s.model, s.known, s.novel, &options, &error) != OLE_OK) {
         good = false;
@@ -139,33 +137,36 @@ static bool measure(const row *r, int side, uint64_t seed, int threads, ole_nove
     }
     progress_clear(&line);
     good = good && !novelty->interrupted;
-    if (good && !numbers_have(n, side, seed, auroc)) {
+    if (good && !numbers_have(n, run, auroc)) {
         const ole_novelty_score *score = ole_novelty_get(novelty, OLE_SCORE_SOFTMAX);
-        good = numbers_add(n, side, seed, auroc, 100.0 * score->roc.auroc) &&
-               numbers_add(n, side, seed, "novel accepted, 95 % of known kept",
-                           100.0 * score->roc.fpr95) &&
-               numbers_add(n, side, seed, "accuracy on the known", novelty->accuracy);
-        if (good && r->asked.verify) good = verify(&s, side, seed, n);
+        good =
+            numbers_add(n, run, auroc, 100.0 * score->roc.auroc) &&
+            numbers_add(n, run, "novel accepted, 95 % of known kept", 100.0 * score->roc.fpr95) &&
+            numbers_add(n, run, "accuracy on the known", novelty->accuracy);
+        if (good && r->asked.verify) good = verify(&s, run, n);
     }
     close_subjects(&s);
     return good;
 }
 
-/* Accuracy on the known against the share of the novel over the threshold. */
+/* Accuracy on the known against the share of the novel over the threshold; a side without novel
+ * samples has no run, here and below. */
 static void draw_curve(const row *r, const ole_novelty n[SIDES], pictures *p) {
     static double x[SIDES][CURVE_POINTS], y[SIDES][CURVE_POINTS];
     ole_series series[SIDES];
+    int count = 0;
     for (int side = 0; side < SIDES; side++) {
+        if (n[side].novel_count == 0) continue;
         const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
-        series[side] = thin_curve(side_name(r, side), s->roc.points, s->roc.fpr, s->accuracy_at,
-                                  x[side], y[side]);
+        series[count++] = thin_curve(side_name(r, side), s->roc.points, s->roc.fpr, s->accuracy_at,
+                                     x[side], y[side]);
     }
     ole_figure f;
     ole_figure_init(&f);
     f.x_label = "share of the novel over the threshold";
     f.y_label = "accuracy on the known, %";
     f.series = series;
-    f.series_count = SIDES;
+    f.series_count = count;
     pictures_add(p, &f, "novelty",
                  "A threshold on the softmax score, from high (left) to low; up and to the left is "
                  "better. The paper's Fig. 6 (a).");
@@ -175,9 +176,11 @@ static void draw_curve(const row *r, const ole_novelty n[SIDES], pictures *p) {
 static void draw_scores(const row *r, const ole_novelty n[SIDES], pictures *p) {
     double edges[BARS + 1], bars[SIDES][BARS] = {{0}};
     ole_series series[SIDES];
+    int count = 0;
     for (int i = 0; i <= BARS; i++)
         edges[i] = (double)i / BARS;
     for (int side = 0; side < SIDES; side++) {
+        if (n[side].novel_count == 0) continue;
         const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
         for (int64_t i = 0; i < n[side].novel_count; i++) {
             int bar = (int)(BARS * s->novel[i]);
@@ -185,7 +188,7 @@ static void draw_scores(const row *r, const ole_novelty n[SIDES], pictures *p) {
                        : bar >= BARS ? BARS - 1
                                      : bar] += 1.0 / (double)n[side].novel_count;
         }
-        series[side] =
+        series[count++] =
             (ole_series){.name = side_name(r, side), .count = BARS, .x = edges, .y = bars[side]};
     }
     ole_figure f;
@@ -194,7 +197,7 @@ static void draw_scores(const row *r, const ole_novelty n[SIDES], pictures *p) {
     f.x_label = "largest softmax score";
     f.y_label = "share of the novel samples";
     f.series = series;
-    f.series_count = SIDES;
+    f.series_count = count;
     pictures_add(p, &f, "novel-scores",
                  "How sure the networks are of samples of classes they do not know. The paper's "
                  "Fig. 6 (b, c).");
@@ -214,23 +217,36 @@ static bool draw(const row *r, const ole_novelty n[SIDES]) {
     return pictures_close(&p) == EXIT_DONE;
 }
 
+/* Measures what is not measured yet; the figures are of the first run of each side. */
+static bool look_at_runs(const row *r, const made_runs *runs, int threads, numbers *n) {
+    ole_novelty shown[SIDES] = {{0}};
+    const made_run *first[SIDES] = {runs_first(runs, SOFTMAX), runs_first(runs, WITH_OLE)};
+    bool good = true, drawn = figures_show(r, first, SIDES);
+    for (int i = 0; i < runs->count && good; i++) {
+        const made_run *run = &runs->item[i];
+        bool show = run == first[run->side] && !drawn;
+        if (run->state != OLE_STUDY_FINISHED || (!show && numbers_have(n, run, auroc))) continue;
+        ole_novelty novelty = {0};
+        good = measure(r, run, threads, &novelty, n) && numbers_write(n, r);
+        if (show)
+            shown[run->side] = novelty;
+        else
+            ole_novelty_free(&novelty);
+    }
+    if (good && !drawn) good = draw(r, shown) && figures_note(r, first, SIDES);
+    for (int side = SOFTMAX; side <= WITH_OLE; side++)
+        ole_novelty_free(&shown[side]);
+    return good;
+}
+
 bool look_at_novelty(const row *r, int threads) {
     numbers n;
+    made_runs runs;
+    if (!runs_read(&runs, r)) return false;
+    bool there[SIDES] = {runs_have_side(&runs, r, SOFTMAX), runs_have_side(&runs, r, WITH_OLE)};
     bool good = numbers_read(&n, r);
-    for (int64_t k = 0; k < r->train.seeds && good; k++) {
-        uint64_t seed = r->train.seed + (uint64_t)k;
-        bool drawn = k > 0 || is_there(r->folder, "figures.html");
-        ole_novelty novelty[SIDES] = {{0}};
-        if (drawn && numbers_have(&n, SOFTMAX, seed, auroc) &&
-            numbers_have(&n, WITH_OLE, seed, auroc))
-            continue;
-        for (int side = SOFTMAX; side <= WITH_OLE && good; side++)
-            good = measure(r, side, seed, threads, &novelty[side], &n);
-        if (good && k == 0) good = draw(r, novelty);
-        good = good && numbers_write(&n, r);
-        for (int side = SOFTMAX; side <= WITH_OLE; side++)
-            ole_novelty_free(&novelty[side]);
-    }
+    if (good && (there[SOFTMAX] || there[WITH_OLE])) good = look_at_runs(r, &runs, threads, &n);
     numbers_free(&n);
+    runs_free(&runs);
     return good;
 }

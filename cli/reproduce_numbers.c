@@ -2,7 +2,7 @@
  * cli/reproduce_numbers.c - what was measured on the runs of a recipe, and the paper beside it.
  *
  * Errors come from the study in the folder; what training does not measure is kept in numbers.csv,
- * a line for each number of a run.
+ * a line for each number of a run, with the run's mark.
  */
 #include "reproduce.h"
 
@@ -15,25 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const sides[SIDES] = {"softmax", "ole"};
-
 /* ---- numbers.csv -------------------------------------------------------------------------- */
 
-bool numbers_add(numbers *n, int side, uint64_t seed, const char *name, double value) {
+bool numbers_add(numbers *n, const made_run *run, const char *name, double value) {
     measured *more = realloc(n->item, ((size_t)n->count + 1) * sizeof *more);
     if (!more) {
         fail_command("reproduce", "out of memory");
         return false;
     }
     n->item = more;
-    more[n->count] = (measured){.side = side, .seed = seed, .value = value};
+    more[n->count] = (measured){.side = run->side, .seed = run->seed, .value = value};
+    snprintf(more[n->count].mark, MARK_ROOM, "%s", run->mark);
     snprintf(more[n->count++].name, sizeof more->name, "%s", name);
     return true;
 }
 
-bool numbers_have(const numbers *n, int side, uint64_t seed, const char *name) {
+bool numbers_have(const numbers *n, const made_run *run, const char *name) {
     for (int i = 0; i < n->count; i++)
-        if (n->item[i].side == side && n->item[i].seed == seed &&
+        if (n->item[i].side == run->side && n->item[i].seed == run->seed &&
             strcmp(n->item[i].name, name) == 0)
             return true;
     return false;
@@ -46,18 +45,25 @@ void numbers_free(numbers *n) {
 
 bool numbers_read(numbers *n, const row *r) {
     char path[ROW_PATH], line[256];
+    made_runs runs;
     *n = (numbers){0};
     join_path(path, r->folder, "numbers.csv");
     FILE *file = fopen(path, "r");
-    bool good = true;
-    while (file && good && fgets(line, sizeof line, file)) {
+    if (!file) return true;
+    bool good = runs_read(&runs, r);
+    while (good && fgets(line, sizeof line, file)) {
         char side[16], name[48];
-        uint64_t seed;
+        made_run run = {0};
         double value;
-        if (sscanf(line, "%15[^,],%" SCNu64 ",\"%47[^\"]\",%lf", side, &seed, name, &value) == 4)
-            good = numbers_add(n, strcmp(side, sides[WITH_OLE]) == 0, seed, name, value);
+        if (sscanf(line, "%15[^,],%" SCNu64 ",\"%47[^\"]\",%lf,%19s", side, &run.seed, name, &value,
+                   run.mark) != 5)
+            continue;
+        run.side = strcmp(side, side_words[WITH_OLE]) == 0 ? WITH_OLE : SOFTMAX;
+        if (runs_hold(&runs, run.side, run.seed, run.mark))
+            good = numbers_add(n, &run, name, value);
     }
-    if (file) fclose(file);
+    runs_free(&runs);
+    fclose(file);
     return good;
 }
 
@@ -67,10 +73,10 @@ bool numbers_write(const numbers *n, const row *r) {
     join_path(path, r->folder, "numbers.csv");
     FILE *out = open_memstream(&text, &size);
     if (!out) return false;
-    fprintf(out, "side,seed,measure,value\n");
+    fprintf(out, "side,seed,measure,value,run\n");
     for (int i = 0; i < n->count; i++)
-        fprintf(out, "%s,%" PRIu64 ",\"%s\",%.17g\n", sides[n->item[i].side], n->item[i].seed,
-                n->item[i].name, n->item[i].value);
+        fprintf(out, "%s,%" PRIu64 ",\"%s\",%.17g,%s\n", side_words[n->item[i].side],
+                n->item[i].seed, n->item[i].name, n->item[i].value, n->item[i].mark);
     bool good = fclose(out) == 0 && put_file(path, text, size);
     free(text);
     return good;
@@ -136,6 +142,11 @@ static int side_of(const ole_study_point *point) {
     return point->lambda > 0.0 ? WITH_OLE : SOFTMAX;
 }
 
+static void count_point(outcome *out, const ole_study_point *point) {
+    out->runs[side_of(point)] = point->finished;
+    out->diverged[side_of(point)] = point->diverged;
+}
+
 static ole_study_error as_accuracy(ole_study_error e) {
     return (ole_study_error){100.0 - e.mean, e.std};
 }
@@ -148,7 +159,8 @@ static void add_errors(const row *r, const ole_study_result *s, outcomes *o) {
         int side = side_of(&s->points[p]);
         test->ours[side] = s->points[p].test;
         near->ours[side] = s->points[p].knn1;
-        test->runs[side] = near->runs[side] = s->points[p].finished;
+        count_point(test, &s->points[p]);
+        count_point(near, &s->points[p]);
     }
 }
 
@@ -158,9 +170,9 @@ static void add_toy(const row *r, const ole_study_result *s, outcomes *o) {
             *all = add_outcome(o, "accuracy of 1-NN, all runs, last epoch", "%");
     memcpy(best->paper, r->asked.reported, sizeof best->paper);
     for (int64_t p = 0; p < s->point_count; p++) {
-        int side = side_of(&s->points[p]);
-        all->ours[side] = as_accuracy(s->points[p].knn1);
-        all->runs[side] = best->runs[side] = s->points[p].finished;
+        all->ours[side_of(&s->points[p])] = as_accuracy(s->points[p].knn1);
+        count_point(all, &s->points[p]);
+        count_point(best, &s->points[p]);
     }
     for (int64_t i = 0; i < s->run_count; i++) {
         const ole_study_run *run = &s->runs[i];
@@ -181,7 +193,7 @@ static void add_tuning(const ole_study_result *s, outcomes *o) {
         outcome *to = grid ? held : test;
         if (point->lambda > 0.0 && point->lambda != o->chosen) continue;
         to->ours[side_of(point)] = grid ? point->validation : point->test;
-        to->runs[side_of(point)] = point->finished;
+        count_point(to, point);
     }
 }
 
@@ -194,15 +206,30 @@ static void add_sweep(const ole_study_result *s, outcomes *o) {
         if (!out || strcmp(out->measure, name) != 0) out = add_outcome(o, name, "%");
         if (!out) return;
         out->ours[side_of(point)] = as_accuracy(point->test);
-        out->runs[side_of(point)] = point->finished;
+        count_point(out, point);
     }
+}
+
+/* Whether the samples are not the recipe's: --quick alone changes them. */
+static bool is_quick(const row *r, const ole_study_result *s) {
+    bool quick = r->train.samples_per_class != r->runs->train.samples_per_class;
+    for (int64_t p = 0; p < s->point_count && r->runs->sample_count > 0; p++) {
+        bool known = false;
+        for (int i = 0; i < r->runs->sample_count; i++)
+            known |= r->runs->samples[i] == s->points[p].samples;
+        quick |= !known;
+    }
+    return quick;
 }
 
 /* ---- Samples ------------------------------------------------------------------------------ */
 
 bool row_note_samples(const row *r, int threads) {
     char path[ROW_PATH], text[80];
-    const ole_dataset_options options = run_dataset_options(&r->train, threads);
+    ole_train_options largest = r->train;
+    for (int i = 0; i < r->sample_count; i++) /* of a sweep: its last point */
+        if (r->samples[i] > largest.samples_per_class) largest.samples_per_class = r->samples[i];
+    const ole_dataset_options options = run_dataset_options(&largest, threads);
     ole_dataset *set;
     ole_error error;
     join_path(path, r->runs_folder, "samples.csv");
@@ -236,8 +263,12 @@ bool row_outcomes(const row *r, outcomes *o) {
     if (!row_look(r, &s)) return false;
     o->ended = s.ended;
     o->total = s.total;
-    for (int64_t i = 0; i < s.run_count; i++)
+    o->quick = is_quick(r, &s);
+    runs_place(r, &s, o->devices, o->date);
+    for (int64_t i = 0; i < s.run_count; i++) {
+        o->diverged += s.runs[i].state == OLE_STUDY_DIVERGED;
         if (isfinite(s.runs[i].seconds)) o->seconds += s.runs[i].seconds;
+    }
     if (r->asked.kind == PAPER_TUNE)
         add_tuning(&s, o);
     else if (r->asked.kind == PAPER_SWEEP)
@@ -247,7 +278,11 @@ bool row_outcomes(const row *r, outcomes *o) {
     else if (r->asked.kind == PAPER_COMPARE || r->asked.kind == PAPER_NOVELTY)
         add_errors(r, &s, o);
     ole_study_result_free(&s);
-    return add_numbers(r, o);
+    if (!add_numbers(r, o)) return false;
+    for (int i = 1; i < o->count && r->asked.kind == PAPER_NOVELTY;
+         i++) /* all seeds are measured */
+        memcpy(o->item[i].diverged, o->item[0].diverged, sizeof o->item[0].diverged);
+    return true;
 }
 
 const char *number_text(ole_study_error e, char out[NUMBER_ROOM]) {

@@ -24,12 +24,17 @@ typedef struct shown {
     row row;
     outcomes outcomes;
     char changes[256];
+    char *command;
 } shown;
 
 typedef struct all_rows {
     shown *item;
     int count;
 } all_rows;
+
+static const char *precision_of(const shown *s) {
+    return s->row.train.precision ? s->row.train.precision : "fp32";
+}
 
 static int order_of(const char *name) {
     for (int i = 0; i < paper_count(); i++)
@@ -43,76 +48,87 @@ static int compare_names(const void *a, const void *b) {
     return difference ? difference : strcmp(x, y);
 }
 
-/* The names of the folders with a recipe, in the paper's order. */
-static int list_names(const char *out, char names[ROW_MOST][PAPER_NAME]) {
+/* The names of the folders with a recipe, in the paper's order; free() them.  -1 without memory. */
+static int list_names(const char *out, char (**names)[PAPER_NAME]) {
     int count = 0;
     DIR *folder = opendir(out);
-    for (const struct dirent *entry; folder && count < ROW_MOST && (entry = readdir(folder));) {
+    *names = NULL;
+    for (const struct dirent *entry; folder && count >= 0 && (entry = readdir(folder));) {
         char path[ROW_PATH];
         if (entry->d_name[0] == '.' || strlen(entry->d_name) >= PAPER_NAME) continue;
         join_path(path, out, entry->d_name);
-        if (is_there(path, "recipe.yaml")) strcpy(names[count++], entry->d_name);
+        if (!is_there(path, "recipe.yaml")) continue;
+        char(*more)[PAPER_NAME] = realloc(*names, ((size_t)count + 1) * sizeof *more);
+        if (more) *names = more;
+        if (more) strcpy(more[count], entry->d_name);
+        count = more ? count + 1 : -1;
     }
     if (folder) closedir(folder);
-    qsort(names, (size_t)count, PAPER_NAME, compare_names);
+    if (count > 0) qsort(*names, (size_t)count, PAPER_NAME, compare_names);
     return count;
 }
 
 static void close_rows(all_rows *all) {
-    for (int i = 0; i < all->count; i++)
+    for (int i = 0; i < all->count; i++) {
         row_close(&all->item[i].row);
+        free(all->item[i].command);
+    }
     free(all->item);
+}
+
+/* False where the row has not begun, or cannot be read. */
+static bool open_shown(shown *s, const char *name, const char *out) {
+    if (row_open_made(&s->row, name, out) && row_outcomes(&s->row, &s->outcomes)) {
+        row_changes(&s->row, s->changes);
+        s->command = row_command(&s->row, out, s->outcomes.quick);
+        if (s->command) return true;
+    }
+    row_close(&s->row);
+    return false;
 }
 
 /* Rows that have not begun are left out. */
 static bool open_rows(all_rows *all, const char *out) {
-    char(*names)[PAPER_NAME] = calloc(ROW_MOST, sizeof *names);
-    *all = (all_rows){.item = calloc(ROW_MOST, sizeof *all->item)};
-    if (!names || !all->item) {
-        free(names);
-        free(all->item);
-        fail_command("reproduce", "out of memory");
-        return false;
-    }
-    int count = list_names(out, names);
-    for (int i = 0; i < count; i++) {
-        shown *s = &all->item[all->count];
-        if (row_open_made(&s->row, names[i], out) && row_outcomes(&s->row, &s->outcomes)) {
-            row_changes(&s->row, s->changes);
-            all->count++;
-        } else {
-            row_close(&s->row);
-        }
-    }
+    char(*names)[PAPER_NAME];
+    int count = list_names(out, &names);
+    *all = (all_rows){.item = count >= 0 ? calloc((size_t)count + 1, sizeof *all->item) : NULL};
+    for (int i = 0; all->item && i < count; i++)
+        all->count += open_shown(&all->item[all->count], names[i], out);
     free(names);
-    return true;
+    if (!all->item) fail_command("reproduce", "out of memory");
+    return all->item != NULL;
 }
 
-/* The command that makes a row again. */
-static const char *command_text(const shown *s, char out[320]) {
-    const ole_train_options *o = &s->row.train;
-    char epochs[40] = "", precision[40] = "";
-    if (o->epochs != s->row.runs->train.epochs)
-        snprintf(epochs, sizeof epochs, " --epochs %" PRId64, o->epochs);
-    if (strstr(s->changes, "samples a class")) snprintf(epochs, sizeof epochs, " --quick");
-    if (o->precision && strcmp(o->precision, "fp32") != 0)
-        snprintf(precision, sizeof precision, " --precision %.20s", o->precision);
-    snprintf(out, 320, "ole reproduce %s --seeds %" PRId64 "%s%s", s->row.asked.name, o->seeds,
-             epochs, precision);
+/* "6 of 6 runs, 1 of them diverged, 3 min in all, on cuda in bf16, the last on 2018-06-18; 5000
+ * samples to train on, 8000 to test." */
+enum { RUNS_ROOM = 400 };
+static const char *runs_text(const shown *s, char out[RUNS_ROOM]) {
+    const outcomes *o = &s->outcomes;
+    char time[32], diverged[64] = "", place[200] = "";
+    if (o->diverged > 0)
+        snprintf(diverged, sizeof diverged, ", %" PRId64 " of them diverged", o->diverged);
+    if (o->devices[0])
+        snprintf(place, sizeof place, ", on %s in %.20s, the last on %.10s", o->devices,
+                 precision_of(s), o->date);
+    snprintf(out, RUNS_ROOM,
+             "%" PRId64 " of %" PRId64 " runs%s, %s in all%s; %" PRId64
+             " samples to train on, %" PRId64 " to test.",
+             o->ended, o->total, diverged, duration_text(o->seconds, time), place, o->samples[0],
+             o->samples[1]);
     return out;
 }
 
 /* ---- results.json ------------------------------------------------------------------------- */
 
 static void put_sides(ole_json *w, const char *key, const ole_study_error e[SIDES],
-                      const int64_t *runs) {
-    static const char *const names[SIDES] = {"softmax", "ole"};
+                      const int64_t *runs, const int64_t *diverged) {
     ole_json_open(w, key, '{');
     for (int side = 0; side < SIDES; side++) {
-        ole_json_open(w, names[side], '{');
+        ole_json_open(w, side_words[side], '{');
         ole_json_number(w, "mean", e[side].mean);
         ole_json_number(w, "std", e[side].std);
         if (runs) ole_json_integer(w, "runs", runs[side]);
+        if (diverged) ole_json_integer(w, "diverged", diverged[side]);
         ole_json_close(w);
     }
     ole_json_close(w);
@@ -120,21 +136,24 @@ static void put_sides(ole_json *w, const char *key, const ole_study_error e[SIDE
 
 static void put_row(ole_json *w, const shown *s) {
     const paper *p = &s->row.asked;
-    char command[320];
     ole_json_open(w, NULL, '{');
     ole_json_string(w, "name", p->name);
     ole_json_string(w, "shows", p->shows);
     ole_json_string(w, "title", p->title);
-    ole_json_string(w, "command", command_text(s, command));
+    ole_json_string(w, "command", s->command);
     ole_json_string(w, "changes", s->changes);
     ole_json_integer(w, "runs", s->outcomes.total);
     ole_json_integer(w, "ended", s->outcomes.ended);
+    ole_json_integer(w, "diverged", s->outcomes.diverged);
     ole_json_bool(w, "complete", s->outcomes.ended == s->outcomes.total);
     ole_json_integer(w, "epochs", s->row.train.epochs);
     ole_json_integer(w, "seeds", s->row.train.seeds);
     ole_json_integer(w, "train_samples", s->outcomes.samples[0]);
     ole_json_integer(w, "test_samples", s->outcomes.samples[1]);
     ole_json_number(w, "seconds", s->outcomes.seconds);
+    ole_json_string(w, "device", s->outcomes.devices);
+    ole_json_string(w, "precision", precision_of(s));
+    ole_json_string(w, "date", s->outcomes.date);
     if (p->kind == PAPER_TUNE) {
         ole_json_number(w, "lambda_paper", p->chosen);
         ole_json_number(w, "lambda_ours", s->outcomes.chosen);
@@ -145,8 +164,8 @@ static void put_row(ole_json *w, const shown *s) {
         ole_json_open(w, NULL, '{');
         ole_json_string(w, "measure", o->measure);
         ole_json_string(w, "unit", o->unit);
-        put_sides(w, "paper", o->paper, NULL);
-        put_sides(w, "ours", o->ours, o->runs);
+        put_sides(w, "paper", o->paper, NULL, NULL);
+        put_sides(w, "ours", o->ours, o->runs, o->diverged);
         ole_json_close(w);
     }
     ole_json_close(w);
@@ -166,10 +185,11 @@ static void print_json(const all_rows *all, FILE *file) {
 
 /* ---- results.md --------------------------------------------------------------------------- */
 
-enum { COLUMNS = 9, CELL = 160 };
+enum { COLUMNS = 11, CELL = 160 };
 static const char *const column_names[COLUMNS] = {
     "row",           "of the paper",   "measure", "paper: softmax", "paper: with OLÉ",
-    "ours: softmax", "ours: with OLÉ", "runs",    "differs"};
+    "ours: softmax", "ours: with OLÉ", "runs",    "made on",        "last run",
+    "differs"};
 
 typedef char table_row[COLUMNS][CELL];
 
@@ -187,7 +207,24 @@ static void fill_row(const shown *s, int i, table_row cells) {
     snprintf(cells[7], CELL, "%" PRId64, o->runs[WITH_OLE]);
     if (o->runs[SOFTMAX] != o->runs[WITH_OLE])
         snprintf(cells[7], CELL, "%" PRId64 " and %" PRId64, o->runs[SOFTMAX], o->runs[WITH_OLE]);
-    snprintf(cells[8], CELL, "%.150s", s->changes);
+    if (o->diverged[SOFTMAX] + o->diverged[WITH_OLE] > 0)
+        snprintf(cells[7], CELL,
+                 "%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
+                 o->runs[SOFTMAX], o->runs[WITH_OLE], o->diverged[SOFTMAX], o->diverged[WITH_OLE]);
+    snprintf(cells[8], CELL, "%.40s, %.20s", *s->outcomes.devices ? s->outcomes.devices : "-",
+             precision_of(s));
+    snprintf(cells[9], CELL, "%.10s", s->outcomes.date);
+    snprintf(cells[10], CELL, "%.150s", s->changes);
+}
+
+/* A bar would end the cell. */
+static void put_cell(FILE *file, const char *text) {
+    fprintf(file, " ");
+    for (; *text; text++) {
+        if (*text == '|') fputc('\\', file);
+        fputc(*text == '\n' ? ' ' : *text, file);
+    }
+    fprintf(file, " |");
 }
 
 static void print_markdown(const all_rows *all, FILE *file) {
@@ -204,19 +241,16 @@ static void print_markdown(const all_rows *all, FILE *file) {
         for (int k = 0; k < all->item[i].outcomes.count; k++) {
             table_row cells;
             fill_row(&all->item[i], k, cells);
+            fprintf(file, "|");
             for (int c = 0; c < COLUMNS; c++)
-                fprintf(file, "%s%s", c ? " | " : "| ", cells[c]);
-            fprintf(file, " |\n");
+                put_cell(file, cells[c]);
+            fprintf(file, "\n");
         }
     for (int i = 0; i < all->count; i++) {
         const shown *s = &all->item[i];
-        char command[320], time[32];
-        fprintf(file,
-                "\n## %s: %s\n\n    %s\n\n%" PRId64 " of %" PRId64 " runs, %s in all; %" PRId64
-                " samples to train on, %" PRId64 " to test.",
-                s->row.asked.shows, s->row.asked.title, command_text(s, command), s->outcomes.ended,
-                s->outcomes.total, duration_text(s->outcomes.seconds, time), s->outcomes.samples[0],
-                s->outcomes.samples[1]);
+        char runs[RUNS_ROOM];
+        fprintf(file, "\n## %s: %s\n\n    %s\n\n%s", s->row.asked.shows, s->row.asked.title,
+                s->command, runs_text(s, runs));
         if (isfinite(s->outcomes.chosen))
             fprintf(file, " λ chosen: %g; the paper's: %g.", s->outcomes.chosen,
                     s->row.asked.chosen);
@@ -251,25 +285,26 @@ static void add_table(ole_page *page, const all_rows *all) {
 
 static void add_row(ole_page *page, const shown *s) {
     const paper *p = &s->row.asked;
-    char heading[200], text[1200], command[320], time[32];
+    char heading[200], text[1200], runs[RUNS_ROOM];
     snprintf(heading, sizeof heading, "%.90s: %.90s", p->shows, p->title);
     ole_page_section(page, heading);
-    snprintf(text, sizeof text,
-             "%s. %" PRId64 " of %" PRId64 " runs, %s in all; %" PRId64
-             " samples to train on, %" PRId64 " to test.%s%s%s%s%.600s",
-             command_text(s, command), s->outcomes.ended, s->outcomes.total,
-             duration_text(s->outcomes.seconds, time), s->outcomes.samples[0],
-             s->outcomes.samples[1], *s->changes ? " Not as in the recipe: " : "", s->changes,
-             *s->changes ? "." : "", p->note ? " " : "", p->note ? p->note : "");
+    ole_page_text(page, s->command);
+    snprintf(text, sizeof text, "%s%s%s%s%s%.500s", runs_text(s, runs),
+             *s->changes ? " Not as in the recipe: " : "", s->changes, *s->changes ? "." : "",
+             p->note ? " " : "", p->note ? p->note : "");
     ole_page_text(page, text);
     if (isfinite(s->outcomes.chosen)) {
         snprintf(text, sizeof text, "λ chosen on the held-out tenth: %g; the paper's: %g.",
                  s->outcomes.chosen, p->chosen);
         ole_page_text(page, text);
     }
-    if (is_there(s->row.folder, "figures.html")) {
-        snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures.", p->name,
-                 p->name);
+    figures_state figures = figures_look(&s->row);
+    if (figures != FIGURES_NONE) {
+        snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures%s.", p->name,
+                 p->name,
+                 figures == FIGURES_OLD ? ", of runs that were made anew since: the command draws "
+                                          "them again"
+                                        : "");
         ole_page_text(page, text);
     }
     const ole_study_options o = row_study(&s->row);
@@ -280,7 +315,7 @@ static void add_row(ole_page *page, const shown *s) {
 static bool write_page(const all_rows *all, const char *path) {
     ole_page *page;
     ole_error error;
-    int64_t ended = 0, total = 0;
+    int64_t ended = 0, total = 0, diverged = 0;
     char value[64], note[64], time[32];
     double seconds = 0.0;
     if (ole_page_create(&page, "The paper, reproduced", "OLÉ: Orthogonal Low-rank Embedding, 2018",
@@ -292,11 +327,14 @@ static bool write_page(const all_rows *all, const char *path) {
         if (all->item[i].row.asked.from) continue; /* another row's runs */
         ended += all->item[i].outcomes.ended;
         total += all->item[i].outcomes.total;
+        diverged += all->item[i].outcomes.diverged;
         seconds += all->item[i].outcomes.seconds;
     }
     snprintf(value, sizeof value, "%" PRId64 " of %" PRId64, ended, total);
     snprintf(note, sizeof note, "%s of training", duration_text(seconds, time));
     ole_page_headline(page, "runs", value, note);
+    snprintf(value, sizeof value, "%" PRId64, diverged);
+    if (diverged > 0) ole_page_headline(page, "diverged", value, "runs, in no mean");
     ole_page_section(page, "Paper and ours");
     add_table(page, all);
     for (int i = 0; i < all->count; i++)
@@ -357,7 +395,8 @@ void print_results(const char *out, const char *const *names, int count) {
             print_cell(cells[2], 42);
             for (int c = 3; c < 7; c++)
                 print_cell(*cells[c] ? cells[c] : "-", 15);
-            printf("%s%s%s\n", cells[7], *s->changes ? "   " : "", s->changes);
+            printf("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *s->changes ? "   " : "",
+                   s->changes);
         }
         if (asked && isfinite(s->outcomes.chosen))
             printf("%-24s%-42s%-15s%-15g%-15s%g\n", s->row.asked.name, "lambda chosen", "",

@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { QUICK_EPOCHS = 2 };
-
 /* ---- Files -------------------------------------------------------------------------------- */
 
 void join_path(char out[ROW_PATH], const char *folder, const char *name) {
@@ -279,17 +277,4 @@ bool row_look(const row *r, ole_study_result *result) {
     o.look = true;
     *result = (ole_study_result){0};
     return row_conduct(r, &o, result, NULL) == OLE_OK;
-}
-
-void row_run_folder(const row *r, int side, uint64_t seed, char out[ROW_PATH]) {
-    ole_study_result result;
-    out[0] = '\0';
-    if (!row_look(r, &result)) return;
-    for (int64_t i = 0; i < result.run_count; i++) {
-        const ole_study_run *run = &result.runs[i];
-        bool with = result.points[run->point].lambda > 0.0;
-        if (run->seed == seed && with == (side == WITH_OLE) && run->state == OLE_STUDY_FINISHED)
-            join_path(out, r->runs_folder, run->folder);
-    }
-    ole_study_result_free(&result);
 }

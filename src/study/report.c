@@ -114,7 +114,15 @@ static void trace_sweep(const ole_study *study, curve *c) {
     }
 }
 
-/* The epochs of the first run of each point; one that cannot be read has none. */
+/* The first run of a point that did not diverge; of all that did the first. */
+static const ole_study_run *first_run(const ole_study_result *r, int64_t point) {
+    const ole_study_run *runs = &r->runs[point * r->seeds];
+    for (int64_t i = 0; i < r->seeds; i++)
+        if (runs[i].state != OLE_STUDY_DIVERGED) return &runs[i];
+    return runs;
+}
+
+/* The epochs of a run of each point; one that cannot be read has none. */
 static void trace_comparison(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
     for (int64_t p = 0; p < r->point_count; p++) {
@@ -123,7 +131,7 @@ static void trace_comparison(const ole_study *study, curve *c) {
         ole_history h;
         bool alone = study->train.loss == OLE_LOSS_OLE;
         name_line(study, r->points[p].lambda, true, out->name);
-        if (ole_run_path(folder, study->train.out, r->runs[p * r->seeds].folder, NULL) != OLE_OK ||
+        if (ole_run_path(folder, study->train.out, first_run(r, p)->folder, NULL) != OLE_OK ||
             ole_history_read(&h, folder, NULL) != OLE_OK)
             continue;
         for (int64_t i = 0; i < h.count && i < study->train.epochs; i++) {
@@ -147,8 +155,8 @@ static const struct looks {
                          "Accuracy on the test set. Bars: standard deviation over the seeds."},
     [OLE_STUDY_COMPARE] = {trace_comparison, "With and without OLÉ", "Error against epochs",
                            "epoch", "test error, %",
-                           "Error on the test set after each epoch, of the first seed (of 1-NN "
-                           "where OLÉ is alone). What counts is the end."},
+                           "Error on the test set after each epoch, of the first seed that did not "
+                           "diverge (of 1-NN where OLÉ is alone). What counts is the end."},
 };
 
 static void fill_figure(const ole_study *study, curve *c, const char *title, ole_figure *figure) {
