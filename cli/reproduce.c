@@ -182,20 +182,54 @@ static int list(const arguments *a) {
 
 /* ---- Planning ----------------------------------------------------------------------------- */
 
-static void plan_row(const row *r) {
+/* What each run has of its own, or no run has. */
+static bool is_planned(const row *r, const char *name) {
+    static const char *const names[] = {"data", "out", "resume", "lambda", "seed", "seeds"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return r->sample_count > 0 && strcmp(name, "samples_per_class") == 0;
+}
+
+/* A flag is off by default, but for nesterov. */
+static void print_flag(const ole_train_option *option, const char *value) {
+    bool off = !option->value && strcmp(value, "false") == 0;
+    printf(off ? " --no-" : " --");
+    for (const char *c = option->name; *c; c++)
+        putchar(*c == '_' ? '-' : *c);
+    if (option->value) put_word(stdout, value);
+}
+
+/* The command that makes one of the runs, but for what differs between them. */
+static void print_training(const row *r) {
+    ole_train_options run = r->train, usual;
+    ole_train_options_init(&usual);
+    if (r->runs->kind == PAPER_TUNE) {
+        if (run.val_split == 0.0) run.val_split = 0.1;
+        run.skip_test = true;
+    }
+    printf("  ole train");
+    put_word(stdout, run.data);
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        ole_train_option option = ole_train_option_get(i);
+        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
+        const char *is = ole_train_option_text(&run, i, a);
+        const char *was = ole_train_option_text(&usual, i, b);
+        if (is && !is_planned(r, option.name) && strcmp(is, was ? was : "") != 0)
+            print_flag(&option, is);
+    }
+    printf("\n");
+}
+
+static void plan_row(row *r) {
     static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
                                        "samples a class",      "known and novel classes",
                                        "features of runs of",  "learning curves of runs of"};
-    char time[32];
+    char time[32], why[600];
     int64_t runs = count_runs(r);
+    row_locate(r, why); /* without them the line has the recipe's names */
     printf("%s: %s, %s%s%s\n", r->asked.name, r->asked.shows, what[r->asked.kind],
            r->asked.from ? " " : "", r->asked.from ? r->asked.from : "");
-    printf("  ole train %s --net %s --epochs %" PRId64 " --batch-size %" PRId64
-           " --opt %s --lr %g --weight-decay %g%s%s\n",
-           r->train.data, r->train.net, r->train.epochs, r->train.batch_size,
-           r->train.opt ? r->train.opt : "sgd", r->train.lr, r->train.weight_decay,
-           r->train.augment && *r->train.augment ? " --augment " : "",
-           r->train.augment ? r->train.augment : "");
+    print_training(r);
     printf("  lambda");
     for (int i = 0; i < r->lambda_count; i++)
         printf(" %g", r->lambdas[i]);
@@ -241,6 +275,24 @@ static bool look(const row *r, int threads) {
     }
 }
 
+static int code_of(ole_status status) {
+    return status == OLE_OK ? EXIT_DONE : status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* Whether its runs could begin or go on, by all ranks; nothing is written. */
+static int check_row(const row *r, const reproduction *how) {
+    ole_study_options options = row_study(r);
+    ole_study_result result = {0};
+    ole_error error;
+    options.check = true;
+    options.ranks = how->ranks;
+    ole_status status = row_conduct(r, &options, &result, &error);
+    if (status == OLE_OK) ole_study_result_free(&result);
+    if (status != OLE_OK && launch_prints(how->ranks))
+        fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    return code_of(status);
+}
+
 /* The runs, by all ranks; the code, or EXIT_DONE and whether it was stopped. */
 static int conduct_row(row *r, const reproduction *how, bool *stopped) {
     bool prints = launch_prints(how->ranks);
@@ -257,7 +309,7 @@ static int conduct_row(row *r, const reproduction *how, bool *stopped) {
     progress_clear(&w.view.line);
     if (status != OLE_OK) {
         if (prints) fail_command("reproduce", "%s", error.message);
-        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        return code_of(status);
     }
     *stopped = result.interrupted;
     ole_study_result_free(&result);
@@ -267,7 +319,8 @@ static int conduct_row(row *r, const reproduction *how, bool *stopped) {
 /* What the runs show, by rank 0. */
 static int conclude_row(const row *r, const reproduction *how, bool stopped) {
     int threads = how->threads > 0 ? how->threads : default_threads();
-    bool good = stopped || look(r, threads);
+    bool good = r->runs == &r->asked || put_recipe(r->folder, &r->asked);
+    good = good && (stopped || look(r, threads));
     good = write_results(how->out) && good;
     if (stopped || interrupted()) return EXIT_INTERRUPTED;
     return good ? EXIT_DONE : EXIT_FAILED;
@@ -275,9 +328,6 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
 
 static int run_row(row *r, const reproduction *how) {
     bool prints = launch_prints(how->ranks), stopped = false;
-    bool begun =
-        !prints || (put_recipe(r->folder, &r->asked) && put_recipe(r->runs_folder, r->runs));
-    if (!launch_go_on(how->ranks, begun)) return EXIT_FAILED;
     if (prints)
         fprintf(stderr, "ole reproduce: %s, %s: %s\n", r->asked.name, r->asked.shows,
                 r->asked.title);
@@ -295,16 +345,44 @@ static int run_row(row *r, const reproduction *how) {
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
+/* The first of `count` rows whose runs are in this folder; NULL: there is none. */
+static row *find_folder(row *rows, int count, const char *folder) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i].runs_folder, folder) == 0) return &rows[i];
+    return NULL;
+}
+
 /* Mistakes and missing data are found before the first run of the first row. */
 static int open_all(const arguments *a, row *rows) {
     for (int i = 0; i < a->count; i++) {
-        char why[600];
         if (!row_open(&rows[i], a->names[i], &a->how)) return EXIT_USAGE;
+        for (int k = 0; k < i; k++)
+            if (strcmp(rows[k].asked.name, rows[i].asked.name) == 0) {
+                fail_command("reproduce", "two rows are called %s: give one of them",
+                             rows[i].asked.name);
+                return EXIT_USAGE;
+            }
+    }
+    for (int i = 0; i < a->count; i++) {
+        char why[600];
+        for (int k = 0; k < a->count; k++)
+            if (rows[i].asked.from && !rows[k].asked.from &&
+                strcmp(rows[i].runs_folder, rows[k].folder) == 0)
+                row_share(&rows[i], &rows[k]);
         a->names[i] = rows[i].asked.name; /* of a file: what it is called in the folder */
         if (!a->dry_run && !a->print && !row_locate(&rows[i], why))
             return fail_command("reproduce", "%s", why);
     }
     return EXIT_DONE;
+}
+
+/* So are nets, options and folders that do not fit; a row that is alone finds them itself. */
+static int check_all(const arguments *a, row *rows) {
+    int code = EXIT_DONE;
+    for (int i = 0; i < a->count && a->count > 1 && code == EXIT_DONE; i++)
+        if (find_folder(rows, a->count, rows[i].runs_folder) == &rows[i])
+            code = check_row(&rows[i], &a->how);
+    return code;
 }
 
 /* What is printed at the end. */
@@ -322,9 +400,10 @@ static int conclude(const arguments *a, int code) {
 }
 
 static int run_all(arguments *a, row *rows) {
-    int code = EXIT_DONE;
+    int code;
     if (!launch_join("reproduce", a->how.out, &a->how.ranks)) return EXIT_FAILED;
     catch_interrupts();
+    code = check_all(a, rows);
     for (int i = 0; i < a->count && code == EXIT_DONE; i++)
         code = run_row(&rows[i], &a->how);
     if (launch_prints(a->how.ranks)) code = conclude(a, code);

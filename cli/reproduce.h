@@ -16,6 +16,8 @@
 #include "paper.h"
 #include "progress.h"
 
+#include <stdio.h>
+
 enum { ROW_PATH = 4096, ROW_MOST = 64, QUICK_EPOCHS = 2 };
 
 /* What the flags ask for; 0 and NULL: what the recipe says. */
@@ -49,6 +51,9 @@ bool row_open(row *r, const char *name, const reproduction *asked);
 /* One that is in the folder, as it was begun; false where there is none. */
 bool row_open_made(row *r, const char *name, const char *out);
 void row_close(row *r);
+
+/* A figure takes the runs that another row of the command makes, which must outlive it. */
+void row_share(row *r, const row *with);
 
 /* Finds the data and weights it needs; false with the reason. */
 bool row_locate(row *r, char why[600]);
@@ -176,6 +181,9 @@ enum { NUMBER_ROOM = 48 };
 const char *number_text(ole_study_error e, char out[NUMBER_ROOM]);
 
 /* ---- reproduce_command.c ------------------------------------------------------------------ */
+
+/* A word of a command after a space, in quotes where a shell would take it apart. */
+void put_word(FILE *out, const char *word);
 
 /* The command that makes a row again; free() it.  NULL without memory. */
 char *row_command(const row *r, const char *out, bool quick);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A word, in quotes where a shell would take it apart. */
-static void put_word(FILE *out, const char *word) {
+void put_word(FILE *out, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_./+-:,=@%";
     if (*word && word[strspn(word, plain)] == '\0') {

@@ -106,8 +106,9 @@ static bool add_features(const row *r, const made_run *run, int threads, picture
     ole_error error;
     ole_analysis analysis;
     run_view view = {0};
-    bool good =
-        run_view_open(&view, run->folder, &error) && run_view_measure(&view, &options, &error);
+    bool good = run_view_open(&view, run->folder, &error);
+    view.options.data = r->train.data; /* which may have been moved since */
+    good = good && run_view_measure(&view, &options, &error);
     progress_clear(&line);
     if (good && view.without[0]) {
         snprintf(error.message, sizeof error.message, "%.500s", view.without);

@@ -104,7 +104,10 @@ static bool open_used(paper *p, const char *name, const char *out) {
     char folder[ROW_PATH], path[ROW_PATH];
     join_path(folder, out, name);
     join_path(path, folder, "recipe.yaml");
-    return access(path, F_OK) == 0 && paper_open_as(p, name, path);
+    if (access(path, F_OK) != 0) return false;
+    if (paper_open_as(p, name, path)) return true;
+    paper_close(p);
+    return false;
 }
 
 /* The options of runs that are there already; false where there are none. */
@@ -117,14 +120,37 @@ static bool read_made(row *r) {
     return true;
 }
 
+/* The recipe that `from` names has runs of its own, in a folder of its own. */
+static bool check_source(const row *r) {
+    const char *name = r->asked.name, *from = r->asked.from;
+    if (paper_borrows(&r->source))
+        fail_command(
+            "reproduce",
+            "%s: paper: from %.100s: it has no runs of its own, but shows those of %.100s: "
+            "name that one",
+            name, from, r->source.from);
+    else if (strcmp(name, r->source.name) == 0)
+        fail_command("reproduce",
+                     "%s: paper: from %.100s: both are called %s: give this recipe's file another "
+                     "name",
+                     name, from, name);
+    else
+        return true;
+    return false;
+}
+
 /* A figure of another recipe's runs takes those that are there, as they were made. */
 static bool open_source(row *r, const reproduction *asked) {
-    bool used = open_used(&r->source, r->asked.from, asked->out);
+    char name[PAPER_NAME];
+    bool used = paper_row_name(r->asked.from, name) && open_used(&r->source, name, asked->out);
     if (!used && !paper_open(&r->source, r->asked.from)) return false;
+    if (!check_source(r)) return false;
     place(r, asked->out);
     r->train.seeds = 1; /* a figure shows one run */
     if (!used || !read_made(r)) return true;
     r->lambda_count = r->sample_count = 0; /* as the study says */
+    r->train.data = r->source.train.data;  /* both may have been moved since */
+    r->train.init_from = r->source.train.init_from;
     return true;
 }
 
@@ -147,10 +173,22 @@ bool row_open(row *r, const char *name, const reproduction *asked) {
 bool row_open_made(row *r, const char *name, const char *out) {
     *r = (row){0};
     if (!open_used(&r->asked, name, out)) return false;
-    if (r->asked.from && !open_used(&r->source, r->asked.from, out)) return false;
+    char from[PAPER_NAME];
+    if (r->asked.from && (!paper_row_name(r->asked.from, from) ||
+                          !open_used(&r->source, from, out) || paper_borrows(&r->source)))
+        return false;
     place(r, out);
     r->lambda_count = r->sample_count = 0; /* as the study says */
     return read_made(r);
+}
+
+void row_share(row *r, const row *with) {
+    r->runs = with->runs;
+    r->train = with->train;
+    r->lambda_count = with->lambda_count;
+    r->sample_count = with->sample_count;
+    memcpy(r->lambdas, with->lambdas, sizeof r->lambdas);
+    memcpy(r->samples, with->samples, sizeof r->samples);
 }
 
 void row_close(row *r) {
@@ -257,6 +295,8 @@ ole_study_options row_study(const row *r) {
     o.samples = r->sample_count > 0 ? r->samples : NULL;
     o.sample_count = r->sample_count;
     o.baseline = r->runs->kind == PAPER_TUNE;
+    o.recipe = r->runs->text;
+    o.data_name = r->runs->train.data;
     return o;
 }
 
