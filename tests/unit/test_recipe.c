@@ -156,6 +156,8 @@ static void test_there_and_back(void **state) {
         if (x || y) assert_string_equal(x, y);
     }
     assert_true(back.lambda == o.lambda);
+    char room[OLE_TRAIN_OPTION_TEXT];
+    assert_null(ole_train_option_text(&o, ole_train_option_count(), room));
     ole_recipe_free(recipe);
     assert_int_equal(ole_recipe_write("/dev/full", &o, &error), OLE_ERROR_IO);
 }
