@@ -13,6 +13,7 @@ import struct
 import subprocess
 
 import run
+from reproduce_results import check_means
 from run import check, check_that, read_json
 
 # Table 2, row by row: net, lambda, batch, optimiser and rate, epochs, weight decay, augmentation, what
@@ -247,6 +248,7 @@ def check_rows(ole, work):
                got["facescrub500-vggface"]["test_samples"] == 48)
     check_that("the table printed", "cifar10-vgg16           test error, %" in done.stdout and
                "report       out/report.html" in done.stdout)
+    check_means(work / "out", done.stdout)
     page, table = (work / "out/report.html").read_text(), (work / "out/results.md").read_text()
     check_that("the page", "Table 2, row 7" in page and "<svg" in page)
     check_that("results.md", "| cifar10-vgg16 | Table 2, row 7 | test error, % | 8.23 ± 0.13 | 7.22 ± 0.14 |"
@@ -280,6 +282,7 @@ def check_figures_of_rows(ole, work):
                          ("fig3-vgg16", "accuracy"), ("fig7", "ole-spectrum")):
         check_that(f"{name}: {figure}", (work / f"out/{name}/figures/{figure}.svg").exists() and
                    (work / f"out/{name}/figures.html").exists())
+    check_means(work / "out", done.stdout, "fig1", "fig3", "fig3-vgg16", "fig7")
     angle = measures(results(work)["fig1"])["angle between classes, median"]
     check_that("angles", angle["unit"] == "°" and 0 <= angle["ours"]["ole"]["mean"] <= 180)
 
@@ -289,6 +292,7 @@ def check_toy(ole, work):
              small(ole, work, "fig2-faces", "FC8-FC3", "resize: 8\nsamples_per_class: 5\n")]
     done = reproduce(ole, *files, "--epochs", "2", "--seeds", "3", "--out", "toy")
     check_that("the toys", done.returncode == 0)
+    check_means(work / "toy", done.stdout)
     for name, paper in (("fig2-cifar10", (76.69, 78.38)), ("fig2-faces", (96.47, 100))):
         got = measures(results(work, "toy")[name])
         best, every = got["accuracy of 1-NN, best run"], got["accuracy of 1-NN, all runs, last epoch"]
@@ -309,6 +313,7 @@ def check_studies(ole, work):
         path = work / file
         path.write_text(path.read_text().replace("  kind:", "  quick: 4\n  kind:"))
     done = reproduce(ole, *files, "--quick", "--out", "study")
+    check_means(work / "study", done.stdout)
     got = results(work, "study")
     check_that("Figs. 4 and 5", done.returncode == 0 and got["fig4"]["lambda_paper"] == 0.25 and
                got["fig4"]["lambda_ours"] is not None and list(measures(got["fig5"])) ==
@@ -321,6 +326,7 @@ def check_novelty(ole, work):
              small(ole, work, "fig6-facescrub12"), small(ole, work, "fig6-cifar10")]
     done = reproduce(ole, *files, "--epochs", "1", "--seeds", "2", "--out", "novel")
     check_that("Fig. 6", done.returncode == 0)
+    check_means(work / "novel", done.stdout)
     for name in ("fig6", "fig6-faces", "fig6-facescrub12", "fig6-cifar10"):
         got = measures(results(work, "novel")[name])
         auroc = got["AUROC of known and novel"]["ours"]
