@@ -382,7 +382,7 @@ void print_results(const char *out, const char *const *names, int count) {
     all_rows all;
     if (!open_rows(&all, out)) return;
     printf("%-24s%-42s%-15s%-15s%-15s%-15s%s\n", "row", "measure", "paper: softmax", "with OLE",
-           "ours: softmax", "with OLE", "runs");
+           "ours: softmax", "with OLE", "runs, made on");
     for (int i = 0; i < all.count; i++) {
         const shown *s = &all.item[i];
         bool asked = count == 0;
