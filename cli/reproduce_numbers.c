@@ -131,6 +131,8 @@ static bool add_numbers(const row *r, outcomes *o) {
         outcome *out = known ? NULL : add_outcome(o, n.item[i].name, unit_of(n.item[i].name));
         for (int side = 0; side < SIDES && out; side++)
             sum_up(&n, side, n.item[i].name, out);
+        if (out && r->asked.kind == PAPER_NOVELTY) /* every seed is measured, as for the errors */
+            memcpy(out->diverged, o->item[0].diverged, sizeof out->diverged);
     }
     numbers_free(&n);
     return good;
@@ -278,11 +280,7 @@ bool row_outcomes(const row *r, outcomes *o) {
     else if (r->asked.kind == PAPER_COMPARE || r->asked.kind == PAPER_NOVELTY)
         add_errors(r, &s, o);
     ole_study_result_free(&s);
-    if (!add_numbers(r, o)) return false;
-    for (int i = 1; i < o->count && r->asked.kind == PAPER_NOVELTY;
-         i++) /* all seeds are measured */
-        memcpy(o->item[i].diverged, o->item[0].diverged, sizeof o->item[0].diverged);
-    return true;
+    return add_numbers(r, o);
 }
 
 const char *number_text(ole_study_error e, char out[NUMBER_ROOM]) {
