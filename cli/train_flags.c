@@ -104,7 +104,7 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
     if (f->no_nesterov) s->options.nesterov = false;
     if (f->data) s->options.data = f->data;
     const char *missing = !s->options.data  ? "DATA is missing: a data set, as digits"
-                          : !s->options.net ? "--net is missing: a name or a string of the notation"
+                          : !s->options.net ? "--net is missing: as C32-MP-FC64 or one of 'ole net'"
                           : !s->options.out ? "--out is missing: the run folder, as runs/first"
                                             : NULL;
     if (missing) fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);

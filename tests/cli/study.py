@@ -51,7 +51,7 @@ def check_usage(ole, work):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
     wrong("tune", f"DATA is missing: a data set, as digits; {SEE}")
-    wrong("tune digits", f"--net is missing: a name or a string of the notation; {SEE}")
+    wrong("tune digits", f"--net is missing: as C32-MP-FC64 or one of 'ole net'; {SEE}")
     wrong("tune digits --net C4", f"--out is missing: the run folder, as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
