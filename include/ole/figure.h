@@ -2,14 +2,19 @@
  * ole/figure.h - figures for print and screen: lines, histograms, scatter plots and heat maps as
  * SVG, PDF or PNG, all from the same drawing.
  *
- *     const double lambda[] = {0.0625, 0.25, 1}, error[] = {26.1, 25.4, 25.9}, std[] = {.4, .3,
- * .5}; const ole_series series = {"softmax + OLÉ", 3, lambda, error, .spread = std}; ole_figure
- * figure; ole_figure_init(&figure); figure.title = "Error against λ"; figure.x_label = "λ";
+ *     const double lambda[] = {0.0625, 0.25, 1};
+ *     const double error[] = {26.1, 25.4, 25.9};
+ *     const double std[] = {.4, .3, .5};
+ *     const ole_series series = {"softmax + OLÉ", 3, lambda, error, .spread = std};
+ *     ole_figure figure;
+ *     ole_figure_init(&figure);
+ *     figure.title = "Error against λ";
+ *     figure.x_label = "λ";
  *     figure.y_label = "error, %";
  *     figure.x_log = true;
  *     figure.series = &series;
  *     figure.series_count = 1;
- *     ole_figure_save(&figure, "lambda.pdf", &error);
+ *     ole_figure_save(&figure, "lambda.pdf", NULL);
  *
  * Colours can be told apart by colour-blind readers and in grey; axes are labelled with round
  * numbers.

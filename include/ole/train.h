@@ -71,30 +71,30 @@ typedef struct ole_train_options {
     const char *init;    /* "xavier" (default) or "msra" */
     const char *opt;     /* "sgd" (default) or "adam" */
     const char *device;  /* "auto" (default: a GPU where there is one), "cpu", "cuda[:i]", "ref" */
-    const char *precision; /* "fp32" (default), "tf32" (GPU), "bf16" */
-    const char *conv;      /* "auto" (default) or "direct" */
-    ole_loss_kind loss;    /* default OLE_LOSS_BOTH */
-    double lambda;         /* default 0.25 */
-    int64_t epochs;        /* default 20 */
-    int64_t batch_size;    /* default 64 */
-    double lr;             /* default 0.1 for sgd, 1e-3 for adam (given as 0) */
-    double gamma;          /* factor at milestones; default 0.1 */
-    double warmup;         /* epochs of linear warm-up; default 0 */
-    double momentum;       /* default 0.9 */
-    bool nesterov;         /* default true */
-    double weight_decay;   /* default 1e-4 */
-    uint64_t seed;         /* default 0 */
-    int64_t seeds;         /* runs with seed, seed + 1, ..., in out/seed-N; default 1 */
-    int64_t samples_per_class;
-    double val_split;   /* share, default 0 */
-    double test_share;  /* as in ole_dataset_options, like the next three */
-    int resize;         /* default 0 */
-    int channels;       /* default 0 */
-    bool skip_bad;      /* default false */
-    int threads;        /* 0: all cores */
-    int workers;        /* loader threads; default 1 */
-    int64_t eval_every; /* epochs; default 1; the last is always evaluated */
-    bool resume;        /* go on from out/last.safetensors */
+    const char *precision;     /* "fp32" (default), "tf32" (GPU), "bf16" */
+    const char *conv;          /* "auto" (default) or "direct" */
+    ole_loss_kind loss;        /* default OLE_LOSS_BOTH */
+    double lambda;             /* default 0.25 */
+    int64_t epochs;            /* default 20 */
+    int64_t batch_size;        /* default 64 */
+    double lr;                 /* default 0.1 for sgd, 1e-3 for adam (given as 0) */
+    double gamma;              /* factor at milestones; default 0.1 */
+    double warmup;             /* epochs of linear warm-up; default 0 */
+    double momentum;           /* default 0.9 */
+    bool nesterov;             /* default true */
+    double weight_decay;       /* default 1e-4 */
+    uint64_t seed;             /* default 0 */
+    int64_t seeds;             /* runs with seed, seed + 1, ..., in out/seed-N; default 1 */
+    int64_t samples_per_class; /* of the training set; default 0: all */
+    double val_split;          /* share held out of the training set; default 0 */
+    double test_share;         /* as in ole_dataset_options, like the next three; default 0.2 */
+    int resize;                /* default 0 */
+    int channels;              /* default 0 */
+    bool skip_bad;             /* default false */
+    int threads;               /* 0: all cores */
+    int workers;               /* loader threads; default 1 */
+    int64_t eval_every;        /* epochs; default 1; the last is always evaluated */
+    bool resume;               /* go on from out/last.safetensors */
     ole_train_callback *callback;
     ole_train_message *message;
     void *callback_context;   /* of both */
