@@ -72,6 +72,16 @@ static bool set_number(const arg_command *command, const arg_option *o, const ch
                    o->special ? " or " : "", o->special ? o->special : "");
 }
 
+static bool set_seed(const arg_command *command, const arg_option *o, const char *text) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return mistake(command, "--%s %s: a whole number from 0 up expected", o->name, text);
+    *(arg_seed *)o->to = (arg_seed){true, value};
+    return true;
+}
+
 static bool set_choice(const arg_command *command, const arg_option *o, const char *text) {
     size_t length = strlen(text);
     int index = 0;
@@ -93,6 +103,8 @@ static bool set_value(const arg_command *command, const arg_option *o, const cha
         if (!*text) return mistake(command, "--%s: the value is empty", o->name);
         *(const char **)o->to = text;
         return true;
+    case ARG_SEED:
+        return set_seed(command, o, text);
     case ARG_CHOICE:
         return set_choice(command, o, text);
     default:

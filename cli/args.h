@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What the program returns to the shell. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -25,8 +26,14 @@ typedef enum arg_kind {
     ARG_PAIR,    /* const char *[2]: two words, `--name A B` */
     ARG_NUMBER,  /* double, finite, min to max */
     ARG_INTEGER, /* int, min to max */
+    ARG_SEED,    /* arg_seed: any seed that a run may have */
     ARG_CHOICE,  /* int: which of the words in `value`, split at '|' */
 } arg_kind;
+
+typedef struct arg_seed {
+    bool given;
+    uint64_t value; /* 0 where it is not */
+} arg_seed;
 
 typedef struct arg_option {
     const char *name; /* without the dashes; NULL ends a table */

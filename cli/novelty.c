@@ -12,7 +12,6 @@
 
 #include <ole/train.h>
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ typedef struct arguments {
     const char *classes[2]; /* of them; NULL: see above */
     const char *validation; /* "10%"; NULL: as in the run */
     const char *keep;       /* "95%" */
-    int seed;               /* of the validation split; -1: as in the run */
+    arg_seed seed;          /* of the validation split; not given: as in the run */
     int known_split, novel_split, score;
     double temperature, test_share;
     bool skip_bad, no_store, json;
@@ -49,8 +48,7 @@ typedef struct subjects {
 /* ---- The command line --------------------------------------------------------------------- */
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
-    *a = (arguments){.seed = -1,
-                     .known_split = OLE_SPLIT_TEST,
+    *a = (arguments){.known_split = OLE_SPLIT_TEST,
                      .score = OLE_SCORE_SOFTMAX - 1,
                      .test_share = -1.0,
                      .keep = "95%",
@@ -76,9 +74,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
         {"val-split", ARG_STRING, &a->validation, "10%",
          .help = "held out of the known training set (default: as in the run folder)"},
-        {"seed", ARG_INTEGER, &a->seed, "N",
-         .help = "of the validation split (default: as in the run folder)", .min = 0,
-         .max = INT_MAX},
+        {"seed", ARG_SEED, &a->seed, "N",
+         .help = "of the validation split (default: as in the run folder)"},
         {"known-split", ARG_CHOICE, &a->known_split, "train|test|validation",
          .help = "known samples that judge (default test)"},
         {"novel-split", ARG_CHOICE, &a->novel_split, "all|train|test",
@@ -145,7 +142,7 @@ static int choose_validation(const arguments *a, subjects *s, ole_dataset_option
     if (!read_run(a, &run, &recipe)) return EXIT_FAILED;
     bool same = recipe && run.data && strcmp(run.data, a->data[0]) == 0;
     s->validation = same ? run.val_split : 0.0;
-    s->seed = a->seed >= 0 ? (uint64_t)a->seed : same ? run.seed : 0;
+    s->seed = a->seed.given ? a->seed.value : same ? run.seed : 0;
     options->skip_bad = a->skip_bad || (same && run.skip_bad);
     options->test_share = a->test_share >= 0.0 ? a->test_share
                           : same               ? run.test_share

@@ -5,7 +5,6 @@
 
 #include "commands.h"
 
-#include <limits.h>
 #include <string.h>
 
 void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]) {
@@ -23,8 +22,7 @@ void subject_init(subject *s, arg_positional positionals[2], arg_option options[
          .help = "only these classes, as in training"},
         {"val-split", ARG_STRING, &s->validation, "10%",
          .help = "held out of the training set, as in training"},
-        {"seed", ARG_INTEGER, &s->seed, "N", .help = "of the validation split (default 0)",
-         .min = 0, .max = INT_MAX},
+        {"seed", ARG_SEED, &s->seed, "N", .help = "of the validation split (default 0)"},
         {"test-share", ARG_NUMBER, &s->set_options.test_share, "X",
          .help = "of a set without a test part (default 0.2)", .min = 0, .max = 0.99},
         {"skip-bad", ARG_FLAG, .to = &s->set_options.skip_bad,
@@ -52,7 +50,7 @@ int subject_open(subject *s, const char *command) {
     if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
     fit_folder(&s->set_options, s->data, ole_model_get_info(s->model));
-    s->set_options.seed = (uint64_t)s->seed;
+    s->set_options.seed = s->seed.value;
     s->set_options.threads = s->threads;
     if (ole_dataset_open(&s->set, s->data, &s->set_options, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);

@@ -14,7 +14,8 @@ typedef struct subject {
     ole_dataset_options set_options;
     const char *validation; /* "10%" */
     int split;              /* as in ole_split */
-    int seed, threads;
+    arg_seed seed;
+    int threads;
     ole_model *model; /* opened */
     ole_dataset *set;
 } subject;

@@ -28,7 +28,7 @@ typedef struct arguments {
     const char *features, *labels, *start;
     const char *out, *preview, *figure;
     ole_tsne_options tsne;
-    int seed;
+    arg_seed seed;
     bool quality, json;
 } arguments;
 
@@ -112,7 +112,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "principal components kept first, 0: all dimensions (default 50)", .max = 1e6},
         {"start", ARG_STRING, &a->start, "S.npy",
          .help = "where the points start, [rows, 2] (default: random, by the seed)"},
-        {"seed", ARG_INTEGER, &a->seed, "N", .help = "of the start (default 0)", .max = INT32_MAX},
+        {"seed", ARG_SEED, &a->seed, "N", .help = "of the start (default 0)"},
         {"threads", ARG_INTEGER, &o->threads, "N",
          .help = "threads (default: all processors); the result is the same", .min = 1,
          .max = 1024},
@@ -134,7 +134,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
-    o->seed = (uint64_t)a->seed;
+    o->seed = a->seed.value;
     *code = EXIT_USAGE;
     return check_outputs(a);
 }

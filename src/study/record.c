@@ -15,33 +15,14 @@
 #include "train/recipe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 enum { LARGEST = 1 << 26, CHANGE = 320, CHANGED = 120 };
-
-/* ---- The lock ----------------------------------------------------------------------------- */
-
-/* The lock is on the folder itself, and ends with the process; a file system without locks has
- * none. */
-static ole_status take_lock(ole_study *study, ole_error *error) {
-    const char *out = study->train.out;
-    ole_shown shown;
-    study->lock = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (study->lock < 0)
-        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
-                        ole_show_string(&shown, out), strerror(errno));
-    if (flock(study->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_IO,
-                    "%s: another process is at work in this folder: wait for it, or name another",
-                    ole_show_string(&shown, out));
-}
 
 void ole_record_close(ole_study *study) {
     if (study->lock >= 0) close(study->lock);
@@ -341,7 +322,8 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
                         ole_show_string(&shown, out));
     ole_status status = take_given(study, error);
     if (status == OLE_OK) status = take_samples(study, error);
-    if (status == OLE_OK && there && !study->given->look) status = take_lock(study, error);
+    if (status == OLE_OK && there && !study->given->look)
+        status = ole_run_lock(&study->lock, study->train.out, error);
     if (status == OLE_OK) status = sum_weights(study, error);
     if (status == OLE_OK && there) status = read_study(study, error);
     if (status == OLE_OK) status = take_name(study, error);
@@ -384,7 +366,8 @@ ole_status ole_record_share(ole_study *study, ole_error *error) {
 
 ole_status ole_record_write(ole_study *study, ole_error *error) {
     ole_status status = ole_run_make_folder(study->train.out, error);
-    if (status == OLE_OK && study->lock < 0) status = take_lock(study, error);
+    if (status == OLE_OK && study->lock < 0)
+        status = ole_run_lock(&study->lock, study->train.out, error);
     return status == OLE_OK ? write_files(study, error) : status;
 }
 

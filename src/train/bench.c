@@ -350,15 +350,10 @@ static ole_status run_one_by_one(bench *b, ole_bench_result *result, ole_error *
 }
 
 ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result, ole_error *error) {
-    if (!options->net)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing: give a name or a notation");
-    if (options->batch_size < 1 || options->classes < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch_size is %lld and classes %d: give at least 1",
-                        (long long)options->batch_size, options->classes);
     *result = (ole_bench_result){0};
     bench b = {.options = options};
-    ole_status status = open_bench(&b, error);
+    ole_status status = ole_bench_check(options, 1, error);
+    if (status == OLE_OK) status = open_bench(&b, error);
     if (status == OLE_OK && b.network.backend->recorder && b.set)
         status = ole_bench_queue(options, &b.network, b.set, b.loader, result, error);
     else if (status == OLE_OK)

@@ -1,11 +1,32 @@
 /*
- * src/train/bench_data.c - the images of a benchmark, and what one costs.
+ * src/train/bench_data.c - options and images of a benchmark, and what one costs.
  */
 #include "train/bench_data.h"
 
+#include "base/error.h"
 #include "data/generated.h"
+#include "train/options.h"
 
 enum { CROP = 4 };
+
+ole_status ole_bench_check(const ole_bench_options *o, int ranks, ole_error *error) {
+    if (!o->net)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing: give a name or a notation");
+    if (o->batch_size < ranks || o->classes < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "batch_size is %lld and classes %d: give at least 1 image for each of %d "
+                        "ranks, and 1 class",
+                        (long long)o->batch_size, o->classes, ranks);
+    ole_train_options train, checked;
+    ole_train_options_init(&train);
+    train.data = "generated";
+    train.net = o->net;
+    train.precision = o->precision;
+    train.conv = o->conv;
+    train.bn = o->bn;
+    train.ole_scope = o->ole_scope;
+    return ole_train_options_check(&train, &checked, error);
+}
 
 ole_status ole_bench_images(ole_dataset **set, const ole_bench_options *o, int64_t batch,
                             ole_error *error) {

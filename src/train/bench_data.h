@@ -1,6 +1,6 @@
 /*
- * src/train/bench_data.h - the images of a benchmark: generated, in memory, assembled by a loader
- * as training has it.
+ * src/train/bench_data.h - the options of a benchmark, checked, and its images: generated, in
+ * memory, assembled by a loader as training has it.
  */
 #ifndef OLE_SRC_TRAIN_BENCH_DATA_H
 #define OLE_SRC_TRAIN_BENCH_DATA_H
@@ -11,6 +11,10 @@
 
 /* Of an epoch. */
 enum { OLE_BENCH_BATCHES = 4 };
+
+/* The net is named, numbers and words are those that training takes, and every rank has an image.
+ */
+ole_status ole_bench_check(const ole_bench_options *options, int ranks, ole_error *error);
 
 /* A few batches; NULL for images of more channels than the loader takes. */
 ole_status ole_bench_images(ole_dataset **set, const ole_bench_options *options, int64_t batch,

@@ -272,17 +272,6 @@ static ole_status describe(const ole_bench_options *o, ole_bench_scaling *result
     return OLE_OK;
 }
 
-static ole_status check(const ole_bench_options *o, ole_ranks *ranks, ole_error *error) {
-    if (!o->net)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing: give a name or a notation");
-    if (o->batch_size < ole_ranks_size(ranks) || o->classes < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch_size is %lld and classes %d: give at least 1 image for each of %d "
-                        "ranks, and 1 class",
-                        (long long)o->batch_size, o->classes, ole_ranks_size(ranks));
-    return OLE_OK;
-}
-
 /* The ranks of the next part: all numbers up to 4, then doubled; the last are all. */
 static int next_size(int size, int all) {
     int next = size < 4 ? size + 1 : 2 * size;
@@ -298,7 +287,7 @@ static int count_hosts(ole_ranks *ranks) {
 ole_status ole_bench_ranks(const ole_bench_options *options, ole_ranks *ranks,
                            ole_bench_scaling *result, ole_error *error) {
     *result = (ole_bench_scaling){.ranks = ole_ranks_size(ranks)};
-    ole_status status = check(options, ranks, error);
+    ole_status status = ole_bench_check(options, ole_ranks_size(ranks), error);
     if (status == OLE_OK) status = describe(options, result, error);
     status = ole_ranks_agree(ranks, status, error);
     if (status != OLE_OK) return status;

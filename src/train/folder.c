@@ -1,5 +1,5 @@
 /*
- * src/train/folder.c - paths of a run folder, and making it.
+ * src/train/folder.c - paths of a run folder, making and taking it.
  */
 #include "train/folder.h"
 
@@ -7,8 +7,10 @@
 #include "base/show.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,5 +51,19 @@ ole_status ole_run_refuse_used(const char *out, ole_error *error) {
     ole_shown shown;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "%s: there is a run already: go on with it by --resume, or name another folder",
+                    ole_show_string(&shown, out));
+}
+
+ole_status ole_run_lock(int *lock, const char *out, ole_error *error) {
+    ole_shown shown;
+    *lock = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0)
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
+                        ole_show_string(&shown, out), strerror(errno));
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
+    close(*lock);
+    *lock = -1;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: another process is at work in this folder: wait for it, or name another",
                     ole_show_string(&shown, out));
 }

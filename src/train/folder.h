@@ -1,4 +1,4 @@
-/* src/train/folder.h - paths of a run folder. */
+/* src/train/folder.h - paths of a run folder, making and taking it. */
 #ifndef OLE_SRC_TRAIN_FOLDER_H
 #define OLE_SRC_TRAIN_FOLDER_H
 
@@ -17,6 +17,13 @@ ole_status ole_run_make_folder(const char *out, ole_error *error);
 
 /* An error where the folder holds a run. */
 ole_status ole_run_refuse_used(const char *out, ole_error *error);
+
+/*
+ * Takes the folder, so that two processes do not work in it at once: *lock is to be closed when the
+ * work is done, and ends with the process in any case.  The lock is on the folder itself; a file
+ * system without locks has none.  *lock is -1 on failure.
+ */
+ole_status ole_run_lock(int *lock, const char *out, ole_error *error);
 
 /* Whether out/name is there. */
 bool ole_run_has(const char *out, const char *name);

@@ -170,14 +170,15 @@ static ole_status load_state(ole_run *run, ole_error *error) {
 
 /* ---- The folder --------------------------------------------------------------------------- */
 
-/* Before anything takes time: the folder is there and not in use. */
+/* Before anything takes time: the folder is there, ours, and not in use. */
 static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_train_options *o = &run->options;
     if (!o->out) return OLE_OK;
-    if (!o->resume) {
-        ole_status status = ole_run_refuse_used(o->out, error);
-        return status == OLE_OK ? ole_run_make_folder(o->out, error) : status;
-    }
+    ole_status status = o->resume ? OLE_OK : ole_run_make_folder(o->out, error);
+    if (status == OLE_OK && ole_run_has(o->out, ""))
+        status = ole_run_lock(&run->lock, o->out, error);
+    if (status != OLE_OK) return status;
+    if (!o->resume) return ole_run_refuse_used(o->out, error);
     if (ole_run_has(o->out, "last.safetensors") || ole_run_has(o->out, "previous.safetensors"))
         return OLE_OK;
     ole_shown shown;
@@ -298,6 +299,7 @@ static ole_status open_all(ole_run *run, ole_error *error) {
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error) {
     *run = (ole_run){.options = *options,
                      .metrics = {.fd = -1},
+                     .lock = -1,
                      .moments = strcmp(options->opt, "adam") == 0 ? 2 : 1};
     if (ole_ranks_size(options->ranks) == 1) run->options.ranks = NULL;
     if (!is_first(run)) run->options.out = NULL;
@@ -316,7 +318,8 @@ void ole_run_close(ole_run *run) {
     ole_card_free(&run->card);
     ole_dataset_close(run->set);
     free(run->config);
-    *run = (ole_run){.metrics = {.fd = -1}};
+    if (run->lock >= 0) close(run->lock);
+    *run = (ole_run){.metrics = {.fd = -1}, .lock = -1};
 }
 
 /* ---- Saving ------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ typedef struct ole_run {
     ole_state state;
     int moments;   /* of the optimiser */
     char *config;  /* the recipe as text */
+    int lock;      /* of the folder, or -1 */
     bool has_last; /* there is a last.safetensors, and it is whole */
 } ole_run;
 

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What all runs share; guarded by the crew's lock. */
 typedef struct seeds {
@@ -143,12 +144,13 @@ static ole_status take_in(void *context, ole_crew *crew, int64_t number, int ran
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
-/* By rank 0. */
-static ole_status write_recipe_of_all(const ole_train_options *o, ole_error *error) {
+/* The folder of all, by rank 0: taken, with the recipe in it. */
+static ole_status open_folder(const ole_train_options *o, int *lock, ole_error *error) {
     char path[OLE_RUN_PATH];
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
-    ole_status status = o->resume ? OLE_OK : ole_run_refuse_used(o->out, error);
-    if (status == OLE_OK) status = ole_run_make_folder(o->out, error);
+    ole_status status = ole_run_make_folder(o->out, error);
+    if (status == OLE_OK) status = ole_run_lock(lock, o->out, error);
+    if (status == OLE_OK && !o->resume) status = ole_run_refuse_used(o->out, error);
     if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
     return status == OLE_OK ? ole_recipe_write(path, o, error) : status;
 }
@@ -206,7 +208,8 @@ static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
 ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summary,
                            ole_error *error) {
     seeds all = {.options = o};
-    ole_status status = ole_ranks_agree(o->ranks, write_recipe_of_all(o, error), error);
+    int lock = -1;
+    ole_status status = ole_ranks_agree(o->ranks, open_folder(o, &lock, error), error);
     bool stopped = false;
     if (status == OLE_OK) status = run_all(&all, &stopped, error);
     if (status == OLE_OK) {
@@ -216,5 +219,6 @@ ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summar
     free(all.working);
     free(all.ended);
     free(all.summaries);
+    if (lock >= 0) close(lock);
     return status;
 }

@@ -85,6 +85,9 @@ def check_mistakes(ole):
     for line, message, code in (
             ("--net Q", "net: column 1: 'Q' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, "
              "CR, BN, ReLU", 1),
+            ("--net FC8 --precision fp16", "precision fp16: one of fp32|tf32|bf16 expected", 1),
+            ("--net FC8 --conv x", "conv x: one of auto|direct expected", 1),
+            ("--net FC8 --ranks --bn x", "bn x: one of sync|local expected", 1),
             ("--input 3x3", "--input 3x3: channels x height x width expected, as in 3x32x32", 2),
             ("--threads 0", "--threads 0: a whole number from 1 to 1024 expected", 2)):
         check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=code)

@@ -156,6 +156,23 @@ def check_interrupts(ole, work):
         folder.rmdir()
 
 
+def check_two(ole, work):
+    """A second process in the folder of a run, or of several seeds, is refused and changes nothing."""
+    for seeds in ("1", "2"):
+        command = f"{SMALL} --epochs 400 --seeds {seeds} --out two-{seeds}"
+        first = subprocess.Popen([ole.path, *command.split()], cwd=work, env=ole.environment,
+                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first.stderr.readline()
+        for second in (f"train --resume --out two-{seeds}", command):
+            check(ole, second, code=1, err=f"ole train: two-{seeds}: another process is at work in "
+                  "this folder: wait for it, or name another\n")
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=120)
+        lines = metrics(work / ("two-1" if seeds == "1" else "two-2/seed-0"))
+        check_that("the first went on alone", first.returncode == 130 and
+                   [line["epoch"] for line in lines] == list(range(1, len(lines) + 1)))
+
+
 def check_resume(ole, work):
     """A run cut short by a limit on epochs goes on to the same bits; times differ."""
     args = SMALL.split() + ["--milestones", "none", "--val-split", "20%", "--opt", "adam"]
@@ -194,6 +211,11 @@ def check_models(ole, work):
           err="ole eval: m/config.yaml: the header is said to have 7594230306768707940 bytes, the "
               f"file has {(work / 'm/config.yaml').stat().st_size} in all: the file is damaged or "
               "not a safetensors file\n")
+    seed = "--val-split 20% --split validation --seed"
+    largest = read_json(ole, "eval", "m", "digits", *seed.split(), str(2 ** 64 - 1), "--json")
+    check_that("the largest seed of a run", largest.get("n") == 250)
+    check(ole, f"eval m digits {seed} {2 ** 64}", code=2, err=f"ole eval: --seed {2 ** 64}: a whole "
+          "number from 0 up expected\n")
     check(ole, "eval no digits", code=1,
           err="ole eval: no: cannot read: No such file or directory\n")
 
@@ -224,6 +246,7 @@ def check_all(ole, work):
     check_recipes(ole, work)
     check_output(ole, work)
     check_interrupts(ole, work)
+    check_two(ole, work)
     check_resume(ole, work)
     check_models(ole, work)
     check_predict(ole, work)
