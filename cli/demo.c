@@ -334,7 +334,8 @@ static void print_text(demo *d) {
     print_table(d->toy);
     printf("\nOn a task as easy as this the geometry changes and the error hardly does. Natural\n"
            "images, and few of them, are where OLE gains accuracy (the paper, STL-10: 28.7 %% to\n"
-           "25.4 %%): ole data get stl10; ole reproduce stl10-cnn5 --seeds 1\n");
+           "25.4 %%): ole data get stl10; ole reproduce stl10-cnn5 --seeds 1 (a minute on a GPU,\n"
+           "an hour or more on a CPU)\n");
     printf("\nA page to look at: %s\n", d->page);
     if (d->directory)
         printf("Look closer: ole score %s/F-ole.npy %s/L.npy\n", d->directory, d->directory);

@@ -326,11 +326,19 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
+/* What comes, and where runs are whole how long that took elsewhere. */
+static void announce_row(const row *r, const reproduction *how) {
+    char time[32];
+    fprintf(stderr, "ole reproduce: %s, %s: %s", r->asked.name, r->asked.shows, r->asked.title);
+    if (!how->quick && how->epochs <= 0 && r->runs->minutes > 0.0)
+        fprintf(stderr, "; %" PRId64 " runs of about %s on an H200 in bf16", count_runs(r),
+                duration_text(60.0 * r->runs->minutes, time));
+    fprintf(stderr, "\n");
+}
+
 static int run_row(row *r, const reproduction *how) {
     bool prints = launch_prints(how->ranks), stopped = false;
-    if (prints)
-        fprintf(stderr, "ole reproduce: %s, %s: %s\n", r->asked.name, r->asked.shows,
-                r->asked.title);
+    if (prints) announce_row(r, how);
     if (prints && how->seeds > 0 && how->seeds < r->train.seeds)
         fprintf(stderr,
                 "ole reproduce: %s: %" PRId64 " seeds were begun, and are gone on with; another "

@@ -379,6 +379,9 @@ def check_resume(ole, work):
           err="ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16\nole reproduce: "
               "stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "
               "another folder\n")
+    first = ole.run("reproduce", "cifar10-vgg16.yaml", "--out", "stopped", "--device", "cpu")
+    check_that("of whole runs the time is said first", first.returncode == 2 and first.stderr.startswith(
+        "ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16; 10 runs of about 3 min 00 s on an H200 in bf16\n"))
 
 
 def check_all(ole, work):
