@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { SHOWN_FD = 32 };
+
 static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
                           ole_error *error) {
     ole_shown shown;
@@ -30,8 +32,46 @@ static size_t directory_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Creates a new file in the target's directory.  The name is short whatever the target's is. */
-static int create_beside(ole_atomic_file *file) {
+/* The target's directory; free() it.  NULL without memory. */
+static char *directory_of(const ole_atomic_file *file) {
+    size_t length = directory_length(file->target);
+    return length > 0 ? strndup(file->target, length) : strdup(".");
+}
+
+/* Where the system shows the open file. */
+static void show_fd(int fd, char path[SHOWN_FD]) {
+    snprintf(path, SHOWN_FD, "/proc/self/fd/%d", fd);
+}
+
+/*
+ * Opens a file in the target's directory that has no name until it is whole, so that a process that
+ * is killed leaves nothing behind.  -1 where the file system cannot, or /proc is not there to name
+ * the file by.
+ */
+static int open_nameless(const ole_atomic_file *file) {
+    char *directory = directory_of(file), shown[SHOWN_FD];
+    int fd = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    free(directory);
+    if (fd < 0) return -1;
+    show_fd(fd, shown);
+    if (access(shown, F_OK) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* Creates the file under this name, or gives it to the one that is open.  Whether that is done. */
+static bool take_name(ole_atomic_file *file, const char *name) {
+    if (file->fd < 0) {
+        file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        return file->fd >= 0;
+    }
+    char shown[SHOWN_FD];
+    show_fd(file->fd, shown);
+    return linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* A name in the target's directory, of a new file or of ours.  Short whatever the target's is. */
+static int name_beside(ole_atomic_file *file) {
     enum { TRIES = 1000, SUFFIX = 64 };
     size_t length = directory_length(file->target);
     file->temporary = malloc(length + SUFFIX);
@@ -39,8 +79,7 @@ static int create_beside(ole_atomic_file *file) {
     memcpy(file->temporary, file->target, length);
     for (int i = 0; i < TRIES; i++) {
         snprintf(file->temporary + length, SUFFIX, ".ole-%ld-%d.tmp", (long)getpid(), i);
-        file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd >= 0) return 0;
+        if (take_name(file, file->temporary)) return 0;
         if (errno != EEXIST) break;
     }
     int number = errno;
@@ -61,7 +100,8 @@ static int open_target(ole_atomic_file *file) {
     }
     file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
     if (!file->target) return errno;
-    int number = create_beside(file);
+    file->fd = open_nameless(file);
+    int number = file->fd < 0 ? name_beside(file) : 0;
     /* Best effort: a file system without permissions refuses, and the content is what matters. */
     if (number == 0 && exists) fchmod(file->fd, old.st_mode & 0777);
     return number;
@@ -97,8 +137,7 @@ ole_status ole_atomic_file_write(ole_atomic_file *file, const void *bytes, size_
 
 /* Syncs the directory of the target, so that the rename survives a power cut.  0 or an errno. */
 static int sync_directory(const ole_atomic_file *file) {
-    size_t length = directory_length(file->target);
-    char *directory = length > 0 ? strndup(file->target, length) : strdup(".");
+    char *directory = directory_of(file);
     if (!directory) return ENOMEM;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(directory);
@@ -111,11 +150,14 @@ static int sync_directory(const ole_atomic_file *file) {
 /* Takes the file from written to durable.  Returns 0 or an errno, and what was being done. */
 static int finish(ole_atomic_file *file, const char **what) {
     *what = "cannot write";
-    if (file->temporary && fsync(file->fd) != 0) return errno;
+    bool beside = file->target != NULL;
+    if (beside && fsync(file->fd) != 0) return errno;
+    int number = beside && !file->temporary ? name_beside(file) : 0;
+    if (number != 0) return number;
     int fd = file->fd;
     file->fd = -1;
     if (close(fd) != 0) return errno;
-    if (!file->temporary) return 0;
+    if (!beside) return 0;
     *what = "cannot replace";
     if (rename(file->temporary, file->target) != 0) return errno;
     free(file->temporary);

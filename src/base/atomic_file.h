@@ -21,8 +21,8 @@
 typedef struct ole_atomic_file {
     int fd;           /* -1 when not open */
     const char *path; /* as given, for messages; the caller keeps it alive */
-    char *target;     /* the file to replace, links resolved */
-    char *temporary;  /* beside the target; NULL when writing in place */
+    char *target;     /* the file to replace, links resolved; NULL when writing in place */
+    char *temporary;  /* its name beside the target, while it has one */
 } ole_atomic_file;
 
 /* On failure the file is as after an abort, so that the sequence above is always right. */

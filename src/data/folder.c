@@ -98,16 +98,30 @@ typedef struct file_list {
     int64_t train_count;
 } file_list;
 
-/* The images of one class. */
-static ole_status list_class(const char *folder, int label, file_list *files, ole_error *error) {
-    name_list images = {0};
-    ole_status status = list_folder(folder, is_image, &images, error);
+/* A class without images; one of folders is often a part, or above the classes. */
+static ole_status fail_empty(const char *folder, ole_error *error) {
+    name_list folders = {0};
+    ole_status status = list_folder(folder, is_folder, &folders, error);
     ole_shown shown;
-    if (status == OLE_OK && images.count == 0)
+    if (status == OLE_OK && folders.count > 0)
+        status = ole_fail(error, OLE_ERROR_DATA,
+                          "%s: a class of folders, without images: name the folder right above the "
+                          "classes, or one with train/CLASS and test/CLASS in it",
+                          ole_show_string(&shown, folder));
+    else if (status == OLE_OK)
         status = ole_fail(error, OLE_ERROR_DATA,
                           "%s: there are no images in this class: add png, jpeg, pgm or ppm files, "
                           "or remove the folder",
                           ole_show_string(&shown, folder));
+    free_names(&folders);
+    return status;
+}
+
+/* The images of one class. */
+static ole_status list_class(const char *folder, int label, file_list *files, ole_error *error) {
+    name_list images = {0};
+    ole_status status = list_folder(folder, is_image, &images, error);
+    if (status == OLE_OK && images.count == 0) status = fail_empty(folder, error);
     int64_t first = files->paths.count;
     for (int64_t i = 0; status == OLE_OK && i < images.count; i++) {
         char path[OLE_PATH_ROOM];

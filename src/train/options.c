@@ -95,7 +95,7 @@ static const entry entries[] = {
     {"skip_test", SWITCH, AT(skip_test), NULL,
      .help = "do not look at the test split: errors of validation alone"},
     {"resize", SMALL, AT(resize), "N",
-     .help = "image folders: the shorter side, then a centre crop", .min = 0, .max = 65536},
+     .help = "image folders: the shorter side, then a centre crop", .min = 0, .max = 4096},
     {"channels", SMALL, AT(channels), "1|3", .help = "image folders: grey or colour", .min = 0,
      .max = 4},
     {"skip_bad", SWITCH, AT(skip_bad), NULL, .help = "image folders: leave out unreadable images"},

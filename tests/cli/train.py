@@ -48,6 +48,7 @@ def check_usage(ole):
     wrong("digits --val-split 100%",
           "--val-split 100%: a share such as 10% or 0.1, less than 1, expected")
     wrong("digits --seed x", "--seed x: a whole number from 0 up expected")
+    wrong("digits --resize 4097", "--resize 4097: a whole number from 0 to 4096 expected")
     wrong("digits --nesterov=1", "--nesterov takes no value")
     net = "digits --net C4 --out never "
     wrong(net + "--milestones 75%,50%", "milestones 75%,50%: rising epochs or shares as 81,122 or "

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -52,10 +53,33 @@ static void test_abort_keeps_the_old_file(void **state) {
     ole_atomic_file file;
     assert_int_equal(ole_atomic_file_begin(&file, path, NULL), OLE_OK);
     assert_int_equal(ole_atomic_file_write(&file, "new", 3, NULL), OLE_OK);
-    assert_int_equal(temporary_each(NULL), 2);
     assert_holds(path, "old");
     ole_atomic_file_abort(&file);
     ole_atomic_file_abort(&file);
+    assert_holds(path, "old");
+    assert_int_equal(temporary_each(NULL), 1);
+}
+
+/* A process that ends in the middle of it leaves the old file, and nothing that nobody would clear
+ * away. */
+static void test_a_killed_writer_leaves_nothing(void **state) {
+    (void)state;
+    int fd = open(temporary_dir, O_TMPFILE | O_WRONLY, 0600);
+    if (fd < 0) skip(); /* this file system knows no files without a name */
+    close(fd);
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        ole_atomic_file file;
+        bool good = ole_atomic_file_begin(&file, path, NULL) == OLE_OK &&
+                    ole_atomic_file_write(&file, "new", 3, NULL) == OLE_OK;
+        if (good) raise(SIGKILL);
+        _exit(1);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how));
     assert_holds(path, "old");
     assert_int_equal(temporary_each(NULL), 1);
 }
@@ -162,6 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_creates_and_replaces, temporary_clear),
         cmocka_unit_test_teardown(test_abort_keeps_the_old_file, temporary_clear),
+        cmocka_unit_test_teardown(test_a_killed_writer_leaves_nothing, temporary_clear),
         cmocka_unit_test_teardown(test_a_failed_write_keeps_the_old_file, temporary_clear),
         cmocka_unit_test_teardown(test_keeps_permissions_and_links, temporary_clear),
         cmocka_unit_test_teardown(test_new_files_follow_the_umask, temporary_clear),

@@ -121,6 +121,10 @@ static void test_empty(void **state) {
     data_write("bird/notes.txt", "no images", 9);
     data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
                 "bird: there are no images in this class");
+    data_write("bird/small/notes.txt", "no images", 9);
+    data_expect(
+        data_name("folder", ""), NULL, OLE_ERROR_DATA,
+        "bird: a class of folders, without images: name the folder right above the classes");
     data_expect(data_name("folder", "cat"), NULL, OLE_ERROR_DATA,
                 "cat: has 0 sub-folders; it needs one for each class");
     data_expect(data_name("folder", "nowhere"), NULL, OLE_ERROR_IO,
