@@ -52,5 +52,7 @@ ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *s
     if (number == 0) return OLE_OK;
     ole_shown shown;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
-                    "%s: cannot read: %s", ole_show_string(&shown, path), strerror(number));
+                    "%s: cannot read: %s", ole_show_string(&shown, path),
+                    number == EINVAL ? "a pipe or a device: copy it to a file first"
+                                     : strerror(number));
 }

@@ -43,10 +43,15 @@ static void linear_ticks(ole_axis *axis, int wanted) {
     }
 }
 
+/* Powers of ten from low to high; their quotient may be more than a number holds. */
+static double decades_of(double low, double high) {
+    return log10(high) - log10(low);
+}
+
 /* Powers of ten; over less than two of them also 2 and 5 times, over many only some. */
 static void log_ticks(ole_axis *axis, int wanted) {
     double first = floor(log10(axis->min)), last = ceil(log10(axis->max));
-    double decades = log10(axis->max / axis->min);
+    double decades = decades_of(axis->min, axis->max);
     int stride = decades > wanted ? (int)ceil(decades / wanted) : 1;
     for (double e = first; e <= last; e += stride) {
         static const double factors[] = {1, 2, 5};
@@ -58,18 +63,23 @@ static void log_ticks(ole_axis *axis, int wanted) {
     }
 }
 
+/* The range of a logarithmic axis on both sides, as far as there are numbers. */
+static void widen(double *low, double *high, double factor) {
+    if (*low / factor > 0) *low /= factor;
+    if (isfinite(*high * factor)) *high *= factor;
+}
+
 void ole_axis_make(ole_axis *axis, const ole_range *range, double min, double max, double pad,
                    int wanted) {
     double low = range->min, high = range->max;
     if (ole_range_empty(range)) low = range->log ? 0.1 : 0, high = 1;
-    if (low == high && range->log) low /= 2, high *= 2;
+    if (low == high && range->log) widen(&low, &high, 2);
     if (low == high) {
         double half = low == 0 ? 1 : fabs(low) / 10;
         low -= half, high += half;
     }
     if (range->log) {
-        double factor = pow(high / low, pad);
-        low /= factor, high *= factor;
+        widen(&low, &high, pow(10, pad * decades_of(low, high)));
     } else {
         double more = (high - low) * pad;
         low -= more, high += more;
@@ -89,7 +99,7 @@ void ole_axis_make(ole_axis *axis, const ole_range *range, double min, double ma
 }
 
 double ole_axis_place(const ole_axis *axis, double value) {
-    double share = axis->log ? log(value / axis->min) / log(axis->max / axis->min)
+    double share = axis->log ? decades_of(axis->min, value) / decades_of(axis->min, axis->max)
                              : (value - axis->min) / (axis->max - axis->min);
     return axis->from + share * (axis->to - axis->from);
 }

@@ -87,6 +87,8 @@ def check_recipes(ole, work):
     recipe("lr: 1\nlr: 2\n", "2: this key was given before")
     check(ole, "train digits -c no.yaml", code=2,
           err="ole train: no.yaml: cannot read: No such file or directory\n")
+    check(ole, "train digits -c /dev/null", code=2, err="ole train: /dev/null: cannot read: a pipe or "
+          "a device: copy it to a file first\n")
     check_that("nothing was made", not (work / "never").exists())
     (work / "r.yaml").write_text("data: digits\nnet: C4-MP-FC8\nsamples_per_class: 12\n"
                                  "batch-size: 32\nthreads: 1\nepochs: 9\nmilestones: [1, 2]\n")
