@@ -302,6 +302,10 @@ static ole_status download_url(const char *url, const ole_download_options *opti
     if (!there) status = fetch_file(&f, error);
     if (status != OLE_OK || !ole_is_archive(name)) return status;
     status = ole_unpack(path, options->folder, NULL, error);
+    if (status == OLE_ERROR_FORMAT && there) { /* what an earlier call found damaged */
+        status = fetch_file(&f, error);
+        if (status == OLE_OK) status = ole_unpack(path, options->folder, NULL, error);
+    }
     if (status == OLE_OK) unlink(path);
     return status;
 }

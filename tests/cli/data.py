@@ -252,6 +252,9 @@ def check_archives(ole, work, url):
     cut = ole.run("data", "get", f"{url}/cut.tar.gz", "--out", "cut")
     check_that("a damaged archive", cut.returncode == 1 and "the archive is damaged" in cut.stderr)
     check_that("no half file", "big.bin" not in os.listdir(work / "cut"))
+    serve("/cut.tar.gz", tar_gz({"big.bin": b"whole"}))
+    check(ole, f"data get {url}/cut.tar.gz --out cut", f"{url}/cut.tar.gz is in cut\n")
+    check_that("it was fetched again", os.listdir(work / "cut") == ["big.bin"])
 
 
 def check_known(ole, work, url):
