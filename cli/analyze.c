@@ -275,6 +275,8 @@ int run_analyze(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    const char *const inputs[] = {a.features, a.labels, a.test[0], a.test[1]};
+    if (!spares_inputs("analyze", &a.pictures.page, 1, inputs, 4)) return EXIT_USAGE;
     embedding e, test = {0};
     bool opened = embedding_open(&e, "analyze", a.features, a.labels, 0);
     if (opened && a.test[0]) opened = embedding_open(&test, "analyze", a.test[0], a.test[1], 0);

@@ -62,4 +62,14 @@ int default_threads(void);
 /* Whether both names are there and mean the same file. */
 bool same_file(const char *a, const char *b);
 
+/*
+ * Whether what would be written is none of what is read: a file, a file of a run folder, or one of
+ * npy:X.npy,y.npy; else says so, for a mistake in usage.  NULLs are passed over.
+ */
+bool spares_inputs(const char *command, const char *const *outputs, int output_count,
+                   const char *const *inputs, int input_count);
+
+/* Whether two outputs would end up in one file, where only the second would be left. */
+bool same_output(const char *a, const char *b);
+
 #endif

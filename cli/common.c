@@ -7,7 +7,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+
+enum { PATH_ROOM = 4096 };
 
 int fail_command(const char *name, const char *format, ...) {
     fprintf(stderr, "ole %s: ", name);
@@ -56,4 +59,55 @@ int default_threads(void) {
 bool same_file(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether `out` is the file `in`, or in the run folder `in` a file that a run needs. */
+static bool is_input(const char *out, const char *in) {
+    static const char *const files[] = {
+        "",
+        "/best.safetensors",
+        "/last.safetensors",
+        "/previous.safetensors",
+        "/config.yaml",
+        "/metrics.jsonl",
+    };
+    char path[PATH_ROOM];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (snprintf(path, sizeof path, "%s%s", in, files[i]) < PATH_ROOM && same_file(out, path))
+            return true;
+    return false;
+}
+
+/* The same of a data set's name: one of the files of npy:X.npy,y.npy. */
+static bool is_array_of(const char *out, const char *data) {
+    if (strncmp(data, "npy:", 4) != 0) return false;
+    char path[PATH_ROOM];
+    for (const char *at = data + 4; *at;) {
+        size_t length = strcspn(at, ",");
+        if (length < PATH_ROOM) {
+            memcpy(path, at, length);
+            path[length] = '\0';
+            if (same_file(out, path)) return true;
+        }
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+bool spares_inputs(const char *command, const char *const *outputs, int output_count,
+                   const char *const *inputs, int input_count) {
+    for (int o = 0; o < output_count; o++)
+        for (int i = 0; outputs[o] && i < input_count; i++) {
+            if (!inputs[i]) continue;
+            if (!is_input(outputs[o], inputs[i]) && !is_array_of(outputs[o], inputs[i])) continue;
+            fail_command(command, "%s would overwrite an input; name another file", outputs[o]);
+            return false;
+        }
+    return true;
+}
+
+bool same_output(const char *a, const char *b) {
+    struct stat about;
+    if (strcmp(a, b) != 0 && !same_file(a, b)) return false;
+    return stat(a, &about) != 0 || S_ISREG(about.st_mode);
 }

@@ -79,6 +79,7 @@ int run_export(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    if (!spares_inputs("export", &a.onnx, 1, &a.model, 1)) return EXIT_USAGE;
     ole_onnx_options options;
     ole_onnx_options_init(&options);
     options.fold = a.fold;

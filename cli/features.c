@@ -64,6 +64,14 @@ static int extract(const subject *s, const char *const out[2], bool json) {
     return code;
 }
 
+static bool check_outputs(const subject *s, const char *const out[2]) {
+    const char *const inputs[] = {s->model_path, s->data};
+    if (!spares_inputs("features", out, 2, inputs, 2)) return false;
+    if (!same_output(out[0], out[1])) return true;
+    fail_command("features", "--out %s %s: features and labels need two files", out[0], out[1]);
+    return false;
+}
+
 int run_features(int argc, char **argv) {
     subject s;
     bool json = false;
@@ -93,6 +101,7 @@ int run_features(int argc, char **argv) {
         fail_command("features", "--out is missing: F.npy L.npy; see 'ole features --help'");
         return EXIT_USAGE;
     }
+    if (!check_outputs(&s, out)) return EXIT_USAGE;
     code = subject_open(&s, "features");
     if (code == EXIT_DONE) code = extract(&s, out, json);
     subject_close(&s);

@@ -327,10 +327,20 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     return EXIT_DONE;
 }
 
+static bool check_outputs(const arguments *a) {
+    const char *const inputs[] = {a->model, a->data[0], a->data[1]};
+    const char *const outputs[] = {a->scores, a->pictures.page};
+    if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return false;
+    if (!a->scores || !a->pictures.page || !same_output(a->scores, a->pictures.page)) return true;
+    fail_command("novelty", "--scores and --out are one file, %s: name two", a->scores);
+    return false;
+}
+
 int run_novelty(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    if (!check_outputs(&a)) return EXIT_USAGE;
     subjects s = {0};
     code = open_subjects(&a, &s);
     ole_novelty n = {0};

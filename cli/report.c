@@ -81,9 +81,9 @@ static bool parse(report *r, bool *json, const char **folders, int argc, char **
     if (!args_parse(&command, argc, argv, code)) return false;
     r->folders = folders;
     r->maps = no_map ? 0 : REPORT_MOST_MAPS;
-    if (r->count <= REPORT_MOST_RUNS) return true;
-    fail_command("report", "%d runs: a page holds up to %d", r->count, REPORT_MOST_RUNS);
     *code = EXIT_USAGE;
+    if (r->count <= REPORT_MOST_RUNS) return spares_inputs("report", &r->out, 1, folders, r->count);
+    fail_command("report", "%d runs: a page holds up to %d", r->count, REPORT_MOST_RUNS);
     return false;
 }
 

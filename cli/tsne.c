@@ -73,12 +73,7 @@ static bool check_outputs(const arguments *a) {
                      a->preview);
         return false;
     }
-    for (int i = 0; i < 9; i++)
-        if (inputs[i % 3] && outputs[i / 3] && same_file(inputs[i % 3], outputs[i / 3])) {
-            fail_command("tsne", "%s would overwrite an input; name another file", outputs[i / 3]);
-            return false;
-        }
-    return true;
+    return spares_inputs("tsne", outputs, 3, inputs, 3);
 }
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {

@@ -157,6 +157,8 @@ int run_verify(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    const char *const inputs[] = {a.features, a.pairs, a.names};
+    if (!spares_inputs("verify", &a.pictures.page, 1, inputs, 3)) return EXIT_USAGE;
     static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
     embedding e;
     bool opened = embedding_open(&e, "verify", a.features, NULL, dtypes[a.dtype]);

@@ -43,8 +43,9 @@ def check_mistakes(ole, work):
           err="ole export: nowhere: cannot read: No such file or directory\n")
     check(ole, "export r --onnx no/m.onnx", code=1,
           err="ole export: no/m.onnx: cannot write: No such file or directory\n")
-    check(ole, "export r --onnx r/best.safetensors", code=1,
-          err="ole export: r/best.safetensors is the model itself: give another file\n")
+    for name in ("best", "last"):
+        check(ole, f"export r --onnx r/{name}.safetensors", code=2, err="ole export: r/"
+              f"{name}.safetensors would overwrite an input; name another file\n")
     check_that("the model is as it was", (work / "r/best.safetensors").read_bytes() == model)
     (work / "cut.safetensors").write_bytes(model[:-9])
     done = ole.run("export", "cut.safetensors", "--onnx", "cut.onnx")

@@ -223,6 +223,33 @@ def check_models(ole, work):
           err="ole eval: no: cannot read: No such file or directory\n")
 
 
+def check_inputs_stay(ole, work):
+    """What a command reads it does not write over, and of two outputs none is lost."""
+    (work / "pairs.txt").write_text("0 1 1\n")
+    inputs = [work / name for name in ("F.npy", "L.npy", "pairs.txt", "m/best.safetensors",
+                                       "m/config.yaml", "m/metrics.jsonl")]
+    before = [path.read_bytes() for path in inputs]
+    for line, out in (("features m digits --out x.npy ./m/best.safetensors", "./m/best.safetensors"),
+                      ("features m npy:F.npy,L.npy --out L.npy x.npy", "L.npy"),
+                      ("analyze F.npy L.npy --out ./L.npy", "./L.npy"),
+                      ("analyze m/x L.npy --test F.npy L.npy --out F.npy", "F.npy"),
+                      ("verify F.npy --pairs pairs.txt --out pairs.txt", "pairs.txt"),
+                      ("report m --out m/metrics.jsonl", "m/metrics.jsonl"),
+                      ("report m --out m/config.yaml", "m/config.yaml"),
+                      ("novelty m --known digits --novel digits --scores m/best.safetensors",
+                       "m/best.safetensors"),
+                      ("novelty m --known digits --novel npy:F.npy,L.npy --out L.npy", "L.npy")):
+        check(ole, line, code=2, err=f"ole {line.split()[0]}: {out} would overwrite an input; name "
+              "another file\n")
+    check_that("inputs stay", [path.read_bytes() for path in inputs] == before)
+    check(ole, "features m digits --out x.npy x.npy", code=2, err="ole features: --out x.npy x.npy: "
+          "features and labels need two files\n")
+    check(ole, "novelty m --known digits --novel digits --scores x --out x", code=2,
+          err="ole novelty: --scores and --out are one file, x: name two\n")
+    check_that("a device takes both", ole.run("features", "m", "digits", "--out", "/dev/null",
+                                              "/dev/null").returncode == 0)
+
+
 def check_predict(ole, work):
     one = bytes(255 if x in (3, 4) else 0 for _ in range(16) for x in range(8) for _ in range(2))
     (work / "one.pgm").write_bytes(b"P5 16 16 255\n" + one)
@@ -252,6 +279,7 @@ def check_all(ole, work):
     check_two(ole, work)
     check_resume(ole, work)
     check_models(ole, work)
+    check_inputs_stay(ole, work)
     check_predict(ole, work)
 
 
