@@ -37,7 +37,8 @@ ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep
     } else if (about.st_size < keep) {
         ole_shown shown;
         status = ole_fail(error, OLE_ERROR_FORMAT,
-                          "%s: shorter than the checkpoint says: it was changed since",
+                          "%s: shorter than the checkpoint says: it was changed since; put it "
+                          "back, or start another run",
                           ole_show_string(&shown, path));
     } else if (ftruncate(metrics->fd, keep) != 0) {
         status = fail_write(metrics, errno, error);

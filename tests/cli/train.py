@@ -185,6 +185,9 @@ def check_resume(ole, work):
     check_that("the same model", (work / "long/best.safetensors").read_bytes() ==
                (work / "short/best.safetensors").read_bytes())
     check_that("the same end", metrics(work / "long")[-1] == metrics(work / "short")[-1])
+    (work / "short/metrics.jsonl").write_text("")
+    check(ole, "train --resume --out short --epochs 5", code=1, err="ole train: short/metrics.jsonl: "
+          "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")
 
 
 # ---- Models -------------------------------------------------------------------------------------
