@@ -3,7 +3,8 @@
 
 set(ole_recipes
     svhn-densenet40 mnist-densenet40 cifar10+-densenet40 cifar10+-resnet110 cifar10+-vgg19
-    cifar10+-vgg11 cifar10-vgg16 cifar10-vgg16-release cifar100+-preresnet110 cifar100+-vgg19
+    cifar10+-vgg11 cifar10-vgg16 cifar10-vgg16-release cifar10+-vgg19-release cifar10+-vgg11-release
+    cifar100+-preresnet110 cifar100+-vgg19
     cifar100-vgg19 facescrub500-vggface stl10-cnn5 stl10+-cnn5
     fig1 fig2-cifar10 fig2-faces fig3 fig3-vgg16 fig4 fig5
     fig6 fig6-faces fig6-facescrub12 fig6-cifar10 fig7)

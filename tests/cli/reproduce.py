@@ -157,9 +157,14 @@ def check_list(ole):
     toy = by_name["fig2-cifar10"]
     check_that("the toy", (toy["net"], toy["epochs"], toy["seeds"], toy["opt"], toy["lr"]) ==
                ("mlp4", 300, 50, "adam", 1e-4) and (toy["softmax"], toy["ole"]) == (76.69, 78.38))
-    released = by_name["cifar10-vgg16-release"]
-    check_that("the release's VGG-16", (released["batch_size"], released["weight_decay"],
-                                        released["augment"]) == (256, 5e-4, "flip"))
+    for name, printed, net, *settings in (
+            ("cifar10-vgg16-release", "cifar10-vgg16", "vgg16", 256, 5e-4, "flip"),
+            ("cifar10+-vgg19-release", "cifar10+-vgg19", "vgg19-release", 64, 5e-4, "crop:4,flip"),
+            ("cifar10+-vgg11-release", "cifar10+-vgg11", "vgg11-release", 64, 1e-4, "crop:4,flip")):
+        released, row = by_name[name], by_name[printed]
+        check_that(name, released["net"] == net and
+                   [released["batch_size"], released["weight_decay"], released["augment"]] == settings and
+                   all(released[key] == row[key] for key in ("lambda", "softmax", "ole", "seeds")))
     text = ole.run("reproduce", "--list").stdout
     check_that("ole reproduce --list", all(f"{name}\n    " in text for name in by_name) and
                "softmax 8.23 ± 0.13 %, with OLÉ 7.22 ± 0.14 %" in text and
