@@ -378,27 +378,38 @@ static void print_cell(const char *text, int width) {
     printf("%s%*s", text, columns < width ? width - columns : 1, "");
 }
 
+static bool is_asked(const shown *s, const char *const *names, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], s->row.asked.name) == 0) return true;
+    return count == 0;
+}
+
+static void print_outcome(const shown *s, int number) {
+    table_row cells;
+    fill_row(s, number, cells);
+    print_cell(cells[0], 24);
+    print_cell(cells[2], 42);
+    for (int c = 3; c < 7; c++)
+        print_cell(*cells[c] ? cells[c] : "-", 15);
+    printf("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *s->changes ? "   " : "", s->changes);
+}
+
+/* Of rows without numbers, as learning curves are, nothing. */
 void print_results(const char *out, const char *const *names, int count) {
     all_rows all;
+    bool begun = false;
     if (!open_rows(&all, out)) return;
-    printf("%-24s%-42s%-15s%-15s%-15s%-15s%s\n", "row", "measure", "paper: softmax", "with OLE",
-           "ours: softmax", "with OLE", "runs, made on");
     for (int i = 0; i < all.count; i++) {
         const shown *s = &all.item[i];
-        bool asked = count == 0;
-        for (int k = 0; k < count; k++)
-            asked |= strcmp(names[k], s->row.asked.name) == 0;
-        for (int k = 0; k < s->outcomes.count && asked; k++) {
-            table_row cells;
-            fill_row(s, k, cells);
-            print_cell(cells[0], 24);
-            print_cell(cells[2], 42);
-            for (int c = 3; c < 7; c++)
-                print_cell(*cells[c] ? cells[c] : "-", 15);
-            printf("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *s->changes ? "   " : "",
-                   s->changes);
+        if (!is_asked(s, names, count)) continue;
+        if (!begun && s->outcomes.count > 0) {
+            printf("%-24s%-42s%-15s%-15s%-15s%-15s%s\n", "row", "measure", "paper: softmax",
+                   "with OLE", "ours: softmax", "with OLE", "runs, made on");
+            begun = true;
         }
-        if (asked && isfinite(s->outcomes.chosen))
+        for (int k = 0; k < s->outcomes.count; k++)
+            print_outcome(s, k);
+        if (isfinite(s->outcomes.chosen))
             printf("%-24s%-42s%-15s%-15g%-15s%g\n", s->row.asked.name, "lambda chosen", "",
                    s->row.asked.chosen, "", s->outcomes.chosen);
     }

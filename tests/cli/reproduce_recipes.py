@@ -166,6 +166,8 @@ def check_sources(ole, work):
                got["stl10-cnn5"]["ended"] == 4 and "curves" in got)
     text = reproduce(ole, "stl10-cnn5.yaml", "curves.yaml", out="shared")
     check_that("the row first", text.returncode == 0 and results(work, "shared")["stl10-cnn5"]["seeds"] == 2)
+    alone = reproduce(ole, "curves.yaml", out="shared")
+    check_that("curves have no table", alone.returncode == 0 and alone.stdout.lstrip().startswith("report "))
 
 
 def check_refused(ole, work):
