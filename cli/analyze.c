@@ -235,13 +235,6 @@ static void print_text(const ole_analysis *a) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static void show_progress(void *context, const char *what, double share) {
-    progress *line = context;
-    if (!progress_due(line)) return;
-    char bar[BAR_ROOM];
-    progress_show(line, "%-12s %s", what, bar_text(share, bar));
-}
-
 static ole_embedding view_of(const embedding *e) {
     return (ole_embedding){e->rows, e->dim, e->dtype, e->features, e->labels};
 }
@@ -258,7 +251,7 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     const ole_embedding train_view = view_of(e), test_view = view_of(test);
     progress line = progress_start();
     if (a->test[0]) a->options.test = &test_view;
-    a->options.progress = show_progress;
+    a->options.progress = progress_share;
     a->options.context = &line;
     ole_analysis analysis;
     ole_error error;

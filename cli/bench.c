@@ -4,6 +4,7 @@
 #include "bench_ranks.h"
 #include "commands.h"
 #include "peer.h"
+#include "progress.h"
 
 #include <ole/bench.h>
 #include <ole/json.h>
@@ -190,12 +191,20 @@ int run_bench(int argc, char **argv) {
     if (a.ranks) return bench_ranks(&a.bench, a.json);
     if (ole_ranks_launched_rank() > 0) return EXIT_DONE; /* others would share its cores */
     if (a.bench.threads == 0) a.bench.threads = default_threads();
+    progress line = progress_start();
     ole_bench_result result;
     ole_error error;
-    if (ole_bench(&a.bench, &result, &error) != OLE_OK)
-        return fail_command("bench", "%s", error.message);
+    a.bench.callback = progress_images;
+    a.bench.callback_context = &line;
+    catch_interrupts();
+    progress_wait(&line, "preparing");
+    ole_status status = ole_bench(&a.bench, &result, &error);
+    progress_clear(&line);
+    if (status != OLE_OK) return fail_command("bench", "%s", error.message);
     peer_answer peer = {0};
-    if (a.peer == 1 && !ask_peer(&a, &result, &peer)) return EXIT_FAILED;
-    (a.json ? print_json : print_text)(&a, &result, &peer);
-    return EXIT_DONE;
+    bool good = true;
+    if (a.peer == 1 && !interrupted()) good = ask_peer(&a, &result, &peer);
+    if (interrupted()) return end_interrupted("bench", "there is no result");
+    if (good) (a.json ? print_json : print_text)(&a, &result, &peer);
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "launch.h"
+#include "progress.h"
 
 #include <ole/json.h>
 
@@ -109,6 +110,11 @@ static void print_text(const ole_bench_options *o, const ole_bench_scaling *r) {
     }
 }
 
+static bool show_rows(void *line, const char *part, int64_t done, int64_t total) {
+    progress_share(line, part, (double)done / (double)total);
+    return false;
+}
+
 int bench_ranks(const ole_bench_options *options, bool json) {
     ole_ranks *ranks;
     if (!launch_join("bench", NULL, &ranks)) return EXIT_FAILED;
@@ -117,8 +123,16 @@ int bench_ranks(const ole_bench_options *options, bool json) {
         free(result);
         return launch_leave(ranks, fail_command("bench", "out of memory"));
     }
+    progress line = progress_start();
+    ole_bench_options o = *options;
+    if (launch_prints(ranks)) {
+        o.callback = show_rows;
+        o.callback_context = &line;
+        progress_wait(&line, "one rank");
+    }
     ole_error error;
-    bool good = ole_bench_ranks(options, ranks, result, &error) == OLE_OK;
+    bool good = ole_bench_ranks(&o, ranks, result, &error) == OLE_OK;
+    progress_clear(&line);
     if (launch_prints(ranks) && good)
         (json ? print_json : print_text)(options, result);
     else if (launch_prints(ranks))

@@ -50,6 +50,9 @@ extern const char data_summary[];
 /* Prints "ole NAME: message" to stderr; returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Prints "ole NAME: interrupted; " and what that means; returns EXIT_INTERRUPTED. */
+int end_interrupted(const char *name, const char *what);
+
 /* "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1. */
 bool parse_shape(const char *text, int shape[3]);
 

@@ -22,6 +22,11 @@ int fail_command(const char *name, const char *format, ...) {
     return EXIT_FAILED;
 }
 
+int end_interrupted(const char *name, const char *what) {
+    fprintf(stderr, "ole %s: interrupted; %s\n", name, what);
+    return EXIT_INTERRUPTED;
+}
+
 bool parse_shape(const char *text, int shape[3]) {
     enum { MOST = 1 << 20 };
     int count = 0;

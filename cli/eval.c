@@ -117,11 +117,13 @@ static void print_text(const subject *s, const ole_evaluation *e) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static int evaluate(const subject *s, bool json) {
+static int evaluate(subject *s, bool json) {
     ole_evaluation e;
     ole_error error;
-    if (ole_evaluate(&e, s->model, s->set, (ole_split)s->split, s->threads, &error) != OLE_OK)
-        return fail_command("eval", "%s", error.message);
+    ole_status status = ole_evaluate(&e, s->model, s->set, (ole_split)s->split, s->threads, &error);
+    progress_clear(&s->line);
+    if (status != OLE_OK) return fail_command("eval", "%s", error.message);
+    if (e.interrupted) return end_interrupted("eval", "there is no result");
     (json ? print_json : print_text)(s, &e);
     ole_evaluation_free(&e);
     return EXIT_DONE;

@@ -13,15 +13,9 @@ enum { MOST_VIEWS = 8, LEAST_POINTS = 20, PICTURE = 400, RIGHT_ANGLE = 90 };
 
 /* ---- Measuring ---------------------------------------------------------------------------- */
 
-static void show_share(void *context, const char *what, double share) {
-    progress *line = context;
-    char bar[BAR_ROOM];
-    if (progress_due(line)) progress_show(line, "%s  %s", bar_text(share, bar), what);
-}
-
 static bool show_map(void *context, const ole_tsne_progress *p) {
     double share = p->iterations > 0 ? (double)p->iteration / p->iterations : 0;
-    show_share(context, "t-SNE", share);
+    progress_share(context, "t-SNE", share);
     return interrupted();
 }
 
@@ -50,7 +44,7 @@ static bool measure_geometry(feature_view *v, const int64_t *labels, const featu
     ole_angles_options_init(&a);
     a.threads = o->threads;
     a.picture = PICTURE;
-    a.progress = show_share;
+    a.progress = progress_share;
     a.context = o->line;
     if (ole_angles_measure(&v->angles, &e, &a, error) != OLE_OK) return false;
     if (ole_spectra_measure(&v->spectra, &e, o->threads, error) != OLE_OK) {

@@ -13,8 +13,9 @@
 
 const char features_summary[] = "deep features and labels of a data set, as .npy files";
 
-static ole_status write_files(const subject *s, const char *const out[2], float *features,
-                              int64_t *labels, ole_error *error) {
+/* Runs the split and writes both files; stopped: neither. */
+static ole_status write_files(subject *s, const char *const out[2], float *features,
+                              int64_t *labels, bool *stopped, ole_error *error) {
     int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
     const int64_t shape[2] = {rows, ole_model_get_info(s->model)->features};
     const int32_t *given = ole_dataset_labels(s->set, (ole_split)s->split);
@@ -22,6 +23,9 @@ static ole_status write_files(const subject *s, const char *const out[2], float 
         labels[i] = given[i];
     ole_status status =
         ole_model_run_split(s->model, s->set, (ole_split)s->split, features, NULL, error);
+    progress_clear(&s->line);
+    *stopped = interrupted();
+    if (*stopped) return status;
     if (status == OLE_OK) status = ole_npy_write(out[0], OLE_F32, 2, shape, features, error);
     if (status == OLE_OK) status = ole_npy_write(out[1], OLE_I64, 1, shape, labels, error);
     return status;
@@ -45,18 +49,21 @@ static void report(const subject *s, const char *const out[2], bool json) {
     ole_json_close(&w);
 }
 
-static int extract(const subject *s, const char *const out[2], bool json) {
+static int extract(subject *s, const char *const out[2], bool json) {
     int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
     if (rows == 0) return fail_command("features", "%s: this split has no samples", s->data);
     size_t dim = (size_t)ole_model_get_info(s->model)->features;
     float *features = malloc((size_t)rows * dim * sizeof *features);
     int64_t *labels = malloc((size_t)rows * sizeof *labels);
     ole_error error;
+    bool stopped = false;
     int code = EXIT_DONE;
     if (!features || !labels)
         code = fail_command("features", "out of memory for %" PRId64 " features", rows);
-    else if (write_files(s, out, features, labels, &error) != OLE_OK)
+    else if (write_files(s, out, features, labels, &stopped, &error) != OLE_OK)
         code = fail_command("features", "%s", error.message);
+    else if (stopped)
+        code = end_interrupted("features", "nothing was written");
     else
         report(s, out, json);
     free(features);

@@ -194,8 +194,11 @@ static bool fits_model(const ole_dataset_info *set, const ole_model_info *model)
 
 static int open_data(const char *data, const ole_dataset_options *options, ole_dataset **set) {
     ole_error error;
-    if (ole_dataset_open(set, data, options, &error) == OLE_OK) return EXIT_DONE;
-    return fail_command("novelty", "%s", error.message);
+    progress line = progress_start();
+    progress_wait(&line, "reading");
+    ole_status status = ole_dataset_open(set, data, options, &error);
+    progress_clear(&line);
+    return status == OLE_OK ? EXIT_DONE : fail_command("novelty", "%s", error.message);
 }
 
 /* The known set; where it has other classes too, it stays open as s->whole. */
@@ -274,14 +277,6 @@ static void close_subjects(subjects *s) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static bool show_progress(void *context, const char *part, int64_t done, int64_t total) {
-    progress *line = context;
-    char bar[BAR_ROOM];
-    if (progress_due(line))
-        progress_show(line, "%-18s %s", part, bar_text((double)done / (double)total, bar));
-    return interrupted();
-}
-
 static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     progress line = progress_start();
     ole_novelty_options options;
@@ -291,7 +286,7 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     options.novel_all = a->novel_split == 0;
     options.novel_split = a->novel_split == 2 ? OLE_SPLIT_TEST : OLE_SPLIT_TRAIN;
     options.threads = a->threads;
-    options.callback = show_progress;
+    options.callback = progress_images;
     options.callback_context = &line;
     if (!parse_share(a->keep, &options.keep) || options.keep <= 0.0) {
         fail_command("novelty", "--keep %s: a share such as 95%% or 0.95 expected", a->keep);
@@ -303,8 +298,7 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     progress_clear(&line);
     if (status != OLE_OK) return fail_command("novelty", "%s", error.message);
     if (!n->interrupted) return EXIT_DONE;
-    fprintf(stderr, "ole novelty: interrupted; the model's file is as it was\n");
-    return EXIT_INTERRUPTED;
+    return end_interrupted("novelty", "the model's file is as it was");
 }
 
 /* Everything that is written, the model last: it changes only where the rest went well. */

@@ -8,10 +8,12 @@
 
 #include "commands.h"
 #include "peer_script.h"
+#include "progress.h"
 
 #include <ole/json.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +66,19 @@ static void read_all(int from, char *text, size_t size) {
     text[used] = '\0';
 }
 
+/* Reads what the child says until it ends; its status, -1 where there is none. Closes `from`. */
+static int wait_for(pid_t child, int from, char *text, size_t size) {
+    progress line = progress_start();
+    int status = -1;
+    progress_wait(&line, "PyTorch's steps");
+    if (child > 0) read_all(from, text, size);
+    close(from);
+    if (child > 0 && interrupted()) kill(child, SIGTERM);
+    if (child > 0 && waitpid(child, &status, 0) != child) status = -1;
+    progress_clear(&line);
+    return status;
+}
+
 /* The smallest number behind a colon inside "modes": {...}. */
 static double best_mode(const char *text) {
     double best = HUGE_VAL;
@@ -87,11 +102,9 @@ bool peer_run(const peer_job *job, char *text, size_t size, double *best_ms) {
     if (child == 0) become_python(input, ends[1]);
     close(ends[1]);
     fclose(input);
-    if (child > 0) read_all(ends[0], text, size);
-    close(ends[0]);
-    int status = -1;
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
-        WEXITSTATUS(status) != 0) {
+    int status = wait_for(child, ends[0], text, size);
+    if (interrupted()) return false;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         fail_command("bench", "--peer torch: python3 with PyTorch did not run; set OLE_PYTHON to "
                               "one that has it (Debian, Ubuntu: apt install python3-torch)");
         return false;

@@ -2,6 +2,7 @@
  * cli/predict.c - `ole predict`: what a model sees in image files.
  */
 #include "commands.h"
+#include "progress.h"
 
 #include <ole/json.h>
 #include <ole/model.h>
@@ -93,28 +94,40 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-/* All images; one that cannot be read does not stop the others. */
-static int predict(const arguments *a, ole_model *model) {
+/* One image; where it cannot be read, that is said instead. */
+static bool predict_image(const arguments *a, ole_model *model, int i, progress *line,
+                          ole_json *w) {
     const ole_model_info *info = ole_model_get_info(model);
-    int code = EXIT_DONE;
+    ole_prediction p;
+    ole_error error;
+    ole_status status = ole_model_predict_file(model, a->images[i], &p, &error);
+    progress_clear(line);
+    if (status != OLE_OK) {
+        fail_command("predict", "%s", error.message);
+        return false;
+    }
+    if (a->threshold >= 0.0) p.label = p.score >= a->threshold ? p.best : -1;
+    if (a->json)
+        print_json(w, info, a->images[i], &p);
+    else
+        print_text(info, a->images[i], &p);
+    return true;
+}
+
+/* All images, until Ctrl-C; one that cannot be read does not stop the others. */
+static int predict(const arguments *a, ole_model *model) {
+    progress line = progress_start();
+    int code = EXIT_DONE, done = 0;
     ole_json w;
     ole_json_init(&w, stdout, 2);
     if (a->json) ole_json_open(&w, NULL, '[');
-    for (int i = 0; i < a->count; i++) {
-        ole_prediction p;
-        ole_error error;
-        if (ole_model_predict_file(model, a->images[i], &p, &error) != OLE_OK) {
-            code = fail_command("predict", "%s", error.message);
-            continue;
-        }
-        if (a->threshold >= 0.0) p.label = p.score >= a->threshold ? p.best : -1;
-        if (a->json)
-            print_json(&w, info, a->images[i], &p);
-        else
-            print_text(info, a->images[i], &p);
-    }
+    catch_interrupts();
+    while (done < a->count && !progress_images(&line, "images", done, a->count))
+        if (!predict_image(a, model, done++, &line, &w)) code = EXIT_FAILED;
+    progress_clear(&line);
     if (a->json) ole_json_close(&w);
-    return code;
+    return done < a->count ? end_interrupted("predict", "the images after that are left out")
+                           : code;
 }
 
 int run_predict(int argc, char **argv) {

@@ -4,9 +4,11 @@
 #include "progress.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +20,7 @@ double progress_clock(void) {
 }
 
 progress progress_start(void) {
-    return (progress){.terminal = isatty(STDERR_FILENO) != 0};
+    return (progress){.terminal = isatty(STDERR_FILENO) != 0, .started = progress_clock()};
 }
 
 bool progress_due(progress *p) {
@@ -38,10 +40,128 @@ void progress_show(progress *p, const char *format, ...) {
     p->shown = true;
 }
 
+/* ---- Work that does not say how far it is -------------------------------------------------- */
+
+/* A thread that draws the line once a second. */
+struct waiting {
+    progress *line;
+    const char *what;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ends;
+    bool ended;
+};
+
+static void *draw_waiting(void *context) {
+    struct waiting *w = context;
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    pthread_mutex_lock(&w->lock);
+    for (int seconds = 1; !w->ended; seconds++) {
+        char text[32];
+        next.tv_sec++;
+        while (!w->ended && pthread_cond_timedwait(&w->ends, &w->lock, &next) == 0)
+            continue;
+        if (!w->ended) progress_show(w->line, "%-18s %s", w->what, duration_text(seconds, text));
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static void free_waiting(struct waiting *w) {
+    pthread_cond_destroy(&w->ends);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+void progress_wait(progress *p, const char *what) {
+    progress_clear(p);
+    struct waiting *w = p->terminal ? calloc(1, sizeof *w) : NULL;
+    if (!w) return;
+    w->line = p;
+    w->what = what;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->ends, &clock);
+    pthread_condattr_destroy(&clock);
+    if (pthread_create(&w->thread, NULL, draw_waiting, w) == 0)
+        p->waiting = w;
+    else
+        free_waiting(w);
+}
+
+static void end_waiting(progress *p) {
+    struct waiting *w = p->waiting;
+    if (!w) return;
+    pthread_mutex_lock(&w->lock);
+    w->ended = true;
+    pthread_cond_signal(&w->ends);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    free_waiting(w);
+    p->waiting = NULL;
+}
+
 void progress_clear(progress *p) {
+    end_waiting(p);
     if (p->shown) fprintf(stderr, "\r\033[K");
     p->shown = false;
 }
+
+/* ---- Work that says how far it is --------------------------------------------------------- */
+
+static bool part_due(progress *p) {
+    return progress_clock() - p->started >= 1.0 && progress_due(p);
+}
+
+/* Seconds of this part so far; its beginning is noted when it is first heard of. */
+static double part_seconds(progress *p, const char *part, double share) {
+    double now = progress_clock();
+    if (p->part != part || share < p->from) {
+        p->part = part;
+        p->began = now;
+        p->from = share;
+    }
+    return now - p->began;
+}
+
+/* "12 s left", or nothing while it is too early to say. */
+static const char *left_text(const progress *p, double seconds, double share, char out[48]) {
+    char text[32];
+    *out = '\0';
+    if (seconds >= 1.0 && share > p->from)
+        snprintf(out, 48, "%s left",
+                 duration_text(seconds * (1.0 - share) / (share - p->from), text));
+    return out;
+}
+
+void progress_share(void *line, const char *what, double share) {
+    progress *p = line;
+    end_waiting(p);
+    double seconds = part_seconds(p, what, share);
+    char bar[BAR_ROOM], left[48];
+    if (!part_due(p)) return;
+    progress_show(p, "%-18s %s  %s", what, bar_text(share, bar),
+                  left_text(p, seconds, share, left));
+}
+
+bool progress_images(void *line, const char *part, int64_t done, int64_t total) {
+    progress *p = line;
+    end_waiting(p);
+    double share = (double)done / (double)total, seconds = part_seconds(p, part, share);
+    char bar[BAR_ROOM], left[48];
+    if (!part_due(p)) return interrupted();
+    if (*left_text(p, seconds, share, left))
+        progress_show(p, "%-18s %s  %.0f images/s, %s", part, bar_text(share, bar),
+                      (share - p->from) * (double)total / seconds, left);
+    else
+        progress_show(p, "%-18s %s", part, bar_text(share, bar));
+    return interrupted();
+}
+
+/* ---- Texts -------------------------------------------------------------------------------- */
 
 const char *bar_text(double share, char out[BAR_ROOM]) {
     enum { WIDTH = 20 };
@@ -69,6 +189,8 @@ const char *duration_text(double seconds, char out[32]) {
         snprintf(out, 32, "%d h %02d min", whole / 3600, whole / 60 % 60);
     return out;
 }
+
+/* ---- Signals ------------------------------------------------------------------------------ */
 
 static volatile sig_atomic_t noted;
 

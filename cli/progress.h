@@ -8,16 +8,24 @@
  *         if (interrupted()) break;
  *     }
  *     progress_clear(&line);
+ *
+ * Work inside the library is watched by progress_images() or progress_share() as its callback; work
+ * that tells nothing gets progress_wait().
  */
 #ifndef OLE_CLI_PROGRESS_H
 #define OLE_CLI_PROGRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct progress {
     bool terminal; /* stderr is one */
     bool shown;
-    double last; /* when it was drawn */
+    double started;
+    double last;             /* when it was drawn */
+    const char *part;        /* that progress_share() was last told of */
+    double began, from;      /* when that was first, and its share then */
+    struct waiting *waiting; /* of progress_wait(); or NULL */
 } progress;
 
 progress progress_start(void);
@@ -28,6 +36,22 @@ bool progress_due(progress *p);
 /* Draws the line over the last one; clears it, so that something else can be printed. */
 void progress_show(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_clear(progress *p);
+
+/*
+ * How far a part is, a bar with the time left, from the first second of the line on: the
+ * ole_progress of ole/geometry.h.  `what` is the same string while the part lasts; `line` is a
+ * progress.
+ */
+void progress_share(void *line, const char *what, double share);
+
+/* The same with images a second: the ole_part_callback of ole/base.h. Returns interrupted(). */
+bool progress_images(void *line, const char *part, int64_t done, int64_t total);
+
+/*
+ * Until progress_clear() or one of the above: what is at work, and for how long, from the first
+ * second on.
+ */
+void progress_wait(progress *p, const char *what);
 
 /* "[======>   ]" for a share from 0 to 1. */
 enum { BAR_ROOM = 24 };

@@ -71,12 +71,6 @@ static bool add_numbers(const ole_analysis *a, const made_run *run, numbers *n) 
            numbers_add(n, run, "OLE loss of the test features", a->spectra.loss);
 }
 
-static void show_share(void *context, const char *what, double share) {
-    progress *line = context;
-    char bar[BAR_ROOM];
-    if (progress_due(line)) progress_show(line, "%s  %s", bar_text(share, bar), what);
-}
-
 static bool analyze(const row *r, const run_view *view, int threads, ole_analysis *analysis,
                     ole_error *error) {
     progress line = progress_start();
@@ -89,7 +83,7 @@ static bool analyze(const row *r, const run_view *view, int threads, ole_analysi
     ole_analyze_options_init(&options);
     options.map = paper_draws(&r->asked, "map");
     options.threads = threads;
-    options.progress = show_share;
+    options.progress = progress_share;
     options.context = &line;
     options.names = view->view.class_names;
     options.name_count = view->view.classes;

@@ -111,14 +111,6 @@ static bool verify(const subjects *s, const made_run *run, numbers *n) {
 
 /* ---- Novelty ------------------------------------------------------------------------------ */
 
-static bool show_progress(void *context, const char *part, int64_t done, int64_t total) {
-    progress *line = context;
-    char bar[BAR_ROOM];
-    if (progress_due(line))
-        progress_show(line, "%-18s %s", part, bar_text((double)done / (double)total, bar));
-    return interrupted();
-}
-
 static bool measure(const row *r, const made_run *run, int threads, ole_novelty *novelty,
                     numbers *n) {
     subjects s = {0};
@@ -126,7 +118,7 @@ static bool measure(const row *r, const made_run *run, int threads, ole_novelty 
     ole_novelty_options options;
     ole_novelty_options_init(&options);
     options.threads = threads;
-    options.callback = show_progress;
+    options.callback = progress_images;
     options.callback_context = &line;
     ole_error error;
     bool good = open_subjects(r, run, threads, &s);

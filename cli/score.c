@@ -6,6 +6,7 @@
  */
 #include "commands.h"
 #include "embedding.h"
+#include "progress.h"
 
 #include <ole/analyze.h>
 #include <ole/json.h>
@@ -94,6 +95,15 @@ static ole_status evaluate(const arguments *a, const embedding *e, void *gradien
     return status;
 }
 
+static ole_status watch_evaluate(const arguments *a, const embedding *e, void *gradient,
+                                 ole_loss_result *result, ole_error *error) {
+    progress line = progress_start();
+    progress_wait(&line, "loss");
+    ole_status status = evaluate(a, e, gradient, result, error);
+    progress_clear(&line);
+    return status;
+}
+
 static void print_json(const embedding *e, const ole_loss_result *r) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
@@ -126,6 +136,7 @@ typedef struct extras {
     double class_rank; /* effective, mean over the classes */
     ole_overlap pairs[PAIRS];
     int64_t pair_count;
+    progress line; /* how far they are */
 } extras;
 
 static int compare_labels(const void *key, const void *entry) {
@@ -154,16 +165,20 @@ static void group_rows(const embedding *e, const ole_loss_result *r, int64_t *ne
 static ole_status effective_ranks(const embedding *e, const ole_loss_result *r, char *grouped,
                                   int threads, extras *x, ole_error *error) {
     ole_matrix all = {.data = grouped, .rows = r->rows, .cols = e->dim, .dtype = e->dtype};
+    progress_wait(&x->line, "effective rank");
     ole_status status = matrix_effective_rank(&all, threads, &x->rank, error);
+    progress_clear(&x->line);
     ole_matrix part = all;
     double sum = 0.0;
     for (int64_t c = 0; c < r->classes && status == OLE_OK; c++) {
         double rank = 0.0;
+        progress_share(&x->line, "ranks of classes", (double)c / (double)r->classes);
         part.rows = r->per_class[c].count;
         status = matrix_effective_rank(&part, threads, &rank, error);
         part.data = (char *)part.data + (size_t)(part.rows * e->dim) * ole_dtype_size(e->dtype);
         sum += rank;
     }
+    progress_clear(&x->line);
     x->class_rank = sum / (double)r->classes;
     return status;
 }
@@ -182,8 +197,11 @@ static ole_status find_extras(const embedding *e, const ole_loss_result *r, int 
     free(next);
     free(grouped);
     if (status != OLE_OK) return status;
-    return ole_overlaps(e->rows, e->dim, e->dtype, e->features, e->labels, energy, threads,
-                        x->pairs, PAIRS, &x->pair_count, error);
+    progress_wait(&x->line, "overlaps");
+    status = ole_overlaps(e->rows, e->dim, e->dtype, e->features, e->labels, energy, threads,
+                          x->pairs, PAIRS, &x->pair_count, error);
+    progress_clear(&x->line);
+    return status;
 }
 
 /* One line: name, value, and what the value is, where that needs saying. */
@@ -251,7 +269,7 @@ static int report(const arguments *a, const embedding *e, const ole_loss_result 
         print_json(e, r);
         return EXIT_DONE;
     }
-    extras x = {0};
+    extras x = {.line = progress_start()};
     ole_error error;
     if (find_extras(e, r, a->loss.threads, &x, &error) != OLE_OK)
         return fail_command("score", "%s", error.message);
@@ -270,7 +288,7 @@ static int score(const arguments *a, const embedding *e) {
     if (!classes || (a->gradient && !gradient)) {
         code = fail_command("score", "out of memory for %" PRId64 " rows of %" PRId64 " dimensions",
                             e->rows, e->dim);
-    } else if (evaluate(a, e, gradient, &result, &error) != OLE_OK) {
+    } else if (watch_evaluate(a, e, gradient, &result, &error) != OLE_OK) {
         bool is_data = error.status == OLE_ERROR_DATA;
         code = fail_command("score", "%s%s%s", is_data ? a->features : "", is_data ? ": " : "",
                             error.message);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]) {
-    *s = (subject){.split = OLE_SPLIT_TEST, .threads = default_threads()};
+    *s = (subject){.split = OLE_SPLIT_TEST, .threads = default_threads(), .line = progress_start()};
     ole_dataset_options_init(&s->set_options);
     const arg_positional both[2] = {
         {"MODEL", &s->model_path, "a .safetensors file or a run folder"},
@@ -52,8 +52,12 @@ int subject_open(subject *s, const char *command) {
     fit_folder(&s->set_options, s->data, ole_model_get_info(s->model));
     s->set_options.seed = s->seed.value;
     s->set_options.threads = s->threads;
-    if (ole_dataset_open(&s->set, s->data, &s->set_options, &error) != OLE_OK)
-        return fail_command(command, "%s", error.message);
+    progress_wait(&s->line, "reading");
+    ole_status status = ole_dataset_open(&s->set, s->data, &s->set_options, &error);
+    progress_clear(&s->line);
+    if (status != OLE_OK) return fail_command(command, "%s", error.message);
+    ole_model_watch(s->model, progress_images, &s->line);
+    catch_interrupts();
     return EXIT_DONE;
 }
 

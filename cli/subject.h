@@ -3,6 +3,7 @@
 #define OLE_CLI_SUBJECT_H
 
 #include "args.h"
+#include "progress.h"
 
 #include <ole/model.h>
 #include <ole/train.h>
@@ -16,6 +17,7 @@ typedef struct subject {
     int split;              /* as in ole_split */
     arg_seed seed;
     int threads;
+    progress line;
     ole_model *model; /* opened */
     ole_dataset *set;
 } subject;
@@ -24,8 +26,9 @@ typedef struct subject {
 void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]);
 
 /*
- * Opens both; images of a folder get the model's shape.  EXIT_DONE, or the exit code after an
- * error, explained in the name of `command`; close it either way.
+ * Opens both; images of a folder get the model's shape.  From then on the line shows how far the
+ * model is with a split, and Ctrl-C stops it.  EXIT_DONE, or the exit code after an error,
+ * explained in the name of `command`; close it either way.
  */
 int subject_open(subject *s, const char *command);
 void subject_close(subject *s);

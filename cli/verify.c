@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "embedding.h"
 #include "pictures.h"
+#include "progress.h"
 
 #include <ole/json.h>
 #include <ole/verify.h>
@@ -140,9 +141,14 @@ static int verify(const arguments *a, const embedding *e) {
     ole_pairs pairs;
     ole_verification v;
     ole_error error;
-    if (ole_pairs_read(&pairs, a->pairs, a->names, e->rows, a->folds, &error) != OLE_OK)
-        return fail_command("verify", "%s", error.message);
-    ole_status status = ole_verify(&v, e->rows, e->dim, e->dtype, e->features, &pairs, &error);
+    progress line = progress_start();
+    progress_wait(&line, "reading pairs");
+    ole_status status = ole_pairs_read(&pairs, a->pairs, a->names, e->rows, a->folds, &error);
+    progress_clear(&line);
+    if (status != OLE_OK) return fail_command("verify", "%s", error.message);
+    progress_wait(&line, "comparing pairs");
+    status = ole_verify(&v, e->rows, e->dim, e->dtype, e->features, &pairs, &error);
+    progress_clear(&line);
     ole_pairs_free(&pairs);
     if (status != OLE_OK)
         return fail_command("verify", "%s: %s", status == OLE_ERROR_DATA ? a->features : a->pairs,

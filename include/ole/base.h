@@ -17,6 +17,7 @@
 #ifndef OLE_BASE_H
 #define OLE_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,6 +81,13 @@ OLE_API size_t ole_dtype_size(ole_dtype dtype);
 
 /* The one of names[count] closest to `word`, for "did you mean"; NULL when none is close. */
 OLE_API const char *ole_nearest(const char *word, const char *const *names, size_t count);
+
+/*
+ * How far something long is: `done` of `total` samples of a part such as "test samples".  Called in
+ * the calling thread; `part` is the same string for as long as the part lasts.  Return true to
+ * stop.
+ */
+typedef bool ole_part_callback(void *context, const char *part, int64_t done, int64_t total);
 
 /* Where a computation runs. */
 typedef enum ole_device {

@@ -39,6 +39,9 @@ typedef struct ole_bench_options {
     double seconds;              /* to measure for, at least 5 steps; default 3 */
     bool softmax_only;           /* leave OLÉ out; default false */
     const char *bn, *ole_scope;  /* of ole_bench_ranks(): as in ole/train.h */
+    ole_part_callback *callback; /* NULL (default): none.  Images run of those expected; of
+                                    ole_bench_ranks() rows of the table, which cannot be stopped */
+    void *callback_context;
 } ole_bench_options;
 
 OLE_API void ole_bench_options_init(ole_bench_options *options);
@@ -82,6 +85,7 @@ typedef struct ole_bench_result {
     double peak_gflops;    /* of a 1024 x 1024 x 1024 matrix product on this device */
     int threads;
     char device[32];
+    bool interrupted; /* by the callback: the rest means nothing then */
 } ole_bench_result;
 
 OLE_API ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,

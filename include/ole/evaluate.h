@@ -23,11 +23,13 @@ typedef struct ole_evaluation {
     double subspace_error; /* of the class whose subspace of training features is nearest */
     int classes;
     int64_t *confusion; /* [classes, classes]: true class in rows, predicted in columns */
+    bool interrupted;   /* by the callback: the rest is empty then */
 } ole_evaluation;
 
 /*
  * Runs the split through the model.  The set must have the model's shape and number of classes.
- * Class subspaces hold 95 % of their class's energy.  On failure there is nothing to free.
+ * Class subspaces hold 95 % of their class's energy.  ole_model_watch() says how far it is.  On
+ * failure, and when interrupted, there is nothing to free.
  */
 OLE_API ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
                                 ole_split split, int threads, ole_error *error);

@@ -78,9 +78,18 @@ OLE_API ole_status ole_model_run(ole_model *model, const float *images, int64_t 
                                  float *features /* [count, features] */,
                                  float *logits /* [count, classes] */, ole_error *error);
 
-/* The same for a split of a data set, whose images must have the model's shape. */
+/*
+ * The same for a split of a data set, whose images must have the model's shape.  Stopped by the
+ * callback (below): OLE_OK, and the outputs of samples not yet run are as they were.
+ */
 OLE_API ole_status ole_model_run_split(ole_model *model, const ole_dataset *set, ole_split split,
                                        float *features, float *logits, ole_error *error);
+
+/*
+ * From now on ole_model_run_split() and ole_evaluate() say how far they are, after each batch.
+ * NULL: no longer.
+ */
+OLE_API void ole_model_watch(ole_model *model, ole_part_callback *callback, void *context);
 
 OLE_API ole_status ole_model_predict(ole_model *model, const float *images, int64_t count,
                                      ole_prediction *predictions, ole_error *error);

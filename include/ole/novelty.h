@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* How far it is: samples run through the model, of this part. Return true to stop. */
-typedef bool ole_novelty_callback(void *context, const char *part, int64_t done, int64_t total);
+/* How far it is: samples run through the model. */
+typedef ole_part_callback ole_novelty_callback;
 
 /* Fill with ole_novelty_options_init(). */
 typedef struct ole_novelty_options {

@@ -40,9 +40,10 @@ static ole_status out_of_memory(ole_error *error) {
 
 /* ---- Neighbours --------------------------------------------------------------------------- */
 
-static void report_neighbours(void *context, double share) {
+static bool report_neighbours(void *context, double share) {
     const task *t = context;
     if (t->options->progress) t->options->progress(t->options->context, "neighbours", share);
+    return false;
 }
 
 /* The class of a position in the class order. */
@@ -80,12 +81,9 @@ static int64_t vote(const ole_classes *classes, const int64_t *nearest, int k) {
 
 static ole_status neighbours(task *t, ole_feature_errors *errors, ole_error *error) {
     int k = t->options->k;
-    const ole_knn job = {.reference = t->reference,
-                         .query = t->query,
-                         .k = k,
-                         .one_out = !t->test,
-                         .progress = report_neighbours,
-                         .context = t};
+    const ole_knn_watch watch = {report_neighbours, t};
+    const ole_knn job = {
+        .reference = t->reference, .query = t->query, .k = k, .one_out = !t->test, .watch = &watch};
     int64_t *nearest = malloc((size_t)(t->query.rows * k) * sizeof *nearest);
     if (!nearest) return out_of_memory(error);
     ole_status status = ole_knn_search(&job, t->pool, nearest, error);

@@ -7,6 +7,7 @@
 #include "analyze/nearest.h"
 #include "base/error.h"
 #include "linalg/knn.h"
+#include "train/model.h"
 #include "train/network.h"
 
 #include <math.h>
@@ -27,19 +28,20 @@ static void release(outputs *o) {
     *o = (outputs){0};
 }
 
+/* Stopped, it has let go of all as after an error. */
 static ole_status collect(outputs *o, ole_model *model, const ole_dataset *set, ole_split split,
-                          bool logits, ole_error *error) {
+                          bool logits, bool *stopped, ole_error *error) {
     const ole_model_info *info = ole_model_get_info(model);
     int64_t count = ole_dataset_get_info(set)->count[split];
     *o = (outputs){.features = malloc((size_t)(count * info->features + 1) * sizeof(float))};
     if (logits) o->logits = malloc((size_t)(count * info->classes + 1) * sizeof(float));
     ole_status status =
         o->features && (o->logits || !logits)
-            ? ole_model_run_split(model, set, split, o->features, o->logits, error)
+            ? ole_model_run_watched(model, set, split, o->features, o->logits, stopped, error)
             : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the features of %lld samples",
                        (long long)count);
     o->rows = (ole_labelled){count, o->features, ole_dataset_labels(set, split)};
-    if (status != OLE_OK) release(o);
+    if (status != OLE_OK || *stopped) release(o);
     return status;
 }
 
@@ -105,14 +107,31 @@ static ole_status subspace_error(int64_t dim, const ole_labelled *reference,
 
 /* ---- All together ------------------------------------------------------------------------- */
 
+/* Of the search for neighbours. */
+typedef struct search {
+    const ole_model *model;
+    int64_t queries;
+    bool stopped;
+} search;
+
+static bool report_search(void *context, double share) {
+    search *s = context;
+    int64_t done = (int64_t)(share * (double)s->queries);
+    s->stopped = ole_model_report(s->model, "nearest neighbours", done, s->queries);
+    return s->stopped;
+}
+
 static ole_status compare_with_training(ole_evaluation *e, ole_model *model, const ole_dataset *set,
                                         const ole_labelled *query, int threads, ole_error *error) {
     int64_t dim = ole_model_get_info(model)->features;
     outputs train;
-    ole_status status = collect(&train, model, set, OLE_SPLIT_TRAIN, false, error);
-    if (status != OLE_OK) return status;
-    status = ole_knn1_error(dim, &train.rows, query, threads, &e->knn1_error, error);
-    if (status == OLE_OK)
+    ole_status status = collect(&train, model, set, OLE_SPLIT_TRAIN, false, &e->interrupted, error);
+    if (status != OLE_OK || e->interrupted) return status;
+    search s = {.model = model, .queries = query->rows};
+    const ole_knn_watch watch = {report_search, &s};
+    status = ole_knn1_error(dim, &train.rows, query, threads, &watch, &e->knn1_error, error);
+    e->interrupted = s.stopped || ole_model_report(model, "class subspaces", 0, query->rows);
+    if (status == OLE_OK && !e->interrupted)
         status = subspace_error(dim, &train.rows, query, threads, &e->subspace_error, error);
     release(&train);
     return status;
@@ -134,16 +153,15 @@ ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_data
     ole_evaluation e = {
         .count = info->count[split], .classes = classes, .knn1_error = NAN, .subspace_error = NAN};
     outputs o;
-    ole_status status = collect(&o, model, set, split, true, error);
-    if (status != OLE_OK) return status;
-    status = count_confusion(&e, &o, error);
-    if (status == OLE_OK && info->count[OLE_SPLIT_TRAIN] > 0)
+    ole_status status = collect(&o, model, set, split, true, &e.interrupted, error);
+    if (status == OLE_OK && !e.interrupted) status = count_confusion(&e, &o, error);
+    if (status == OLE_OK && !e.interrupted && info->count[OLE_SPLIT_TRAIN] > 0)
         status = compare_with_training(&e, model, set, &o.rows, threads, error);
     release(&o);
-    if (status == OLE_OK)
-        *result = e;
-    else
-        ole_evaluation_free(&e);
+    bool interrupted = e.interrupted;
+    if (status != OLE_OK || interrupted) ole_evaluation_free(&e);
+    e.interrupted = interrupted;
+    if (status == OLE_OK) *result = e;
     return status;
 }
 

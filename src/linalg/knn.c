@@ -101,10 +101,9 @@ static void compare_all(search *s) {
     for (int64_t q = 0; q < queries; q += s->batch) {
         int64_t count = begin_batch(s, q);
         for (int64_t r = 0; r < references; r += BLOCK) {
-            if (job->progress)
-                job->progress(job->context,
-                              ((double)q + (double)count * (double)r / (double)references) /
-                                  (double)queries);
+            double done = (double)q + (double)count * (double)r / (double)references;
+            if (job->watch && job->watch->report(job->watch->context, done / (double)queries))
+                return;
             compare(s, count, r);
         }
     }
@@ -139,11 +138,12 @@ static ole_row_set rows_of(const ole_labelled *set, int64_t dim) {
 }
 
 ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_labelled *query,
-                          int threads, double *percent, ole_error *error) {
+                          int threads, const ole_knn_watch *watch, double *percent,
+                          ole_error *error) {
     *percent = NAN;
     if (reference->rows == 0 || query->rows == 0) return OLE_OK;
     const ole_knn job = {
-        .reference = rows_of(reference, dim), .query = rows_of(query, dim), .k = 1};
+        .reference = rows_of(reference, dim), .query = rows_of(query, dim), .k = 1, .watch = watch};
     int64_t *nearest = malloc((size_t)query->rows * sizeof *nearest);
     if (!nearest) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for nearest neighbours");
     ole_pool *pool;

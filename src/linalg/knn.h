@@ -8,20 +8,25 @@
 
 #include <stdbool.h>
 
+/* Told the share done, in the calling thread; returns true to stop. */
+typedef struct ole_knn_watch {
+    bool (*report)(void *context, double share);
+    void *context;
+} ole_knn_watch;
+
 /* Whom to look for among whom. */
 typedef struct ole_knn {
     ole_row_set reference, query;
     int k;        /* neighbours of a query, 1 or more */
     bool one_out; /* a query is not its own neighbour: both sets are of the same matrix */
-    void (*progress)(void *context, double share); /* from the calling thread; NULL: none */
-    void *context;
+    const ole_knn_watch *watch; /* NULL: none */
 } ole_knn;
 
 /*
  * nearest[queries, k]: positions in the reference set by falling cosine (of equals the first
  * position first); -1 where there are fewer references.  A row of zeros has cosine 0 with
  * everything.  The memory needed does not grow with queries x references, and the result does not
- * depend on the number of threads.
+ * depend on the number of threads.  Stopped, `nearest` holds what was found until then.
  */
 ole_status ole_knn_search(const ole_knn *search, ole_pool *pool, int64_t *nearest,
                           ole_error *error);
@@ -33,8 +38,12 @@ typedef struct ole_labelled {
     const int32_t *labels;
 } ole_labelled;
 
-/* The share of queries, in %, whose nearest reference has another label; NaN without either. */
+/*
+ * The share of queries, in %, whose nearest reference has another label; NaN without either.
+ * `watch` may be NULL.
+ */
 ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_labelled *query,
-                          int threads, double *percent, ole_error *error);
+                          int threads, const ole_knn_watch *watch, double *percent,
+                          ole_error *error);
 
 #endif

@@ -233,21 +233,42 @@ static void fill_kinds(bench *b, ole_bench_result *result) {
     }
 }
 
+/* Tells the callback; true to stop. */
+static bool report(const bench *b, const char *part, int64_t steps, int64_t total) {
+    const ole_bench_options *o = b->options;
+    return o->callback &&
+           o->callback(o->callback_context, part, steps * o->batch_size, total * o->batch_size);
+}
+
+/* The same after n steps; how many there will be follows from the time. */
+static bool report_steps(const bench *b, int64_t n, double seconds) {
+    const ole_bench_options *o = b->options;
+    double share = o->seconds > 0.0 ? seconds / o->seconds : 1.0;
+    if (share > (double)n / LEAST_STEPS) share = (double)n / LEAST_STEPS;
+    int64_t total = share < 1.0 ? (int64_t)((double)n / share) : n;
+    if (total > MOST_STEPS) total = MOST_STEPS;
+    return report(b, "steps", n, total);
+}
+
 static ole_status run_steps(bench *b, ole_bench_result *result, ole_error *error) {
     ole_status status = plan_steps(b, error);
-    for (int64_t i = 0; i < WARM_UP && status == OLE_OK; i++)
+    for (int64_t i = 0; i < WARM_UP && status == OLE_OK && !result->interrupted; i++) {
         status = step(b, i, error);
+        result->interrupted = report(b, "warm-up", i + 1, WARM_UP);
+    }
+    if (status != OLE_OK || result->interrupted) return status;
     double *times = malloc(MOST_STEPS * sizeof *times);
     if (!times) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     memset(b->stage, 0, sizeof b->stage);
     ole_plan_measure(b->plan, true);
     double start = ole_clock();
     int64_t n = 0;
-    while (status == OLE_OK && n < MOST_STEPS &&
+    while (status == OLE_OK && !result->interrupted && n < MOST_STEPS &&
            (n < LEAST_STEPS || ole_clock() - start < b->options->seconds)) {
         double t = ole_clock();
         status = step(b, WARM_UP + n, error);
         times[n++] = ole_clock() - t;
+        result->interrupted = report_steps(b, n, ole_clock() - start);
     }
     qsort(times, (size_t)n, sizeof *times, rising);
     result->steps = n;
@@ -358,13 +379,14 @@ ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
         status = ole_bench_queue(options, &b.network, b.set, b.loader, result, error);
     else if (status == OLE_OK)
         status = run_one_by_one(&b, result, error);
-    if (status == OLE_OK) {
+    if (status == OLE_OK && !result->interrupted) {
         result->param_bytes = ole_params_bytes(b.network.params);
         result->threads = b.network.threads;
         strncpy(result->device, b.network.backend->name, sizeof result->device - 1);
         status = measure_peak(&b.network, &result->peak_gflops, error);
     }
-    if (status == OLE_OK) status = measure_loader(&b, &result->loader_images_per_s, error);
+    if (status == OLE_OK && !result->interrupted)
+        status = measure_loader(&b, &result->loader_images_per_s, error);
     close_bench(&b);
     return status;
 }

@@ -17,6 +17,8 @@ typedef struct bench {
     ole_queue *queue;
     double step; /* seconds */
     double idle; /* without updates: what ops are left out of, since bad losses stop updates */
+    double spent, budget; /* seconds measured, and to measure in all */
+    bool interrupted;
 } bench;
 
 static ole_status open_queue(bench *b, const ole_dataset *set, ole_loader *loader,
@@ -30,17 +32,50 @@ static ole_status open_queue(bench *b, const ole_dataset *set, ole_loader *loade
     return status;
 }
 
+static bool has_op(const ole_graph *graph, ole_op op) {
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].op == op) return true;
+    return false;
+}
+
+/* What all measurements take together. */
+static double find_budget(const bench *b) {
+    double parts = 0.5 + 0.1 + 5 * 0.05;
+    for (size_t k = 0; k < ole_bench_op_count; k++)
+        if (has_op(b->network->graph, ole_bench_ops[k].op)) parts += 2 * 0.05;
+    return parts * b->options->seconds;
+}
+
+/* Tells the callback, in images of whole steps. */
+static bool report(const bench *b) {
+    const ole_bench_options *o = b->options;
+    double rate = b->step > 0.0 ? (double)o->batch_size / b->step : 1.0;
+    return o->callback && o->callback(o->callback_context, "steps", (int64_t)(b->spent * rate),
+                                      (int64_t)(b->budget * rate) + 1);
+}
+
+/* A measurement that takes a share of the seconds; none once it was stopped. */
+static ole_status measure_part(bench *b, ole_queue_part part, ole_op op, double share,
+                               double *seconds, ole_error *error) {
+    *seconds = 0.0;
+    if (b->interrupted) return OLE_OK;
+    double budget = share * b->options->seconds;
+    ole_status status = ole_queue_measure(b->queue, part, op, budget, seconds, error);
+    b->spent += budget;
+    if (status == OLE_OK) b->interrupted = report(b);
+    return status;
+}
+
 /* What a step takes less without a part. */
-static ole_status cost_of(const bench *b, ole_queue_part part, ole_op op, double *seconds,
+static ole_status cost_of(bench *b, ole_queue_part part, ole_op op, double *seconds,
                           ole_error *error) {
-    double without = 0.0;
-    ole_status status =
-        ole_queue_measure(b->queue, part, op, b->options->seconds / 20, &without, error);
+    double without;
+    ole_status status = measure_part(b, part, op, 0.05, &without, error);
     *seconds = fmax(0.0, (part < OLE_QUEUE_STEP_IDLE ? b->step : b->idle) - without);
     return status;
 }
 
-static ole_status fill_stages(const bench *b, ole_bench_result *result, ole_error *error) {
+static ole_status fill_stages(bench *b, ole_bench_result *result, ole_error *error) {
     static const struct {
         ole_bench_stage stage;
         ole_queue_part part;
@@ -56,8 +91,7 @@ static ole_status fill_stages(const bench *b, ole_bench_result *result, ole_erro
         rest -= seconds;
     }
     if (status == OLE_OK)
-        status = ole_queue_measure(b->queue, OLE_QUEUE_FORWARD, OLE_OP_INPUT,
-                                   b->options->seconds / 20, &forward, error);
+        status = measure_part(b, OLE_QUEUE_FORWARD, OLE_OP_INPUT, 0.05, &forward, error);
     if (status != OLE_OK) return status;
     forward = fmax(0.0, forward - result->stage_ms[OLE_BENCH_DATA] * 1e-3);
     result->stage_ms[OLE_BENCH_FORWARD] = forward * 1e3;
@@ -65,13 +99,7 @@ static ole_status fill_stages(const bench *b, ole_bench_result *result, ole_erro
     return OLE_OK;
 }
 
-static bool has_op(const ole_graph *graph, ole_op op) {
-    for (int i = 0; i < graph->nodes; i++)
-        if (graph->node[i].op == op) return true;
-    return false;
-}
-
-static ole_status fill_kinds(const bench *b, ole_bench_result *result, ole_error *error) {
+static ole_status fill_kinds(bench *b, ole_bench_result *result, ole_error *error) {
     ole_status status = OLE_OK;
     for (size_t k = 0; k < ole_bench_op_count && status == OLE_OK; k++) {
         const ole_bench_op *op = &ole_bench_ops[k];
@@ -88,12 +116,11 @@ static ole_status fill_kinds(const bench *b, ole_bench_result *result, ole_error
 }
 
 static ole_status measure(bench *b, ole_bench_result *result, ole_error *error) {
-    ole_status status = ole_queue_measure(b->queue, OLE_QUEUE_STEP, OLE_OP_INPUT,
-                                          b->options->seconds / 2, &b->step, error);
+    b->budget = find_budget(b);
+    ole_status status = measure_part(b, OLE_QUEUE_STEP, OLE_OP_INPUT, 0.5, &b->step, error);
     if (status == OLE_OK)
-        status = ole_queue_measure(b->queue, OLE_QUEUE_STEP_IDLE, OLE_OP_INPUT,
-                                   b->options->seconds / 10, &b->idle, error);
-    if (status != OLE_OK) return status;
+        status = measure_part(b, OLE_QUEUE_STEP_IDLE, OLE_OP_INPUT, 0.1, &b->idle, error);
+    if (status != OLE_OK || b->interrupted) return status;
     result->step_ms = b->step * 1e3;
     result->images_per_s = (double)b->options->batch_size / b->step;
     result->steps = (int64_t)(b->options->seconds / 2 / b->step);
@@ -111,6 +138,7 @@ ole_status ole_bench_queue(const ole_bench_options *options, ole_network *networ
     bench b = {.options = options, .network = network};
     ole_status status = open_queue(&b, set, loader, error);
     if (status == OLE_OK) status = measure(&b, result, error);
+    result->interrupted = b.interrupted;
     ole_queue_free(b.queue);
     ole_stepper_free(b.stepper);
     return status;

@@ -226,6 +226,21 @@ static ole_status measure_sums(ole_ranks *part, ole_bench_scaling *result, ole_e
 
 /* ---- The table ---------------------------------------------------------------------------- */
 
+/* The ranks of the next part: all numbers up to 4, then doubled; the last are all. */
+static int next_size(int size, int all) {
+    int next = size < 4 ? size + 1 : 2 * size;
+    return size == all ? all + 1 : next < all ? next : all;
+}
+
+/* One rank alone has one row, every larger part two. */
+static void report_row(const ole_bench_options *o, const ole_ranks *all, int64_t done) {
+    int ranks = ole_ranks_size(all);
+    int64_t rows = -1;
+    for (int size = 1; size <= ranks; size = next_size(size, ranks))
+        rows += 2;
+    if (o->callback) o->callback(o->callback_context, "rows", done, rows);
+}
+
 /* What one part of the group measures: strong and weak, and the sums. */
 static ole_status measure_part(const ole_bench_options *o, const ole_ranks *all, ole_ranks *part,
                                ole_bench_scaling *result, ole_error *error) {
@@ -236,6 +251,7 @@ static ole_status measure_part(const ole_bench_options *o, const ole_ranks *all,
         *row = (ole_bench_scale){
             .ranks = ranks, .weak = weak, .batch = weak ? ranks * o->batch_size : o->batch_size};
         status = measure_scale(o, all, part, result, row, error);
+        report_row(o, all, result->scales);
     }
     if (status == OLE_OK && ranks > 1) status = measure_sums(part, result, error);
     return status;
@@ -270,12 +286,6 @@ static ole_status describe(const ole_bench_options *o, ole_bench_scaling *result
     result->features = ole_shape_size(graph->node[graph->features].out);
     ole_graph_free(graph);
     return OLE_OK;
-}
-
-/* The ranks of the next part: all numbers up to 4, then doubled; the last are all. */
-static int next_size(int size, int all) {
-    int next = size < 4 ? size + 1 : 2 * size;
-    return size == all ? all + 1 : next < all ? next : all;
 }
 
 static int count_hosts(ole_ranks *ranks) {

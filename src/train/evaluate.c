@@ -111,8 +111,8 @@ static ole_status knn_error(const ole_measure *m, const outputs *train, const ou
     int64_t rows = ole_ranks_first(m->ranks, query->count, rank + 1) - first;
     const ole_labelled reference = {train->count, train->features, train->labels};
     const ole_labelled queries = {rows, query->features + first * dim, query->labels + first};
-    ole_status status =
-        ole_knn1_error(dim, &reference, &queries, m->inference->network->threads, percent, error);
+    ole_status status = ole_knn1_error(dim, &reference, &queries, m->inference->network->threads,
+                                       NULL, percent, error);
     status = ole_ranks_agree(m->ranks, status, error);
     if (ole_ranks_size(m->ranks) == 1 || status != OLE_OK) return status;
     int64_t wrong = isfinite(*percent) ? llround(*percent / 100.0 * (double)rows) : 0;

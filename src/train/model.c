@@ -26,6 +26,8 @@ struct ole_model {
     float *logits;                  /* [32, classes] */
     ole_directions directions;      /* that the threshold's score needs */
     ole_model_info info;
+    ole_part_callback *callback; /* or NULL */
+    void *callback_context;
 };
 
 /* ---- Making ------------------------------------------------------------------------------- */
@@ -209,27 +211,46 @@ static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, 
                     info->width);
 }
 
-ole_status ole_model_run_split(ole_model *m, const ole_dataset *set, ole_split split,
-                               float *features, float *logits, ole_error *error) {
-    if (!m || !set)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_run_split: model or set is NULL");
+void ole_model_watch(ole_model *m, ole_part_callback *callback, void *context) {
+    m->callback = callback;
+    m->callback_context = context;
+}
+
+bool ole_model_report(const ole_model *m, const char *part, int64_t done, int64_t total) {
+    return m->callback && m->callback(m->callback_context, part, done, total);
+}
+
+ole_status ole_model_run_watched(ole_model *m, const ole_dataset *set, ole_split split,
+                                 float *features, float *logits, bool *stopped, ole_error *error) {
+    static const char *const parts[] = {"training samples", "test samples", "validation samples"};
     const ole_dataset_info *info = ole_dataset_get_info(set);
+    int64_t count = info->count[split];
     ole_status status = check_shape(m, info, error);
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
     float *images = malloc((size_t)(most * size) * sizeof *images);
     if (status == OLE_OK && !images)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a batch");
-    for (int64_t first = 0; first < info->count[split] && status == OLE_OK; first += most) {
-        int64_t rows = info->count[split] - first < most ? info->count[split] - first : most;
+    *stopped = false;
+    for (int64_t first = 0; first < count && status == OLE_OK && !*stopped; first += most) {
+        int64_t rows = count - first < most ? count - first : most;
         for (int64_t i = 0; i < rows && status == OLE_OK; i++)
             status = ole_dataset_sample(set, split, first + i, images + i * size, error);
         if (status == OLE_OK)
             status = ole_model_run(m, images, rows,
                                    features ? features + first * m->info.features : NULL,
                                    logits ? logits + first * m->info.classes : NULL, error);
+        if (status == OLE_OK) *stopped = ole_model_report(m, parts[split], first + rows, count);
     }
     free(images);
     return status;
+}
+
+ole_status ole_model_run_split(ole_model *m, const ole_dataset *set, ole_split split,
+                               float *features, float *logits, ole_error *error) {
+    bool stopped;
+    if (!m || !set)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_run_split: model or set is NULL");
+    return ole_model_run_watched(m, set, split, features, logits, &stopped, error);
 }
 
 /* ---- Predicting --------------------------------------------------------------------------- */

@@ -71,8 +71,9 @@ static void test_against_obvious(void **state) {
         for (int threads = 1; threads <= 3; threads++) {
             double got;
             ole_error error;
-            assert_ok(ole_knn1_error(dim, &reference.view, &query.view, threads, &got, &error),
-                      &error);
+            assert_ok(
+                ole_knn1_error(dim, &reference.view, &query.view, threads, NULL, &got, &error),
+                &error);
             assert_true(got == expected);
         }
         release(&reference);
@@ -85,24 +86,42 @@ static void test_corners(void **state) {
     set reference = make(9, 4, 1), none = make(0, 4, 1);
     double got;
     ole_error error;
-    assert_ok(ole_knn1_error(4, &reference.view, &reference.view, 1, &got, &error), &error);
+    assert_ok(ole_knn1_error(4, &reference.view, &reference.view, 1, NULL, &got, &error), &error);
     assert_true(got == 0.0); /* each is its own neighbour */
     for (int i = 0; i < 36; i++)
         reference.features[i] = 0.0f;
-    assert_ok(ole_knn1_error(4, &reference.view, &reference.view, 1, &got, &error), &error);
+    assert_ok(ole_knn1_error(4, &reference.view, &reference.view, 1, NULL, &got, &error), &error);
     assert_true(fabs(got - 100.0 * 7 / 9) < 1e-12); /* the first of equals, label 0 */
-    assert_ok(ole_knn1_error(4, &none.view, &reference.view, 1, &got, &error), &error);
+    assert_ok(ole_knn1_error(4, &none.view, &reference.view, 1, NULL, &got, &error), &error);
     assert_true(isnan(got));
-    assert_ok(ole_knn1_error(4, &reference.view, &none.view, 1, &got, &error), &error);
+    assert_ok(ole_knn1_error(4, &reference.view, &none.view, 1, NULL, &got, &error), &error);
     assert_true(isnan(got));
     release(&reference);
     release(&none);
+}
+
+static bool stop_at_half(void *context, double share) {
+    *(double *)context = share;
+    return share >= 0.5;
+}
+
+static void test_watch(void **state) {
+    (void)state;
+    set reference = make(1500, 3, 1), query = make(4, 3, 2);
+    double got, share = -1.0;
+    ole_error error;
+    const ole_knn_watch watch = {stop_at_half, &share};
+    assert_ok(ole_knn1_error(3, &reference.view, &query.view, 1, &watch, &got, &error), &error);
+    assert_true(share >= 0.5 && share < 1.0);
+    release(&reference);
+    release(&query);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_obvious),
         cmocka_unit_test(test_corners),
+        cmocka_unit_test(test_watch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,66 @@ static void test_evaluate(void **state) {
     ole_dataset_close(three);
 }
 
+/* Which parts were told of, in their order, and where to stop. */
+typedef struct watched {
+    const char *part[8];
+    int64_t last[8], total[8]; /* of them */
+    int parts, calls;
+    int stop_at; /* this call; 0: never */
+} watched;
+
+static bool watch(void *context, const char *part, int64_t done, int64_t total) {
+    watched *w = context;
+    assert_true(done >= 0 && done <= total);
+    if (w->parts == 0 || strcmp(w->part[w->parts - 1], part) != 0) {
+        assert_true(w->parts < 8);
+        w->part[w->parts++] = part;
+    } else {
+        assert_true(done >= w->last[w->parts - 1] && total == w->total[w->parts - 1]);
+    }
+    w->last[w->parts - 1] = done;
+    w->total[w->parts - 1] = total;
+    return ++w->calls == w->stop_at;
+}
+
+/* Wherever the callback stops it, ole_evaluate() says so and leaves nothing to free. */
+static void test_watch(void **state) {
+    static const char *const parts[] = {"test samples", "training samples", "nearest neighbours",
+                                        "class subspaces"};
+    const trained *t = *state;
+    const int64_t *count = ole_dataset_get_info(t->set)->count;
+    watched all = {0};
+    ole_evaluation e;
+    ole_error error;
+    ole_model_watch(t->model, watch, &all);
+    assert_ok(ole_evaluate(&e, t->model, t->set, OLE_SPLIT_TEST, 1, &error), &error);
+    assert_false(e.interrupted);
+    ole_evaluation_free(&e);
+    assert_int_equal(all.parts, 4);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(all.part[i], parts[i]);
+    assert_int_equal(all.last[0], count[OLE_SPLIT_TEST]);
+    assert_int_equal(all.last[1], count[OLE_SPLIT_TRAIN]);
+    for (int stop = 1; stop <= all.calls; stop++) {
+        watched w = {.stop_at = stop};
+        ole_model_watch(t->model, watch, &w);
+        assert_ok(ole_evaluate(&e, t->model, t->set, OLE_SPLIT_TEST, 1, &error), &error);
+        assert_true(e.interrupted && w.calls == stop && e.count == 0 && !e.confusion);
+    }
+    int64_t rows = count[OLE_SPLIT_TEST];
+    float *some = malloc((size_t)rows * 12 * sizeof *some);
+    assert_non_null(some);
+    some[(rows - 1) * 12] = -1.0f;
+    watched w = {.stop_at = 1};
+    ole_model_watch(t->model, watch, &w);
+    assert_ok(ole_model_run_split(t->model, t->set, OLE_SPLIT_TEST, some, NULL, &error), &error);
+    assert_true(w.calls == 1 && some[(rows - 1) * 12] == -1.0f);
+    ole_model_watch(t->model, NULL, NULL);
+    assert_ok(ole_model_run_split(t->model, t->set, OLE_SPLIT_TEST, some, NULL, &error), &error);
+    assert_true(w.calls == 1 && some[(rows - 1) * 12] != -1.0f);
+    free(some);
+}
+
 static void test_image_file(void **state) {
     const trained *t = *state;
     const int32_t *labels = ole_dataset_labels(t->set, OLE_SPLIT_TEST);
@@ -209,9 +269,10 @@ static void test_no_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),       cmocka_unit_test(test_run),
-        cmocka_unit_test(test_predict),    cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_image_file), cmocka_unit_test(test_no_models),
+        cmocka_unit_test(test_info),      cmocka_unit_test(test_run),
+        cmocka_unit_test(test_predict),   cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_watch),     cmocka_unit_test(test_image_file),
+        cmocka_unit_test(test_no_models),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
