@@ -12,9 +12,13 @@
 #include <ole/json.h>
 #include <ole/train.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const char train_summary[] = "trains a network with softmax, OLE or both";
 
@@ -23,6 +27,7 @@ const char train_summary[] = "trains a network with softmax, OLE or both";
 typedef struct flags {
     train_flags train;
     bool json, no_report;
+    const char *made; /* the folder that was made for the run; NULL: --out names it */
 } flags;
 
 static bool parse(flags *f, int argc, char **argv, int *code) {
@@ -41,13 +46,16 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
     const arg_command command = {
         .name = "train",
         .summary = train_summary,
-        .example = "  $ ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
+        .example = "  $ ole train folder:photos\n"
+                   "  $ ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
                    "  $ ole train stl10 --net cnn5 --opt adam --batch-size 32 --epochs 164 \\\n"
                    "        --augment crop:12,flip --weight-decay 1e-3 --out runs/stl10\n"
                    "  $ ole train --resume --out runs/stl10\n",
-        .about = "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors,\n"
-                 "best.safetensors and report.html, a page to look at, into the run folder.\n"
-                 "Ctrl-C saves; --resume goes on.\n",
+        .about =
+            "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors,\n"
+            "best.safetensors and report.html, a page to look at, into the run folder (without\n"
+            "--out into ole-run, ole-run-2, ...). Without --net the data's shape chooses one.\n"
+            "Ctrl-C saves; --resume goes on.\n",
         .positionals = positionals,
         .none_will_do = true,
         .options = options,
@@ -60,6 +68,7 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
 typedef struct view {
     progress line;
     bool quiet;          /* another process talks */
+    const char *folder;  /* to be told when training has begun; NULL: it is known */
     int64_t epoch, step; /* where it was stopped */
 } view;
 
@@ -100,6 +109,8 @@ static bool show(void *context, const ole_train_progress *p) {
     v->epoch = p->epoch_done ? p->epoch : p->epoch - 1;
     v->step = p->epoch_done ? 0 : p->step;
     if (v->quiet) return interrupted();
+    if (v->folder) fprintf(stderr, "ole train: run folder: %s; --out takes another\n", v->folder);
+    v->folder = NULL;
     if (p->epoch_done) {
         print_epoch(v, p);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
@@ -120,9 +131,29 @@ static void say(void *context, const char *text) {
     fprintf(stderr, "ole train: %s\n", text);
 }
 
-/* ---- The page ----------------------------------------------------------------------------- */
+/* ---- The folder --------------------------------------------------------------------------- */
 
 enum { PATH = 4096 };
+
+/* Makes the first of ole-run, ole-run-2, ... that is not there yet; the exit code. */
+static int make_folder(char name[PATH]) {
+    if (ole_ranks_launched()) {
+        if (ole_ranks_launched_rank() == 0)
+            fail_command("train", "--out is missing: processes that train together need the run "
+                                  "folder's name, as runs/first");
+        return EXIT_USAGE;
+    }
+    snprintf(name, PATH, "ole-run");
+    for (int k = 2; mkdir(name, 0777) != 0; k++) {
+        if (errno != EEXIST)
+            return fail_command("train", "%s: cannot make the folder: %s; --out names another",
+                                name, strerror(errno));
+        snprintf(name, PATH, "ole-run-%d", k);
+    }
+    return EXIT_DONE;
+}
+
+/* ---- The page ----------------------------------------------------------------------------- */
 
 /* out/report.html of the run, or of the seeds side by side. False without one, which is said. */
 static bool write_page(const ole_train_options *o, char path[PATH]) {
@@ -211,7 +242,7 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
 
 /* With several processes one of them talks; an error may be one process's alone. */
 static int train(train_setup *s, const flags *f) {
-    view v = {.line = progress_start()};
+    view v = {.line = progress_start(), .folder = f->made};
     ole_ranks *ranks;
     if (!launch_join("train", s->options.out, &ranks)) return EXIT_FAILED;
     v.quiet = !launch_prints(ranks);
@@ -234,12 +265,27 @@ static int train(train_setup *s, const flags *f) {
     return launch_leave(ranks, code);
 }
 
+/* Without --out in a folder made for it, which a training that fails before it begins does not
+ * leave behind. */
+static int train_in_new(train_setup *s, flags *f) {
+    char name[PATH];
+    int code = make_folder(name);
+    if (code != EXIT_DONE) return code;
+    s->options.out = f->made = name;
+    code = train(s, f);
+    if (code != EXIT_DONE) rmdir(name); /* where it is empty */
+    return code;
+}
+
 int run_train(int argc, char **argv) {
     flags f = {.train = {.command = "train"}};
     train_setup s;
     int code;
     if (!parse(&f, argc, argv, &code)) return code;
-    code = train_flags_read(&f.train, &s) ? train(&s, &f) : EXIT_USAGE;
+    if (!train_flags_read(&f.train, &s))
+        code = EXIT_USAGE;
+    else
+        code = s.options.out ? train(&s, &f) : train_in_new(&s, &f);
     train_setup_free(&s);
     return code;
 }

@@ -91,6 +91,14 @@ static bool read_own_recipe(const train_flags *f, train_setup *s) {
     return access(path, F_OK) != 0 || read_recipe(f, s, 0, path);
 }
 
+/* A study's folder is named, so that the same command goes on with it. */
+static const char *what_is_missing(const train_flags *f, const ole_train_options *o) {
+    if (o->resume && !o->out) return "--out is missing: the folder to go on in, as runs/first";
+    if (!o->data) return "DATA is missing: a data set, as digits or folder:photos";
+    if (f->study && !o->out) return "--out is missing: the folder of the study, as runs/first";
+    return NULL;
+}
+
 bool train_flags_read(const train_flags *f, train_setup *s) {
     *s = (train_setup){0};
     ole_train_options_init(&s->options);
@@ -103,10 +111,7 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
     }
     if (f->no_nesterov) s->options.nesterov = false;
     if (f->data) s->options.data = f->data;
-    const char *missing = !s->options.data  ? "DATA is missing: a data set, as digits"
-                          : !s->options.net ? "--net is missing: as C32-MP-FC64 or one of 'ole net'"
-                          : !s->options.out ? "--out is missing: the run folder, as runs/first"
-                                            : NULL;
+    const char *missing = what_is_missing(f, &s->options);
     if (missing) fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);
     return !missing;
 }

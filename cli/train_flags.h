@@ -44,7 +44,8 @@ arg_option *train_flags_rows(train_flags *flags, const char *const *without, arg
 
 /*
  * Defaults, then what a resumed folder began with, then the recipe, then the flags.  False after a
- * mistake, which has been explained; the setup is to be freed either way.
+ * mistake, which has been explained; the setup is to be freed either way.  `out` and `net` may be
+ * NULL.
  */
 bool train_flags_read(const train_flags *flags, train_setup *setup);
 void train_setup_free(train_setup *setup);

@@ -91,6 +91,7 @@ target_sources(ole_objects PRIVATE
     src/net/notation.c
     src/net/params.c
     src/net/plan.c
+    src/net/suggest.c
     src/net/zoo.c)
 
 # ---- data ---------------------------------------------------------------------------------------
@@ -176,6 +177,7 @@ target_sources(ole_objects PRIVATE
     src/train/caffe.c
     src/train/card.c
     src/train/checkpoint.c
+    src/train/choose.c
     src/train/crew.c
     src/train/evaluate.c
     src/train/folder.c

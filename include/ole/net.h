@@ -34,6 +34,12 @@ OLE_API const char *ole_net_notation(const char *name);
 /* The images that the paper gives to a named net; 3 x 32 x 32 where `net` is a string. */
 OLE_API void ole_net_input(const char *net, int *channels, int *height, int *width);
 
+/*
+ * The net that training takes for samples of this shape when none is named (vectors: D, 1, 1): a
+ * small one, in notation or by name.  docs/guide.md has the table.
+ */
+OLE_API const char *ole_net_suggest(int channels, int height, int width);
+
 /* One op of the net. */
 typedef struct ole_net_layer {
     const char *name; /* of its weights: "3.conv1" */

@@ -58,7 +58,7 @@ struct ole_model;
 typedef struct ole_train_options {
     size_t struct_size;
     const char *data;       /* NAME[:PATH] of ole/data.h */
-    const char *net;        /* name or notation of ole/net.h */
+    const char *net;        /* name or notation of ole/net.h; NULL: ole_net_suggest() */
     const char *out;        /* run folder; NULL: nothing is written */
     const char *init_from;  /* safetensors or .caffemodel; NULL: none */
     const char *freeze;     /* prefixes of parameter names, comma-separated; NULL: none */
@@ -88,7 +88,7 @@ typedef struct ole_train_options {
     int64_t samples_per_class; /* of the training set; default 0: all */
     double val_split;          /* share held out of the training set; default 0 */
     double test_share;         /* as in ole_dataset_options, like the next three; default 0.2 */
-    int resize;                /* default 0 */
+    int resize;                /* default 0: chosen where need be, see below */
     int channels;              /* default 0 */
     bool skip_bad;             /* default false */
     int threads;               /* 0: all cores */
@@ -120,6 +120,14 @@ typedef struct ole_train_options {
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);
+
+/*
+ * What the data decide.  Without `net`, ole_net_suggest() names one.  Without `resize`, the images
+ * of a folder that differ in size are scaled to 32, 64 or 96 pixels, whichever is nearest to the
+ * median of their shorter sides; without `net` also those of one size over 128 pixels.  Without
+ * `channels`, images of which some are grey and some coloured all become coloured.  Each choice is
+ * told by `message`, and stored in config.yaml and checkpoints as if it had been given.
+ */
 
 /* One option by name, for command lines and recipes. */
 typedef struct ole_train_option {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/show.h"
+#include "data/digits.h"
 #include "data/find.h"
 
 #include <inttypes.h>
@@ -21,15 +22,16 @@ static const char *const cifar100_folders[] = {"cifar-100-binary", NULL};
 static const char *const stl10_folders[] = {"stl10_binary", NULL};
 
 static const ole_reader readers[] = {
-    {"digits", NULL, NULL, ole_read_digits},
-    {"mnist", "train-images-idx3-ubyte", mnist_folders, ole_read_mnist},
-    {"fashion-mnist", "train-images-idx3-ubyte", fashion_folders, ole_read_fashion_mnist},
-    {"svhn", "train_32x32.mat", NULL, ole_read_svhn},
-    {"cifar10", "data_batch_1.bin", cifar10_folders, ole_read_cifar10},
-    {"cifar100", "train.bin", cifar100_folders, ole_read_cifar100},
-    {"stl10", "train_X.bin", stl10_folders, ole_read_stl10},
-    {"folder", NULL, NULL, ole_read_folder},
-    {"npy", NULL, NULL, ole_read_npy},
+    {"digits", NULL, NULL, ole_read_digits, 1, OLE_DIGITS_SIDE, OLE_DIGITS_SIDE, NULL},
+    {"mnist", "train-images-idx3-ubyte", mnist_folders, ole_read_mnist, 1, 28, 28, NULL},
+    {"fashion-mnist", "train-images-idx3-ubyte", fashion_folders, ole_read_fashion_mnist, 1, 28, 28,
+     NULL},
+    {"svhn", "train_32x32.mat", NULL, ole_read_svhn, 3, 32, 32, NULL},
+    {"cifar10", "data_batch_1.bin", cifar10_folders, ole_read_cifar10, 3, 32, 32, NULL},
+    {"cifar100", "train.bin", cifar100_folders, ole_read_cifar100, 3, 32, 32, NULL},
+    {"stl10", "train_X.bin", stl10_folders, ole_read_stl10, 3, 96, 96, NULL},
+    {"folder", NULL, NULL, ole_read_folder, 0, 0, 0, ole_look_folder},
+    {"npy", NULL, NULL, ole_read_npy, 0, 0, 0, ole_look_npy},
 };
 
 const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error) {
@@ -165,6 +167,17 @@ void ole_dataset_close(ole_dataset *set) {
     ole_source_free(&set->source);
     free(set->class_names);
     free(set);
+}
+
+ole_status ole_dataset_look(const char *name, ole_look *look, ole_error *error) {
+    const char *path;
+    char folder[OLE_PATH_ROOM];
+    const ole_reader *reader = ole_find_reader(name, &path, error);
+    if (!reader) return OLE_ERROR_ARGUMENT;
+    *look =
+        (ole_look){.channels = reader->channels, .height = reader->height, .width = reader->width};
+    if (reader->look) return reader->look(path, look, error);
+    return reader->probe ? ole_find_folder(folder, reader, path, error) : OLE_OK;
 }
 
 /* ---- Looking at it ------------------------------------------------------------------------ */

@@ -178,6 +178,9 @@ static ole_status name_classes(const char *folder, const name_list *classes, ole
 /* root/CLASS/..., or root/train/CLASS/... and root/test/CLASS/... */
 static ole_status list_files(const char *root, ole_source *source, file_list *files,
                              ole_error *error) {
+    if (!root || !*root)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "folder: give the folder too, as in folder:photos");
     bool parts = is_folder(root, "train") && is_folder(root, "test");
     char train[OLE_PATH_ROOM], test[OLE_PATH_ROOM];
     name_list classes = {0}, test_classes = {0};
@@ -191,6 +194,53 @@ static ole_status list_files(const char *root, ole_source *source, file_list *fi
     if (status == OLE_OK && parts) status = list_part(test, &test_classes, &classes, files, error);
     free_names(&classes);
     free_names(&test_classes);
+    return status;
+}
+
+/* ---- Looking ------------------------------------------------------------------------------ */
+
+static int compare_sides(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The headers of all images; `sides` has room for their shorter sides. */
+static ole_status look_at(const file_list *files, int *sides, ole_look *look, ole_error *error) {
+    int64_t readable = 0;
+    ole_error first = {0};
+    for (int64_t i = 0; i < files->paths.count; i++) {
+        ole_image image;
+        ole_error reason;
+        ole_status status = ole_image_look(files->paths.names[i], &image, &reason);
+        if (i == 0) first = reason;
+        if (status != OLE_OK) continue;
+        if (readable == 0)
+            *look = (ole_look){
+                .channels = image.channels, .height = image.height, .width = image.width};
+        look->sizes_differ |= image.height != look->height || image.width != look->width;
+        look->channels_differ |= image.channels != look->channels;
+        sides[readable++] = image.height < image.width ? image.height : image.width;
+    }
+    if (readable == 0) {
+        if (error) *error = first;
+        return first.status;
+    }
+    qsort(sides, (size_t)readable, sizeof *sides, compare_sides);
+    look->side = sides[readable / 2];
+    return OLE_OK;
+}
+
+ole_status ole_look_folder(const char *path, ole_look *look, ole_error *error) {
+    file_list files = {0};
+    ole_source source = {0}; /* takes the names of the classes */
+    ole_status status = list_files(path, &source, &files, error);
+    int *sides = status == OLE_OK ? malloc((size_t)files.paths.count * sizeof *sides) : NULL;
+    if (status == OLE_OK)
+        status = sides ? look_at(&files, sides, look, error)
+                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for image sizes");
+    free(sides);
+    ole_source_free(&source);
+    free_names(&files.paths);
+    free(files.labels);
     return status;
 }
 
@@ -297,9 +347,6 @@ static ole_status decode_all(decoding *d, ole_error *error) {
 
 ole_status ole_read_folder(const char *path, const ole_dataset_options *options, ole_source *source,
                            ole_error *error) {
-    if (!path || !*path)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "folder: give the folder too, as in folder:photos");
     file_list files = {0};
     ole_status status = list_files(path, source, &files, error);
     decoding d = {.options = options, .files = &files, .source = source};

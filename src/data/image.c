@@ -15,15 +15,15 @@
 #include <sys/stat.h>
 
 ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
-                              const char *name, ole_error *error) {
+                              bool pixels, const char *name, ole_error *error) {
     if (width < 1 || height < 1 || width > OLE_IMAGE_MAX_PIXELS || height > OLE_IMAGE_MAX_PIXELS ||
         width * height > OLE_IMAGE_MAX_PIXELS)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: the header says %" PRId64 "x%" PRId64
                         " pixels; images have 1 to %d million",
                         name, width, height, OLE_IMAGE_MAX_PIXELS / 1000000);
-    uint8_t *planar = malloc((size_t)width * (size_t)height * (size_t)channels);
-    if (!planar)
+    uint8_t *planar = pixels ? malloc((size_t)width * (size_t)height * (size_t)channels) : NULL;
+    if (pixels && !planar)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "%s: out of memory for %" PRId64 "x%" PRId64 " pixels", name, width,
                         height);
@@ -116,7 +116,8 @@ static ole_status read_pixels(FILE *file, const char *name, bool text, int maxim
     return status;
 }
 
-ole_status ole_image_read_pnm(FILE *file, const char *name, ole_image *out, ole_error *error) {
+ole_status ole_image_read_pnm(FILE *file, const char *name, bool pixels, ole_image *out,
+                              ole_error *error) {
     char kind[2];
     int width, height, maximum;
     if (fread(kind, 1, 2, file) != 2 || !read_number(file, &width) || !read_number(file, &height) ||
@@ -128,25 +129,26 @@ ole_status ole_image_read_pnm(FILE *file, const char *name, ole_image *out, ole_
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: byte %ld: the file ends before its %dx%d pixels do: it is cut off",
                         name, ftell(file), width, height);
-    ole_status status = ole_image_allocate(out, width, height, channels, name, error);
-    if (status == OLE_OK) status = read_pixels(file, name, text, maximum, out, error);
+    ole_status status = ole_image_allocate(out, width, height, channels, pixels, name, error);
+    if (status == OLE_OK && pixels) status = read_pixels(file, name, text, maximum, out, error);
     return status;
 }
 
 /* ---- All formats -------------------------------------------------------------------------- */
 
-static ole_status decode(FILE *file, const char *name, ole_image *out, ole_error *error) {
+static ole_status decode(FILE *file, const char *name, bool pixels, ole_image *out,
+                         ole_error *error) {
     uint8_t magic[8] = {0};
     size_t got = fread(magic, 1, sizeof magic, file);
     if (ferror(file))
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", name, strerror(errno));
     rewind(file);
     if (got == 8 && memcmp(magic, "\x89PNG\r\n\x1a\n", 8) == 0)
-        return ole_image_read_png(file, name, out, error);
+        return ole_image_read_png(file, name, pixels, out, error);
     if (magic[0] == 0xff && magic[1] == 0xd8 && magic[2] == 0xff)
-        return ole_image_read_jpeg(file, name, out, error);
+        return ole_image_read_jpeg(file, name, pixels, out, error);
     if (magic[0] == 'P' && strchr("2356", magic[1]) && magic[1])
-        return ole_image_read_pnm(file, name, out, error);
+        return ole_image_read_pnm(file, name, pixels, out, error);
     return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no png, jpeg, pgm or ppm image",
                     name);
 }
@@ -168,6 +170,21 @@ static ole_status convert(ole_image *image, int channels, ole_error *error) {
     return OLE_OK;
 }
 
+static ole_status read_file(const char *path, const char *name, bool pixels, ole_image *out,
+                            ole_error *error) {
+    *out = (ole_image){0};
+    FILE *file = fopen(path, "rbe");
+    if (!file) return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", name, strerror(errno));
+    ole_status status = decode(file, name, pixels, out, error);
+    fclose(file);
+    return status;
+}
+
+ole_status ole_image_look(const char *path, ole_image *out, ole_error *error) {
+    ole_shown shown;
+    return read_file(path, ole_show_string(&shown, path), false, out, error);
+}
+
 ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error) {
     ole_shown shown;
     const char *name = ole_show_string(&shown, path);
@@ -175,10 +192,7 @@ ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_er
     if (channels != 0 && channels != 1 && channels != 3)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: an image has 1 or 3 channels, not %d", name,
                         channels);
-    FILE *file = fopen(path, "rbe");
-    if (!file) return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", name, strerror(errno));
-    ole_status status = decode(file, name, out, error);
-    fclose(file);
+    ole_status status = read_file(path, name, true, out, error);
     if (status == OLE_OK) status = convert(out, channels, error);
     if (status != OLE_OK) ole_image_free(out);
     return status;

@@ -14,6 +14,7 @@
 
 #include "ole/base.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { OLE_IMAGE_MAX_PIXELS = 1 << 26 };
@@ -28,6 +29,9 @@ typedef struct ole_image {
 ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error);
 void ole_image_free(ole_image *image);
 
+/* Size and channels alone, as the file's header says; `planar` is NULL. */
+ole_status ole_image_look(const char *path, ole_image *out, ole_error *error);
+
 /*
  * Scales the image (bilinear, with the filter as wide as the scale where it shrinks) until it
  * covers height x width, and copies the middle of it, as grey or colour, into
@@ -36,14 +40,17 @@ void ole_image_free(ole_image *image);
 ole_status ole_image_fit(const ole_image *image, int height, int width, int channels,
                          uint8_t *out_planar);
 
-/* Private to image*.c: one decoder a format. `name` is for messages; the file is at its start. */
-ole_status ole_image_read_png(FILE *file, const char *name, ole_image *out, ole_error *error);
-ole_status ole_image_read_jpeg(FILE *file, const char *name, ole_image *out, ole_error *error);
-ole_status ole_image_read_pnm(FILE *file, const char *name, ole_image *out, ole_error *error);
+/*
+ * Private to image*.c: one decoder a format. `name` is for messages; the file is at its start.
+ * Without `pixels` the header is all that is read.
+ */
+typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, ole_image *out,
+                                     ole_error *error);
+ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_pnm;
 
-/* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes. */
+/* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes, where they are wanted. */
 ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
-                              const char *name, ole_error *error);
+                              bool pixels, const char *name, ole_error *error);
 
 /* Grey from three planes of `size` bytes by the weights of ITU-R 601; `out` may be `planes`. */
 void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);

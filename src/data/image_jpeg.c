@@ -10,8 +10,9 @@
 
 #ifndef OLE_HAVE_JPEG
 
-ole_status ole_image_read_jpeg(FILE *file, const char *name, ole_image *out, ole_error *error) {
-    (void)file, (void)out;
+ole_status ole_image_read_jpeg(FILE *file, const char *name, bool pixels, ole_image *out,
+                               ole_error *error) {
+    (void)file, (void)pixels, (void)out;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                     "%s: this build cannot read jpeg: install libjpeg (libjpeg-dev) and build "
                     "again",
@@ -56,8 +57,8 @@ static void say_nothing(j_common_ptr jpeg) {
 }
 
 /* All that may jump: returns false after an error of libjpeg, with d->message set. */
-static bool read_all(decoder *d, FILE *file, const char *name, ole_image *out, ole_status *status,
-                     ole_error *error) {
+static bool read_all(decoder *d, FILE *file, const char *name, bool pixels, ole_image *out,
+                     ole_status *status, ole_error *error) {
     struct jpeg_decompress_struct *jpeg = &d->jpeg;
     if (setjmp(d->back)) return false;
     jpeg_create_decompress(jpeg);
@@ -65,8 +66,9 @@ static bool read_all(decoder *d, FILE *file, const char *name, ole_image *out, o
     jpeg_read_header(jpeg, TRUE);
     jpeg->out_color_space = jpeg->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
     int channels = jpeg->num_components == 1 ? 1 : 3;
-    *status = ole_image_allocate(out, jpeg->image_width, jpeg->image_height, channels, name, error);
-    if (*status != OLE_OK) return true;
+    *status = ole_image_allocate(out, jpeg->image_width, jpeg->image_height, channels, pixels, name,
+                                 error);
+    if (*status != OLE_OK || !pixels) return true;
     d->row = malloc((size_t)out->width * (size_t)channels);
     if (!d->row) {
         *status = ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
@@ -83,7 +85,8 @@ static bool read_all(decoder *d, FILE *file, const char *name, ole_image *out, o
     return true;
 }
 
-ole_status ole_image_read_jpeg(FILE *file, const char *name, ole_image *out, ole_error *error) {
+ole_status ole_image_read_jpeg(FILE *file, const char *name, bool pixels, ole_image *out,
+                               ole_error *error) {
     decoder *d = calloc(1, sizeof *d);
     if (!d) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
     d->jpeg.err = jpeg_std_error(&d->errors);
@@ -91,7 +94,7 @@ ole_status ole_image_read_jpeg(FILE *file, const char *name, ole_image *out, ole
     d->errors.emit_message = judge_message;
     d->errors.output_message = say_nothing;
     ole_status status = OLE_OK;
-    if (!read_all(d, file, name, out, &status, error))
+    if (!read_all(d, file, name, pixels, out, &status, error))
         status = ole_fail(error, OLE_ERROR_FORMAT, "%s: unreadable jpeg, at or before byte %ld: %s",
                           name, ftell(file), d->message);
     jpeg_destroy_decompress(&d->jpeg);

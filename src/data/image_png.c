@@ -8,8 +8,9 @@
 
 #ifndef OLE_HAVE_PNG
 
-ole_status ole_image_read_png(FILE *file, const char *name, ole_image *out, ole_error *error) {
-    (void)file, (void)out;
+ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_image *out,
+                              ole_error *error) {
+    (void)file, (void)pixels, (void)out;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                     "%s: this build cannot read png: install libpng (libpng-dev) and build again",
                     name);
@@ -43,12 +44,14 @@ static ole_status read_pixels(FILE *file, const char *name, png_image *png, ole_
     return status;
 }
 
-ole_status ole_image_read_png(FILE *file, const char *name, ole_image *out, ole_error *error) {
+ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_image *out,
+                              ole_error *error) {
     png_image png = {.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_stdio(&png, file)) return fail_png(file, name, &png, error);
     int channels = png.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
-    ole_status status = ole_image_allocate(out, png.width, png.height, channels, name, error);
-    if (status == OLE_OK) status = read_pixels(file, name, &png, out, error);
+    ole_status status =
+        ole_image_allocate(out, png.width, png.height, channels, pixels, name, error);
+    if (status == OLE_OK && pixels) status = read_pixels(file, name, &png, out, error);
     png_image_free(&png);
     return status;
 }

@@ -264,6 +264,12 @@ static int cut_paths(char *text, const char *paths[4]) {
     return count % 2 ? 0 : count;
 }
 
+static ole_status fail_paths(ole_error *error) {
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "npy: give two or four files, as in npy:X.npy,y.npy or "
+                    "npy:X.npy,y.npy,Xtest.npy,ytest.npy");
+}
+
 static ole_status read_parts(const char *const *paths, int count, ole_source *source,
                              ole_error *error) {
     int64_t *values = NULL;
@@ -286,19 +292,31 @@ static ole_status read_parts(const char *const *paths, int count, ole_source *so
     return status;
 }
 
+ole_status ole_look_npy(const char *path, ole_look *look, ole_error *error) {
+    char *text = strdup(path ? path : "");
+    if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    const char *paths[4];
+    ole_shown shown;
+    ole_npy *array = NULL;
+    layout l = {0};
+    ole_status status = cut_paths(text, paths) ? OLE_OK : fail_paths(error);
+    if (status == OLE_OK) status = ole_npy_open(&array, paths[0], error);
+    if (status == OLE_OK)
+        status =
+            find_layout(ole_npy_get_header(array), ole_show_string(&shown, paths[0]), &l, error);
+    *look = (ole_look){.channels = l.channels, .height = l.height, .width = l.width};
+    ole_npy_close(array);
+    free(text);
+    return status;
+}
+
 ole_status ole_read_npy(const char *path, const ole_dataset_options *options, ole_source *source,
                         ole_error *error) {
     char *text = strdup(path ? path : "");
     if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     const char *paths[4];
     int count = cut_paths(text, paths);
-    ole_status status;
-    if (count == 0)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "npy: give two or four files, as in npy:X.npy,y.npy or "
-                          "npy:X.npy,y.npy,Xtest.npy,ytest.npy");
-    else
-        status = read_parts(paths, count, source, error);
+    ole_status status = count ? read_parts(paths, count, source, error) : fail_paths(error);
     source->test_share = options->test_share;
     free(text);
     return status;

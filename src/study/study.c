@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/choose.h"
 #include "train/options.h"
 #include "train/run.h"
 
@@ -46,6 +47,18 @@ static bool is_run(const ole_study_options *options) {
 
 /* ---- Beginning ---------------------------------------------------------------------------- */
 
+/* What the data decide, told once and not by each run. */
+static ole_status choose_open(ole_study *study, ole_error *error) {
+    ole_train_options chosen = study->train;
+    chosen.message = is_run(study->given) && ole_study_leads(study) ? study->given->message : NULL;
+    chosen.callback_context = study->given->callback_context;
+    ole_status status = ole_train_choose(&chosen, error);
+    study->train.net = chosen.net;
+    study->train.resize = chosen.resize;
+    study->train.channels = chosen.channels;
+    return status;
+}
+
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
     if (!o || o->struct_size != sizeof *o)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
@@ -62,7 +75,7 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
     study->baseline = o->baseline;
     if (study->kind == OLE_STUDY_TUNE && study->train.val_split == 0.0)
         study->train.val_split = 0.1;
-    return OLE_OK;
+    return choose_open(study, error);
 }
 
 /* Mistakes are found now, before anything is written: the run with the most samples is opened. */

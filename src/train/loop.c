@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/show.h"
 #include "data/loader.h"
+#include "train/choose.h"
 #include "train/model.h"
 #include "train/options.h"
 #include "train/run.h"
@@ -472,6 +473,8 @@ ole_status ole_train(const ole_train_options *options, ole_train_summary *summar
     if (options && options->model) *options->model = NULL;
     ole_status status = ole_train_options_check(options, &checked, error);
     status = ole_ranks_agree(checked.ranks, status, error);
+    if (status == OLE_OK)
+        status = ole_ranks_agree(checked.ranks, ole_train_choose(&checked, error), error);
     if (status == OLE_OK) status = ole_together_options(&checked, error);
     if (status == OLE_OK) {
         if (checked.seeds > 1) {

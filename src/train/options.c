@@ -46,7 +46,8 @@ typedef struct entry {
 
 static const entry entries[] = {
     {"data", TEXT, AT(data), "NAME[:PATH]", .help = "data set", .flags = FREE | OWN},
-    {"net", TEXT, AT(net), "NET", .help = "network: a name ('ole net' lists them) or the notation"},
+    {"net", TEXT, AT(net), "NET",
+     .help = "network: a name ('ole net' lists them) or the notation (default: by the data)"},
     {"out", TEXT, AT(out), "RUN", .help = "run folder: config, metrics, checkpoints",
      .flags = LOCAL | FREE | OWN},
     {"resume", SWITCH, AT(resume), NULL, .help = "go on from RUN/last.safetensors",
@@ -95,7 +96,8 @@ static const entry entries[] = {
     {"skip_test", SWITCH, AT(skip_test), NULL,
      .help = "do not look at the test split: errors of validation alone"},
     {"resize", SMALL, AT(resize), "N",
-     .help = "image folders: the shorter side, then a centre crop", .min = 0, .max = 4096},
+     .help = "image folders: the shorter side, then a centre crop (default: where need be)",
+     .min = 0, .max = 4096},
     {"channels", SMALL, AT(channels), "1|3", .help = "image folders: grey or colour", .min = 0,
      .max = 4},
     {"skip_bad", SWITCH, AT(skip_bad), NULL, .help = "image folders: leave out unreadable images"},
@@ -317,8 +319,9 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
 static ole_status check_together(const ole_train_options *o, ole_error *error) {
     if (!o->data || !*o->data)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "data is missing: name a data set, as digits");
-    if (!o->net || !*o->net)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing: give a name or the notation");
+    if (o->net && !*o->net)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "net is empty: give a name or the notation, or leave it out");
     if (o->resume && !o->out)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "resume needs out, the run folder to go on in");
     if (o->model && o->seeds > 1)

@@ -50,9 +50,8 @@ def check_usage(ole, work):
     def wrong(args, message):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
-    wrong("tune", f"DATA is missing: a data set, as digits; {SEE}")
-    wrong("tune digits", f"--net is missing: as C32-MP-FC64 or one of 'ole net'; {SEE}")
-    wrong("tune digits --net C4", f"--out is missing: the run folder, as runs/first; {SEE}")
+    wrong("tune", f"DATA is missing: a data set, as digits or folder:photos; {SEE}")
+    wrong("tune digits", f"--out is missing: the folder of the study, as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
     numbers = "is not expected here; give at most 1000 numbers with commas between"

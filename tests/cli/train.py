@@ -31,9 +31,8 @@ def check_usage(ole):
     def wrong(args, message):
         check(ole, "train " + args, err=f"ole train: {message}\n", code=2)
 
-    wrong("", f"DATA is missing: a data set, as digits; {SEE}")
-    wrong("digits", f"--net is missing: as C32-MP-FC64 or one of 'ole net'; {SEE}")
-    wrong("digits --net C4", f"--out is missing: the run folder, as runs/first; {SEE}")
+    wrong("", f"DATA is missing: a data set, as digits or folder:photos; {SEE}")
+    wrong("digits --resume", f"--out is missing: the folder to go on in, as runs/first; {SEE}")
     wrong("digits mnist", f"unexpected argument 'mnist'; {SEE}")
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
     wrong("digits -x", "unknown option -x; 'ole train --help' lists them")

@@ -1,6 +1,7 @@
 /*
  * tests/unit/test_data_folder.c - folders of images: classes, parts, sizes, bad images.
  */
+#include "data/look.h"
 #include "data_files.h"
 
 /* A pgm of width x height, all pixels `value`. */
@@ -86,6 +87,46 @@ static void test_sizes(void **state) {
     ole_dataset_close(set);
 }
 
+/* What is known before the images are read. */
+static void test_look(void **state) {
+    (void)state;
+    ole_look look;
+    ole_error error;
+    assert_ok(ole_dataset_look(data_name("folder", ""), &look, &error), &error);
+    assert_int_equal(look.channels, 1);
+    assert_int_equal(look.height, 3);
+    assert_int_equal(look.width, 4);
+    assert_int_equal(look.side, 3);
+    assert_false(look.sizes_differ);
+    assert_false(look.channels_differ);
+    for (int i = 0; i < 11; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "dog/large%d.pgm", i);
+        write_grey(name, 9, 20, 9);
+    }
+    data_write("cat/0.PGM", "nonsense", 8);
+    data_write("dog/0.pgm", "P6 4 3 255\n------------------------------------", 47);
+    assert_ok(ole_dataset_look(data_name("folder", ""), &look, &error), &error);
+    assert_int_equal(look.channels, 1);
+    assert_int_equal(look.height, 3);
+    assert_int_equal(look.side, 3); /* 19 of 3, 11 of 9 */
+    assert_true(look.sizes_differ);
+    assert_true(look.channels_differ);
+}
+
+static void test_look_at_nothing(void **state) {
+    data_dir_empty(state);
+    ole_look look;
+    ole_error error;
+    data_write("cat/a.png", "nonsense", 8);
+    data_write("cat/b.png", "also", 4);
+    assert_int_equal(ole_dataset_look(data_name("folder", ""), &look, &error), OLE_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "cat/a.png: byte 0: this is no png"));
+    assert_int_equal(ole_dataset_look("folder:", &look, &error), OLE_ERROR_ARGUMENT);
+    assert_ok(ole_dataset_look("digits", &look, &error), &error);
+    assert_int_equal(look.height, 8);
+}
+
 static void test_bad_images(void **state) {
     (void)state;
     data_write("cat/0.PGM", "P5 4 3 255\nshort", 16);
@@ -138,6 +179,8 @@ int main(void) {
         cmocka_unit_test_setup(test_classes, write_animals),
         cmocka_unit_test_setup(test_parts, write_animals),
         cmocka_unit_test_setup(test_sizes, write_animals),
+        cmocka_unit_test_setup(test_look, write_animals),
+        cmocka_unit_test_setup(test_look_at_nothing, write_animals),
         cmocka_unit_test_setup(test_bad_images, write_animals),
         cmocka_unit_test_setup(test_empty, write_animals),
     };

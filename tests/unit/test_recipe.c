@@ -177,7 +177,9 @@ static void test_checks(void **state) {
     check_fails(NULL, "the options were not filled by ole_train_options_init()");
     check_fails(&o, "data is missing: name a data set, as digits");
     o.data = "digits";
-    check_fails(&o, "net is missing: give a name or the notation");
+    assert_ok(ole_train_options_check(&o, &out, &error), &error); /* the data choose a net */
+    o.net = "";
+    check_fails(&o, "net is empty: give a name or the notation, or leave it out");
     o.net = "C8";
     o.augment = NULL;
     assert_ok(ole_train_options_check(&o, &out, &error), &error);

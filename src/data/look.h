@@ -1,0 +1,21 @@
+/* src/data/look.h - what the samples of a data set are like, known before they are read. */
+#ifndef OLE_SRC_DATA_LOOK_H
+#define OLE_SRC_DATA_LOOK_H
+
+#include "ole/data.h"
+
+typedef struct ole_look {
+    int channels, height, width; /* vectors: D, 1, 1; folders: as the first readable image */
+    int side;                    /* folders: the median of the images' shorter sides; else 0 */
+    bool sizes_differ;           /* folders: not all images have the size above */
+    bool channels_differ;        /* folders: some images are grey, some coloured */
+} ole_look;
+
+/* By the headers of the files; images that cannot be read are passed over. */
+ole_status ole_dataset_look(const char *name, ole_look *look, ole_error *error);
+
+/* Of readers (source.h) whose samples have no fixed shape. */
+ole_status ole_look_folder(const char *path, ole_look *look, ole_error *error);
+ole_status ole_look_npy(const char *path, ole_look *look, ole_error *error);
+
+#endif

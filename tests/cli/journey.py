@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""journey.py OLE - `ole train folder:photos` and nothing else: what is chosen, said and stored, and
+that the other commands take the run folder as it is.
+
+The photos are bright or dark, of several sizes, some grey: two epochs tell them apart.
+"""
+import re
+
+import npyfile
+import run
+from run import check, check_that, read_json
+
+
+def write_photo(path, width, height, level, colour):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = bytes((level + 7 * i) % 60 + level for i in range(width * height))
+    if colour:
+        pixels = bytes(value for pixel in pixels for value in (pixel, level, pixel))
+    path.write_bytes(b"P%d %d %d 255\n" % (6 if colour else 5, width, height) + pixels)
+
+
+def write_photos(folder, side=40):
+    for name, level in (("day", 150), ("night", 20)):
+        for i in range(12):
+            write_photo(folder / name / f"{i}.ppm", side + i % 3, side + i % 2, level, i % 4 > 0)
+
+
+def config(folder):
+    lines = (folder / "config.yaml").read_text().splitlines()
+    return dict(line.split(": ", 1) for line in lines)
+
+
+# ---- Photos -------------------------------------------------------------------------------------
+
+CHOSEN = """\
+ole train: images: 32x32, chosen as they differ in size; --resize takes another size
+ole train: images: in colour, though some are grey; --channels 1 makes all grey
+ole train: net: C32(x2)-MP-C64(x2)-MP-C128(x2)-MP-FC128, chosen for 3x32x32; --net takes another
+ole train: run folder: ole-run; --out takes another
+epoch 1/2 """
+
+
+def check_photos(ole, work):
+    write_photos(work / "photos")
+    trained = ole.run(*"train folder:photos --epochs 2 --threads 1".split())
+    check_that("what is chosen is said", trained.stderr.startswith(CHOSEN))
+    check_that("there is an error, a folder and a page", trained.returncode == 0 and re.search(
+        r"^test error +\d.*\n1-NN error +\d.*\nrun folder +ole-run\n"
+        r"report +ole-run/report.html\n$", trained.stdout))
+    stored = config(work / "ole-run")
+    check_that("what is chosen is stored", stored["resize"] == "32" and stored["channels"] == "3" and
+               stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-MP-FC128")
+
+
+def check_after(ole, work):
+    """The commands that follow, on the folder that was made."""
+    write_photo(work / "new.ppm", 90, 50, 150, True)
+    said = read_json(ole, *"predict ole-run new.ppm --json".split())
+    check_that("predict", said[0]["label"] in ("day", "night"))
+    judged = read_json(ole, *"eval ole-run folder:photos --json".split())
+    check_that("eval takes the size of the model", judged["n"] == 4)
+    made = ole.run(*"features ole-run folder:photos --out F.npy L.npy".split())
+    check_that("features", made.returncode == 0 and npyfile.read(work / "F.npy")[1] == (4, 128))
+    (work / "ole-run/report.html").unlink()
+    check_that("report", ole.run("report", "ole-run").returncode == 0 and
+               (work / "ole-run/report.html").exists())
+    resumed = ole.run(*"train --resume --epochs 3 --out ole-run --no-report".split())
+    check_that("resume", resumed.returncode == 0 and "chosen" not in resumed.stderr and
+               "epoch 3/3" in resumed.stderr)
+
+
+def check_folders(ole, work):
+    """Names count up; nothing is written over, and a command that fails leaves no folder."""
+    quick = "train digits --samples-per-class 2 --epochs 1 --threads 1 --no-report --json"
+    (work / "ole-run-3").mkdir()
+    first, second = (read_json(ole, *quick.split())["out"] for _ in range(2))
+    check_that("the next free name", (first, second) == ("ole-run-2", "ole-run-4"))
+    check_that("digits have a net", config(work / "ole-run-2")["net"] == "C32-MP-C64-MP-FC64")
+    check(ole, "train folder:nowhere", code=1, err="ole train: nowhere: cannot open the folder: "
+          "No such file or directory\n")
+    check(ole, "train digits --augment flop", code=2, err="ole train: augment flop: crop:PIXELS, "
+          "flip, or both with a comma between expected\n")
+    check_that("no folder is left behind", not (work / "ole-run-5").exists())
+
+
+# ---- Other shapes, other commands ---------------------------------------------------------------
+
+def check_choices(ole, work):
+    """Large photos of one size are scaled where no net is named; a net that is named sees them."""
+    for i in range(4):
+        write_photo(work / "large" / "ab"[i % 2] / f"{i}.ppm", 140, 130, 40 * i, False)
+    flags = "--epochs 1 --threads 1 --no-report --out "
+    ole.run(*f"train folder:large {flags} scaled".split())
+    ole.run(*f"train folder:large --net C4-MP-AP {flags} as-is".split())
+    check_that("large photos", config(work / "scaled")["resize"] == "96" and
+               config(work / "scaled")["net"] == "cnn5" and config(work / "as-is")["resize"] == "0")
+    values = [float(i % 7 + i // 60) for i in range(120)]
+    (work / "X.npy").write_bytes(npyfile.array("<f4", (20, 6), values))
+    (work / "y.npy").write_bytes(npyfile.array("<i8", (20,), [i // 10 for i in range(20)]))
+    trained = ole.run(*f"train npy:X.npy,y.npy {flags} vectors".split())
+    check_that("vectors", trained.stderr.startswith(
+        "ole train: net: FC64(x2), chosen for vectors of 6; --net takes another\n"))
+
+
+def check_studies(ole, work):
+    tuned = ole.run(*"tune digits --samples-per-class 4 --epochs 1 --seeds 1 --lambdas 0,1 --threads 1 "
+                    "--out tuned".split())
+    check_that("a tuning chooses, and says so once", tuned.returncode == 0 and tuned.stderr.count(
+        "ole tune: net: C32-MP-C64-MP-FC64, chosen for 1x8x8; --net takes another\n") == 1)
+    check_that("... and stores it", all(config(work / folder)["net"] == "C32-MP-C64-MP-FC64"
+                                        for folder in ("tuned", "tuned/lambda-0/seed-0")))
+    again = ole.run(*"tune --resume --out tuned --threads 1".split())
+    check_that("... and goes on", again.returncode == 0 and "going on" in again.stderr)
+
+
+def check_all(ole, work):
+    check_photos(ole, work)
+    check_after(ole, work)
+    check_folders(ole, work)
+    check_choices(ole, work)
+    check_studies(ole, work)
+
+
+if __name__ == "__main__":
+    run.conduct(__doc__, check_all)
