@@ -194,11 +194,10 @@ static const char *const state_names[] = {"good", "unchecked", "differs", "missi
 typedef struct checking {
     ole_json *json; /* NULL: text */
     int bad;        /* files missing or different */
+    progress line;
 } checking;
 
-static void report_file(void *context, const ole_file_check *file) {
-    checking *c = context;
-    if (file->state == OLE_FILE_DIFFERS || file->state == OLE_FILE_MISSING) c->bad++;
+static void print_file(const checking *c, const ole_file_check *file) {
     if (!c->json) {
         printf("%-10s %s\n", state_names[file->state], file->name);
         return;
@@ -209,6 +208,14 @@ static void report_file(void *context, const ole_file_check *file) {
     ole_json_integer(c->json, "bytes", file->size);
     ole_json_string(c->json, "md5", file->md5);
     ole_json_close(c->json);
+}
+
+static void report_file(void *context, const ole_file_check *file) {
+    checking *c = context;
+    if (file->state == OLE_FILE_DIFFERS || file->state == OLE_FILE_MISSING) c->bad++;
+    progress_clear(&c->line);
+    print_file(c, file);
+    progress_wait(&c->line, "next file");
 }
 
 static bool is_known(const char *name) {
@@ -241,7 +248,7 @@ static void report_contents(const ole_dataset_info *info, ole_json *json) {
 /* Files against what is published, then the whole set through its reader. */
 static int check(const char *name, const ole_dataset_options *options, bool json) {
     ole_json w;
-    checking c = {.json = json ? &w : NULL};
+    checking c = {.json = json ? &w : NULL, .line = progress_start()};
     ole_error error;
     ole_dataset *set = NULL;
     ole_status status = OLE_OK;
@@ -251,9 +258,12 @@ static int check(const char *name, const ole_dataset_options *options, bool json
         ole_json_string(&w, "name", name);
         ole_json_open(&w, "files", '[');
     }
+    progress_wait(&c.line, "first file");
     if (is_known(name)) status = ole_dataset_check(name, report_file, &c, &error);
     if (json) ole_json_close(&w);
+    progress_wait(&c.line, "reading");
     if (status == OLE_OK) status = ole_dataset_open(&set, name, options, &error);
+    progress_clear(&c.line);
     if (status == OLE_OK) report_contents(ole_dataset_get_info(set), c.json);
     ole_dataset_close(set);
     bool good = status == OLE_OK && c.bad == 0;

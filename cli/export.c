@@ -2,6 +2,7 @@
  * cli/export.c - `ole export`: a model for other programs.
  */
 #include "commands.h"
+#include "progress.h"
 
 #include <ole/export.h>
 #include <ole/json.h>
@@ -85,8 +86,11 @@ int run_export(int argc, char **argv) {
     options.fold = a.fold;
     ole_onnx_summary summary;
     ole_error error;
-    if (ole_export_onnx(a.model, a.onnx, &options, &summary, &error) != OLE_OK)
-        return fail_command("export", "%s", error.message);
+    progress line = progress_start();
+    progress_wait(&line, "writing");
+    ole_status status = ole_export_onnx(a.model, a.onnx, &options, &summary, &error);
+    progress_clear(&line);
+    if (status != OLE_OK) return fail_command("export", "%s", error.message);
     (a.json ? print_json : print_text)(&a, &summary);
     return EXIT_DONE;
 }

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""progress.py OLE - how far commands are, on a terminal and nowhere else; Ctrl-C in their middle.
+
+Jobs are so long that they are stopped, as soon as the line that is waited for is there.
+"""
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import npyfile
+import run
+from run import check_that
+
+# A net that takes a while for an image, on one thread.
+NET = "C64-C64-C64-MP-C64-C64-C64-MP-FC16"
+BAR = r"\[=*>? *\]"
+CLEAR = "\r\033[K"
+
+
+# ---- A terminal ---------------------------------------------------------------------------------
+
+class Watched:
+    """A command whose stderr is a terminal; `lines` are those drawn one over the other so far."""
+
+    def __init__(self, ole, args, **files):
+        self.master, end = pty.openpty()
+        self.process = subprocess.Popen([ole.path, *args.split()], cwd=ole.work, stderr=end,
+                                        env=ole.environment, **{"stdout": subprocess.PIPE, **files})
+        os.close(end)
+        self.text = ""
+
+    @property
+    def lines(self):
+        return self.text.split(CLEAR)
+
+    def read(self, seconds):
+        """Takes what is drawn within these seconds; false when there will be no more."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return True
+        try:
+            more = os.read(self.master, 1 << 16)
+        except OSError:  # the other end is closed
+            return False
+        self.text += more.decode()
+        return bool(more)
+
+    def wait_for(self, pattern, seconds=60):
+        """Whether a line with the pattern is drawn."""
+        end = time.monotonic() + seconds
+        while not any(re.fullmatch(pattern, line) for line in self.lines):
+            if time.monotonic() > end or not self.read(1):
+                return False
+        return True
+
+    def end(self, number=None):
+        """The exit code, after a signal or not; what is still drawn is read."""
+        if number:
+            self.process.send_signal(number)
+        while self.read(60):
+            continue
+        os.close(self.master)
+        if self.process.stdout:
+            self.out = self.process.stdout.read().decode()
+            self.process.stdout.close()
+        return self.process.wait(60)
+
+
+def check_stopped(ole, args, pattern, message, **files):
+    """The line is drawn; Ctrl-C then ends with 130 and the message on a line of its own."""
+    job = Watched(ole, args, **files)
+    check_that(f"ole {args}: {pattern!r}", job.wait_for(pattern))
+    code = job.end(signal.SIGINT)
+    check_that(f"ole {args}: interrupted, {code}, {job.lines[-1]!r}",
+               code == 130 and job.lines[-1] == f"{message}\r\n")
+    return job
+
+
+# ---- Commands -----------------------------------------------------------------------------------
+
+def write_files(ole, work):
+    """A model, images that it takes long for, features and pairs."""
+    for name, count in (("few", 20), ("many", 12000)):
+        pixels = bytes((i * 7 + i // 3072) % 256 for i in range(3072)) * count
+        header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({count}, 3, 32, 32), }}"
+        (work / f"{name}.npy").write_bytes(npyfile.frame(header, pixels))
+        (work / f"{name}-y.npy").write_bytes(npyfile.array("<i8", (count,), [i % 2 for i in
+                                                                            range(count)]))
+    (work / "S.npy").write_bytes(npyfile.array("<f4", (2, 2), [1, 0, 0, 1]))
+    (work / "S-y.npy").write_bytes(npyfile.array("<i8", (2,), [0, 1]))
+    (work / "a.ppm").write_bytes(b"P6 32 32 255\n" + bytes(3072))
+    made = ole.run("train", "npy:few.npy,few-y.npy", "--net", NET, "--epochs", "1", "--threads",
+                   "1", "--val-split", "20%", "--out", "m", "--no-report")
+    check_that(f"a model: {made.stderr}", made.returncode == 0)
+
+
+def check_samples(ole, work):
+    """eval, features and novelty: part, bar, images a second and the time left."""
+    def line(part):
+        return rf"{part} +{BAR}  \d+ images/s, \d[\d a-z]* left"
+    many = "npy:many.npy,many-y.npy --threads 1"
+    job = check_stopped(ole, f"eval m {many}", line("test samples"),
+                        "ole eval: interrupted; there is no result")
+    check_that("eval: no data", job.out == "")
+    check_stopped(ole, f"features m {many} --split train --out F.npy L.npy",
+                  line("training samples"), "ole features: interrupted; nothing was written")
+    check_that("features: no file", not list(work.glob("[FL].npy*")))
+    model = (work / "m/best.safetensors").read_bytes()
+    check_stopped(ole, "novelty m --known npy:few.npy,few-y.npy --val-split 20% --novel "
+                  f"{many} --scores s.csv", line("novel samples"),
+                  "ole novelty: interrupted; the model's file is as it was")
+    check_that("novelty: as it was", (work / "m/best.safetensors").read_bytes() == model and
+               not (work / "s.csv").exists())
+
+
+def check_images(ole, work):
+    """predict: what is printed until then is whole."""
+    with open(work / "out.json", "w") as out:
+        check_stopped(ole, "predict m --json --threads 1 " + "a.ppm " * 4000,
+                      rf"images +{BAR}  \d+ images/s, \d[\d a-z]* left",
+                      "ole predict: interrupted; the images after that are left out", stdout=out)
+    text = (work / "out.json").read_text()
+    check_that("predict: whole", text.endswith("]\n") and 0 < text.count('"image"') < 4000)
+
+
+def check_bench(ole):
+    check_stopped(ole, f"bench --net {NET} --input 3x32x32 --batch-size 8 --threads 1 --seconds 600",
+                  rf"steps +{BAR}  \d+ images/s, \d[\d a-z]* left",
+                  "ole bench: interrupted; there is no result")
+
+
+def check_waiting(ole, work):
+    """Work that tells nothing: what it is and since when; Ctrl-C ends it at once."""
+    (work / "V.npy").write_bytes(npyfile.array("<f4", (2, 8192), [1] * 16384))
+    (work / "pairs.txt").write_text("0 1 1\n0 1 0\n" * 200000)
+    job = Watched(ole, "verify V.npy --pairs pairs.txt")
+    check_that(f"verify: {job.lines}", job.wait_for(r"comparing pairs +2 s") and
+               sum("comparing" in line for line in job.lines) == 2)
+    check_that("verify: stopped", job.end(signal.SIGINT) == -signal.SIGINT and not job.out)
+
+
+def check_quiet(ole, work):
+    """Nothing in a pipe, however long; nothing on a terminal where it is done within a second."""
+    process = subprocess.Popen([ole.path, "eval", "m", "npy:many.npy,many-y.npy", "--threads", "1"],
+                               cwd=work, env=ole.environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    check_that(f"a pipe: {err}", process.returncode == 130 and not out and
+               err == "ole eval: interrupted; there is no result\n")
+    short = Watched(ole, "score S.npy S-y.npy")
+    check_that(f"a short one: {short.text!r}", short.end() == 0 and short.text == "" and
+               short.out.startswith("loss"))
+
+
+def check_all(ole, work):
+    write_files(ole, work)
+    check_samples(ole, work)
+    check_images(ole, work)
+    check_bench(ole)
+    check_waiting(ole, work)
+    check_quiet(ole, work)
+
+
+if __name__ == "__main__":
+    run.conduct(__doc__, check_all)
