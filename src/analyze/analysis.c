@@ -162,10 +162,13 @@ ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *e,
                        const ole_analyze_options *options, ole_error *error) {
     ole_analyze_options o;
     ole_analyze_options_init(&o);
+    ole_status status = ole_check_struct(options ? options->struct_size : sizeof o, sizeof o,
+                                         "ole_analyze_options_init", error);
+    if (status != OLE_OK) return status;
     if (options) o = *options;
     if (!analysis) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_analyze: analysis is NULL");
     ole_analysis a = {0};
-    ole_status status = analyze(&a, e, &o, error);
+    status = analyze(&a, e, &o, error);
     if (status == OLE_OK)
         *analysis = a;
     else

@@ -283,9 +283,12 @@ ole_status ole_angles_measure(ole_angles *angles, const ole_embedding *e,
                               const ole_angles_options *options, ole_error *error) {
     ole_angles_options o;
     ole_angles_options_init(&o);
+    ole_status status = ole_check_struct(options ? options->struct_size : sizeof o, sizeof o,
+                                         "ole_angles_options_init", error);
+    if (status != OLE_OK) return status;
     if (options) o = *options;
     if (!angles) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_angles_measure: angles is NULL");
-    ole_status status = check_options(&o, error);
+    status = check_options(&o, error);
     if (status != OLE_OK) return status;
     ole_pool *pool;
     ole_classes classes;

@@ -300,10 +300,13 @@ ole_status ole_classify_features(ole_feature_errors *errors, const ole_embedding
                                  ole_error *error) {
     ole_classify_options o;
     ole_classify_options_init(&o);
+    ole_status status = ole_check_struct(options ? options->struct_size : sizeof o, sizeof o,
+                                         "ole_classify_options_init", error);
+    if (status != OLE_OK) return status;
     if (options) o = *options;
     if (!errors)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_classify_features: errors is NULL");
-    ole_status status = check_options(&o, error);
+    status = check_options(&o, error);
     if (status != OLE_OK) return status;
     task t = {.options = &o, .train = train, .test = test};
     status =

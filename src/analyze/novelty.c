@@ -37,11 +37,9 @@ typedef struct work {
 /* ---- Checks ------------------------------------------------------------------------------- */
 
 static ole_status check_options(const ole_novelty_options *o, ole_error *error) {
-    if (o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.struct_size is %zu, not %zu: fill options with "
-                        "ole_novelty_options_init() of the same version",
-                        o->struct_size, sizeof *o);
+    ole_status fits =
+        ole_check_struct(o->struct_size, sizeof *o, "ole_novelty_options_init", error);
+    if (fits != OLE_OK) return fits;
     if (!(o->keep > 0.0 && o->keep <= 1.0))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.keep is %g: give a share over 0, at most 1", o->keep);

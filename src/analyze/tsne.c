@@ -67,11 +67,8 @@ static ole_status check_start(int64_t rows, const double *start, ole_error *erro
 }
 
 static ole_status check_options(const ole_tsne_options *o, int64_t rows, ole_error *error) {
-    if (o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.struct_size is %zu, not %zu: fill options with "
-                        "ole_tsne_options_init()",
-                        o->struct_size, sizeof *o);
+    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_tsne_options_init", error);
+    if (fits != OLE_OK) return fits;
     ole_status status = check_perplexity(rows, o->perplexity, error);
     if (status == OLE_OK) status = check_number("theta", o->theta, 0.0, 1.0, error);
     if (status == OLE_OK) status = check_number("iterations", o->iterations, 0.0, 1e9, error);

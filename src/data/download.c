@@ -313,11 +313,9 @@ static ole_status download_url(const char *url, const ole_download_options *opti
 /* ---- Both --------------------------------------------------------------------------------- */
 
 static ole_status check_options(const ole_download_options *o, ole_error *error) {
-    if (o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.struct_size is %zu, not %zu: fill options with "
-                        "ole_download_options_init() of the same version",
-                        o->struct_size, sizeof *o);
+    ole_status fits =
+        ole_check_struct(o->struct_size, sizeof *o, "ole_download_options_init", error);
+    if (fits != OLE_OK) return fits;
     if (o->retries < 0 || o->retries > MAX_RETRIES)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.retries is %d: give 0 to %d",
                         o->retries, MAX_RETRIES);

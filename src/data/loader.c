@@ -99,11 +99,8 @@ static ole_status check_pixels(const ole_loader_options *o, const ole_dataset_in
 static ole_status check_options(const ole_loader_options *o, const ole_dataset *set,
                                 ole_split split, ole_error *error) {
     const ole_dataset_info *info = &set->info;
-    if (o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.struct_size is %zu, not %zu: fill options with "
-                        "ole_loader_options_init() of the same version",
-                        o->struct_size, sizeof *o);
+    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_loader_options_init", error);
+    if (fits != OLE_OK) return fits;
     if (!ole_is_split(split) || info->count[split] == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no samples in split %d", info->name,
                         (int)split);

@@ -30,11 +30,8 @@ void ole_loss_options_init(ole_loss_options *options) {
 /* ---- what the caller gave -------------------------------------------------------------------- */
 
 ole_status ole_loss_check_options(const ole_loss_options *o, ole_error *error) {
-    if (o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.struct_size is %zu, not %zu: fill options with "
-                        "ole_loss_options_init() of the same version",
-                        o->struct_size, sizeof *o);
+    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_loss_options_init", error);
+    if (fits != OLE_OK) return fits;
     if (!isfinite(o->weight))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.weight is %g: give a finite number",
                         o->weight);

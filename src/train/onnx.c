@@ -207,11 +207,11 @@ ole_status ole_export_onnx(const char *model, const char *path, const ole_onnx_o
                            ole_onnx_summary *summary, ole_error *error) {
     if (!model || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_export_onnx: model or path is NULL");
-    if (options && options->struct_size != sizeof *options)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_export_onnx: fill the options with ole_onnx_options_init()");
+    ole_status status = ole_check_struct(options ? options->struct_size : sizeof *options,
+                                         sizeof *options, "ole_onnx_options_init", error);
+    if (status != OLE_OK) return status;
     char name[OLE_RUN_PATH];
-    ole_status status = ole_model_find(model, name, error);
+    status = ole_model_find(model, name, error);
     if (status != OLE_OK) return status;
     ole_shown shown;
     if (same_file(name, path))

@@ -245,6 +245,26 @@ static void test_many_rows(void **state) {
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
+static void test_older_options(void **state) {
+    (void)state;
+    set s = make(20, 3, 2, 1);
+    ole_angles angles;
+    ole_angles_options angle_options;
+    ole_analysis analysis;
+    ole_analyze_options options;
+    ole_error error;
+    ole_angles_options_init(&angle_options);
+    angle_options.struct_size--;
+    assert_int_equal(ole_angles_measure(&angles, &s.view, &angle_options, &error),
+                     OLE_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "ole_angles_options_init() of the same version"));
+    ole_analyze_options_init(&options);
+    options.struct_size--;
+    assert_int_equal(ole_analyze(&analysis, &s.view, &options, &error), OLE_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "ole_analyze_options_init() of the same version"));
+    release(&s);
+}
+
 static void test_errors(void **state) {
     (void)state;
     set s = make(20, 3, 2, 1);
@@ -271,7 +291,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_angles),  cmocka_unit_test(test_sampled_angles),
         cmocka_unit_test(test_spectra), cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),  cmocka_unit_test(test_older_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ def _candidates() -> Iterator[str]:
     for path in (here / "lib" / "libole.so", here.parents[2] / "build" / "libole.so"):
         if path.exists():
             yield str(path)
-    yield "libole.so.0"
+    yield "libole.so.0.1"
 
 
 def library_path() -> str:
