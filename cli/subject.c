@@ -35,7 +35,8 @@ void subject_init(subject *s, arg_positional positionals[2], arg_option options[
 
 void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model) {
     bool folder = strncmp(data, "folder:", 7) == 0;
-    options->resize = folder && model->height == model->width ? model->height : 0;
+    options->resize = folder ? model->height : 0;
+    options->resize_width = folder ? model->width : 0;
     options->channels = folder ? model->channels : 0;
 }
 

@@ -102,7 +102,10 @@ static const char *what_is_missing(const train_flags *f, const ole_train_options
 bool train_flags_read(const train_flags *f, train_setup *s) {
     *s = (train_setup){0};
     ole_train_options_init(&s->options);
-    if (f->study) s->options.seeds = 3;
+    if (f->study)
+        s->options.seeds = 3;
+    else
+        s->options.epochs = 0; /* chosen */
     if (!read_own_recipe(f, s)) return false;
     if (f->recipe && !read_recipe(f, s, 1, f->recipe)) return false;
     for (size_t i = 0; i < f->count; i++) {

@@ -55,6 +55,7 @@ typedef struct ole_dataset_options {
     double test_share;         /* folder, npy without a test part: share held out; default 0.2 */
     int threads;               /* folder: that decode images; default 1 */
     bool skip_test;            /* the test split stays empty, its samples unused; default false */
+    int resize_width;          /* folder: makes `resize` the height alone; 0 (default): of both */
 } ole_dataset_options;
 
 OLE_API void ole_dataset_options_init(ole_dataset_options *options);

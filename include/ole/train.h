@@ -75,7 +75,7 @@ typedef struct ole_train_options {
     const char *conv;          /* "auto" (default) or "direct" */
     ole_loss_kind loss;        /* default OLE_LOSS_BOTH */
     double lambda;             /* default 0.25 */
-    int64_t epochs;            /* default 20 */
+    int64_t epochs;            /* default 20; 0: chosen, see below */
     int64_t batch_size;        /* default 64 */
     double lr;                 /* default 0.1 for sgd, 1e-3 for adam (given as 0) */
     double gamma;              /* factor at milestones; default 0.1 */
@@ -125,8 +125,10 @@ OLE_API void ole_train_options_init(ole_train_options *options);
  * What the data decide.  Without `net`, ole_net_suggest() names one.  Without `resize`, the images
  * of a folder that differ in size are scaled to 32, 64 or 96 pixels, whichever is nearest to the
  * median of their shorter sides; without `net` also those of one size over 128 pixels.  Without
- * `channels`, images of which some are grey and some coloured all become coloured.  Each choice is
- * told by `message`, and stored in config.yaml and checkpoints as if it had been given.
+ * `channels`, images of which some are grey and some coloured all become coloured.  With `epochs` 0
+ * there are 20, and of few samples, from a folder or .npy files, as many as make 200 steps, 100 at
+ * most.  Each choice is told by `message`, and stored in config.yaml and checkpoints as if it had
+ * been given.
  */
 
 /* One option by name, for command lines and recipes. */

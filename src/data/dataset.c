@@ -59,11 +59,9 @@ void ole_dataset_options_init(ole_dataset_options *options) {
 }
 
 static ole_status check_options(const ole_dataset_options *o, ole_error *error) {
-    if (o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.struct_size is %zu, not %zu: fill options with "
-                        "ole_dataset_options_init() of the same version",
-                        o->struct_size, sizeof *o);
+    ole_status fits =
+        ole_check_struct(o->struct_size, sizeof *o, "ole_dataset_options_init", error);
+    if (fits != OLE_OK) return fits;
     if (!(o->validation >= 0 && o->validation < 1))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.validation is %g: give a share from 0 to less than 1",
@@ -79,6 +77,10 @@ static ole_status check_options(const ole_dataset_options *o, ole_error *error) 
     if (o->resize < 0 || o->resize > MAX_RESIZE)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.resize is %d: give 0 to %d", o->resize,
                         MAX_RESIZE);
+    if (o->resize_width < 0 || o->resize_width > MAX_RESIZE || (o->resize_width && !o->resize))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.resize_width is %d: give 0 to %d, and the height as resize",
+                        o->resize_width, MAX_RESIZE);
     if (o->channels != 0 && o->channels != 1 && o->channels != 3)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.channels is %d: give 1 for grey, 3 for colour, 0 for as it is",

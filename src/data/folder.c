@@ -226,6 +226,8 @@ static ole_status look_at(const file_list *files, int *sides, ole_look *look, ol
     }
     qsort(sides, (size_t)readable, sizeof *sides, compare_sides);
     look->side = sides[readable / 2];
+    look->samples = files->train_count;
+    look->has_test = files->train_count < files->paths.count;
     return OLE_OK;
 }
 
@@ -302,8 +304,9 @@ static ole_status find_shape(decoding *d, ole_error *error) {
     }
     if (status != OLE_OK) return status;
     source->channels = image.channels;
-    source->height = o->resize > 0 ? o->resize : image.height;
-    source->width = o->resize > 0 ? o->resize : image.width;
+    int height = o->resize, width = o->resize_width > 0 ? o->resize_width : o->resize;
+    source->height = height > 0 ? height : image.height;
+    source->width = width > 0 ? width : image.width;
     ole_image_free(&image);
     return OLE_OK;
 }

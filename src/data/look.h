@@ -9,6 +9,8 @@ typedef struct ole_look {
     int side;                    /* folders: the median of the images' shorter sides; else 0 */
     bool sizes_differ;           /* folders: not all images have the size above */
     bool channels_differ;        /* folders: some images are grey, some coloured */
+    int64_t samples;             /* folders, npy: of the training part; else 0 */
+    bool has_test;               /* folders, npy: a test part lies beside it */
 } ole_look;
 
 /* By the headers of the files; images that cannot be read are passed over. */

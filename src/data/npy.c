@@ -299,12 +299,17 @@ ole_status ole_look_npy(const char *path, ole_look *look, ole_error *error) {
     ole_shown shown;
     ole_npy *array = NULL;
     layout l = {0};
-    ole_status status = cut_paths(text, paths) ? OLE_OK : fail_paths(error);
+    int count = cut_paths(text, paths);
+    ole_status status = count ? OLE_OK : fail_paths(error);
     if (status == OLE_OK) status = ole_npy_open(&array, paths[0], error);
     if (status == OLE_OK)
         status =
             find_layout(ole_npy_get_header(array), ole_show_string(&shown, paths[0]), &l, error);
-    *look = (ole_look){.channels = l.channels, .height = l.height, .width = l.width};
+    *look = (ole_look){.channels = l.channels,
+                       .height = l.height,
+                       .width = l.width,
+                       .samples = l.count,
+                       .has_test = count > 2};
     ole_npy_close(array);
     free(text);
     return status;

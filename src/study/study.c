@@ -56,17 +56,18 @@ static ole_status choose_open(ole_study *study, ole_error *error) {
     study->train.net = chosen.net;
     study->train.resize = chosen.resize;
     study->train.channels = chosen.channels;
+    study->train.epochs = chosen.epochs;
     return status;
 }
 
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
-    if (!o || o->struct_size != sizeof *o)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "the options were not filled by ole_study_options_init() of this version");
+    ole_status status =
+        ole_check_struct(o ? o->struct_size : 0, sizeof *o, "ole_study_options_init", error);
+    if (status != OLE_OK) return status;
     if (o->jobs < 0 || o->jobs > 1024)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "jobs %d: a number from 0 to 1024 expected",
                         o->jobs);
-    ole_status status = ole_train_options_check(o->train, &study->train, error);
+    status = ole_train_options_check(o->train, &study->train, error);
     if (status != OLE_OK) return status;
     if (!study->train.out)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "out is missing: the folder of the study");
@@ -185,7 +186,6 @@ static ole_study make_study(ole_study_kind kind, const ole_study_options *option
                        .given = options,
                        .ranks = shared ? options->ranks : NULL,
                        .result = {.kind = kind, .picked = -1},
-                       .started = ole_clock(),
                        .lock = -1};
 }
 

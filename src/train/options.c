@@ -59,8 +59,9 @@ static const entry entries[] = {
     {"ole_at", TEXT, AT(ole_at), "N[:W],...",
      .help = "tokens of the net where OLE acts, with weights (default: the features)",
      .fallback = ""},
-    {"epochs", WHOLE, AT(epochs), "N", .help = "passes over the training set (default 20)",
-     .min = 1, .max = 1e9, .flags = FREE},
+    {"epochs", WHOLE, AT(epochs), "N",
+     .help = "passes over the training set (default 20; of few samples more)", .min = 0, .max = 1e9,
+     .flags = FREE},
     {"batch_size", WHOLE, AT(batch_size), "N", .help = "samples a step (default 64)", .min = 1,
      .max = 1e9},
     {"opt", CHOICE, AT(opt), "sgd|adam", .help = "optimiser (default sgd)", .fallback = "sgd"},
@@ -308,7 +309,9 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_sampler_spec sampler;
     ole_normalize_spec normalize;
     ole_acts acts;
-    ole_status status = ole_schedule_init(&schedule, o, 1, error);
+    ole_train_options known = *o;
+    if (known.epochs == 0) known.epochs = 1; /* to be chosen */
+    ole_status status = ole_schedule_init(&schedule, &known, 1, error);
     if (status == OLE_OK) status = ole_augment_parse(&augment, o->augment, error);
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
     if (status == OLE_OK) status = ole_normalize_parse(&normalize, o->normalize, error);

@@ -97,9 +97,12 @@ def check_choices(ole, work):
     values = [float(i % 7 + i // 60) for i in range(120)]
     (work / "X.npy").write_bytes(npyfile.array("<f4", (20, 6), values))
     (work / "y.npy").write_bytes(npyfile.array("<i8", (20,), [i // 10 for i in range(20)]))
-    trained = ole.run(*f"train npy:X.npy,y.npy {flags} vectors".split())
+    trained = ole.run(*"train npy:X.npy,y.npy --threads 1 --no-report --out vectors".split())
     check_that("vectors", trained.stderr.startswith(
-        "ole train: net: FC64(x2), chosen for vectors of 6; --net takes another\n"))
+        "ole train: net: FC64(x2), chosen for vectors of 6; --net takes another\n"
+        "ole train: epochs: 100, chosen for 16 samples; --epochs takes another number\n"))
+    check_that("... to the end", config(work / "vectors")["epochs"] == "100" and
+               "epoch 100/100" in trained.stderr)
 
 
 def check_studies(ole, work):

@@ -37,8 +37,8 @@ def check_usage(ole):
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
     wrong("digits -x", "unknown option -x; 'ole train --help' lists them")
     wrong("digits -c", "--config needs a value: FILE.yaml")
-    wrong("digits --epochs 0", "--epochs 0: a whole number from 1 to 1000000000 expected")
-    wrong("digits --epochs 1.5", "--epochs 1.5: a whole number from 1 to 1000000000 expected")
+    wrong("digits --epochs -1", "--epochs -1: a whole number from 0 to 1000000000 expected")
+    wrong("digits --epochs 1.5", "--epochs 1.5: a whole number from 0 to 1000000000 expected")
     wrong("digits --batch-size x", "--batch-size x: a whole number from 1 to 1000000000 expected")
     wrong("digits --lr -1", "--lr -1: a number from 0 up expected")
     wrong("digits --momentum 2", "--momentum 2: a number from 0 to 1 expected")
@@ -81,7 +81,7 @@ def check_recipes(ole, work):
               err=f"ole train: r.yaml, line {message}\n")
 
     recipe("epochs: 3\nbatch_sise: 4\n", "2: unknown option batch_sise; did you mean batch_size?")
-    recipe("epochs: x\n", "1: epochs x: a whole number from 1 to 1000000000 expected")
+    recipe("epochs: x\n", "1: epochs x: a whole number from 0 to 1000000000 expected")
     recipe("- epochs\n", "1: a recipe is one map, as 'epochs: 20'")
     recipe("lr: 1\nlr: 2\n", "2: this key was given before")
     check(ole, "train digits -c no.yaml", code=2,

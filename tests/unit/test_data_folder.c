@@ -85,6 +85,14 @@ static void test_sizes(void **state) {
     assert_int_equal(info->height, 2);
     assert_int_equal(info->width, 2);
     ole_dataset_close(set);
+    options.resize_width = 3;
+    set = data_open(data_name("folder", ""), &options);
+    assert_int_equal(ole_dataset_get_info(set)->height, 2);
+    assert_int_equal(ole_dataset_get_info(set)->width, 3);
+    ole_dataset_close(set);
+    options.resize = 0;
+    data_expect(data_name("folder", ""), &options, OLE_ERROR_ARGUMENT,
+                "options.resize_width is 3: give 0 to 4096, and the height as resize");
 }
 
 /* What is known before the images are read. */
