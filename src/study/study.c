@@ -3,7 +3,6 @@
  */
 #include "study/study.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "train/choose.h"
 #include "train/options.h"

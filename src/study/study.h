@@ -41,7 +41,7 @@ typedef struct ole_study {
     ole_study_result result;
     ole_run_share *shares; /* [room for runs] */
     ole_said said;
-    double started; /* when this process took it up */
+    double started; /* when this process had done the first step; 0 before */
     int lock;       /* the folder, locked against other processes; -1: not yet */
     char weights[OLE_SHA256_DIGITS + 1]; /* the sum of init_from; "": there is none, or looking */
     char *data_name;                     /* what a recipe calls the data; NULL: their path counts */

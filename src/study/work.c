@@ -71,8 +71,8 @@ static bool pass_progress(void *context, const ole_train_progress *p) {
     ole_run_share *share = &study->shares[j->run];
     double epoch = p->epoch_done ? 0.0 : (double)p->step / (double)p->steps - 1.0;
     double now = ((double)p->epoch + epoch) / (double)p->epochs;
-    if (share->now == 0.0) /* one step may have been done, or many before this process */
-        share->before = fmax(0.0, now - 1.0 / (double)(p->epochs * p->steps));
+    if (share->now == 0.0) share->before = now; /* by other processes, and the start of this one */
+    if (study->started == 0.0) study->started = ole_clock();
     share->now = now;
     tell(study, j->crew, j->run, p);
     bool stop = ole_crew_stops(j->crew);
