@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_RESIZE = 4096, MAX_THREADS = 1024 };
 
@@ -41,10 +42,16 @@ const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error
         if (strlen(readers[i].name) == length && memcmp(readers[i].name, name, length) == 0)
             return &readers[i];
     ole_shown shown;
-    ole_fail(error, OLE_ERROR_ARGUMENT,
-             "%s: this is no data set; they are digits, mnist, fashion-mnist, svhn, cifar10, "
-             "cifar100, stl10, folder:PATH and npy:X.npy,y.npy",
-             ole_show(&shown, name, length));
+    struct stat about;
+    if (stat(name, &about) == 0 && S_ISDIR(about.st_mode))
+        ole_fail(error, OLE_ERROR_ARGUMENT,
+                 "%s: a folder of images, with a sub-folder for each class, is named folder:%s",
+                 ole_show_string(&shown, name), shown.text);
+    else
+        ole_fail(error, OLE_ERROR_ARGUMENT,
+                 "%s: this is no data set; they are digits, mnist, fashion-mnist, svhn, cifar10, "
+                 "cifar100, stl10, folder:PATH and npy:X.npy,y.npy",
+                 ole_show(&shown, name, length));
     return NULL;
 }
 

@@ -80,6 +80,8 @@ def check_folders(ole, work):
           "No such file or directory\n")
     check(ole, "train digits --augment flop", code=2, err="ole train: augment flop: crop:PIXELS, "
           "flip, or both with a comma between expected\n")
+    check(ole, "train photos", code=2, err="ole train: photos: a folder of images, with a sub-folder "
+          "for each class, is named folder:photos\n")
     check_that("no folder is left behind", not (work / "ole-run-5").exists())
 
 
