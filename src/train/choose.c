@@ -58,7 +58,7 @@ static void choose_epochs(ole_train_options *o, const ole_look *look) {
     if (steps == 0 || EPOCHS * steps >= STEPS) return;
     o->epochs = (STEPS + steps - 1) / steps;
     if (o->epochs > MOST_EPOCHS) o->epochs = MOST_EPOCHS;
-    ole_run_say(o, "epochs: %lld, chosen for %.0f samples; --epochs takes another number",
+    ole_run_say(o, "epochs: %lld, chosen for about %.0f samples; --epochs takes another number",
                 (long long)o->epochs, samples);
 }
 
