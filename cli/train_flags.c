@@ -27,6 +27,7 @@ static const char *study_help(const ole_train_option *option) {
         {"out", "folder of the study: runs, results, curve, page"},
         {"resume", "go on with the study in the folder, with its options"},
         {"seeds", "runs of each point, from seed on (default 3)"},
+        {"epochs", "passes over the training set (default 20)"},
     };
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (strcmp(option->name, other[i].name) == 0) return other[i].help;
