@@ -160,7 +160,7 @@ def check_list(ole):
     for name, printed, net, *settings in (
             ("cifar10-vgg16-release", "cifar10-vgg16", "vgg16", 256, 5e-4, "flip"),
             ("cifar10+-vgg19-release", "cifar10+-vgg19", "vgg19-release", 64, 5e-4, "crop:4,flip"),
-            ("cifar10+-vgg11-release", "cifar10+-vgg11", "vgg11-release", 64, 1e-4, "crop:4,flip")):
+            ("cifar10+-vgg11-release", "cifar10+-vgg11", "vgg11-release", 64, 5e-4, "crop:4,flip")):
         released, row = by_name[name], by_name[printed]
         check_that(name, released["net"] == net and
                    [released["batch_size"], released["weight_decay"], released["augment"]] == settings and
