@@ -23,14 +23,6 @@ progress progress_start(void) {
     return (progress){.terminal = isatty(STDERR_FILENO) != 0, .started = progress_clock()};
 }
 
-bool progress_due(progress *p) {
-    if (!p->terminal) return false;
-    double now = progress_clock();
-    if (now - p->last < 0.1) return false;
-    p->last = now;
-    return true;
-}
-
 void progress_show(progress *p, const char *format, ...) {
     fprintf(stderr, "\r\033[K");
     va_list args;
@@ -74,8 +66,7 @@ static void free_waiting(struct waiting *w) {
     free(w);
 }
 
-void progress_wait(progress *p, const char *what) {
-    progress_clear(p);
+static void start_waiting(progress *p, const char *what) {
     struct waiting *w = p->terminal ? calloc(1, sizeof *w) : NULL;
     if (!w) return;
     w->line = p;
@@ -104,60 +95,61 @@ static void end_waiting(progress *p) {
     p->waiting = NULL;
 }
 
+void progress_wait(progress *p, const char *what) {
+    progress_clear(p);
+    start_waiting(p, what);
+}
+
 void progress_clear(progress *p) {
     end_waiting(p);
     if (p->shown) fprintf(stderr, "\r\033[K");
     p->shown = false;
 }
 
+bool progress_due(progress *p) {
+    if (!p->terminal) return false;
+    end_waiting(p);
+    double now = progress_clock();
+    if (now - p->last < 0.1) return false;
+    p->last = now;
+    return true;
+}
+
 /* ---- Work that says how far it is --------------------------------------------------------- */
 
-static bool part_due(progress *p) {
-    return progress_clock() - p->started >= 1.0 && progress_due(p);
+/* Notes the beginning of a part that was not heard of before. */
+static bool begin_part(progress *p, const char *part, double share) {
+    if (p->part == part && share >= p->from) return false;
+    p->part = part;
+    p->began = progress_clock();
+    p->from = share;
+    return true;
 }
 
-/* Seconds of this part so far; its beginning is noted when it is first heard of. */
-static double part_seconds(progress *p, const char *part, double share) {
-    double now = progress_clock();
-    if (p->part != part || share < p->from) {
-        p->part = part;
-        p->began = now;
-        p->from = share;
+static void draw_part(progress *p, double share, double total) {
+    double seconds = progress_clock() - p->began, done = share - p->from;
+    char bar[BAR_ROOM], rate[48] = "", left[48] = "", time[32];
+    if (seconds >= 1.0 && done > 0.0) { /* else it is too early to say */
+        if (total > 0.0) snprintf(rate, sizeof rate, "%.0f images/s, ", done * total / seconds);
+        snprintf(left, sizeof left, "%s left", duration_text(seconds * (1.0 - share) / done, time));
     }
-    return now - p->began;
+    progress_show(p, "%-18s %s  %s%s", p->part, bar_text(share, bar), rate, left);
 }
 
-/* "12 s left", or nothing while it is too early to say. */
-static const char *left_text(const progress *p, double seconds, double share, char out[48]) {
-    char text[32];
-    *out = '\0';
-    if (seconds >= 1.0 && share > p->from)
-        snprintf(out, 48, "%s left",
-                 duration_text(seconds * (1.0 - share) / (share - p->from), text));
-    return out;
+/* Until a part that begins is heard of again, its seconds are shown: that may be its end. */
+static void show_part(progress *p, const char *part, double share, double total) {
+    end_waiting(p);
+    bool begins = begin_part(p, part, share);
+    if (progress_clock() - p->started >= 1.0 && progress_due(p)) draw_part(p, share, total);
+    if (begins) start_waiting(p, part);
 }
 
 void progress_share(void *line, const char *what, double share) {
-    progress *p = line;
-    end_waiting(p);
-    double seconds = part_seconds(p, what, share);
-    char bar[BAR_ROOM], left[48];
-    if (!part_due(p)) return;
-    progress_show(p, "%-18s %s  %s", what, bar_text(share, bar),
-                  left_text(p, seconds, share, left));
+    show_part(line, what, share, 0.0);
 }
 
 bool progress_images(void *line, const char *part, int64_t done, int64_t total) {
-    progress *p = line;
-    end_waiting(p);
-    double share = (double)done / (double)total, seconds = part_seconds(p, part, share);
-    char bar[BAR_ROOM], left[48];
-    if (!part_due(p)) return interrupted();
-    if (*left_text(p, seconds, share, left))
-        progress_show(p, "%-18s %s  %.0f images/s, %s", part, bar_text(share, bar),
-                      (share - p->from) * (double)total / seconds, left);
-    else
-        progress_show(p, "%-18s %s", part, bar_text(share, bar));
+    show_part(line, part, (double)done / (double)total, (double)total);
     return interrupted();
 }
 

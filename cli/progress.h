@@ -40,7 +40,7 @@ void progress_clear(progress *p);
 /*
  * How far a part is, a bar with the time left, from the first second of the line on: the
  * ole_progress of ole/geometry.h.  `what` is the same string while the part lasts; `line` is a
- * progress.
+ * progress.  A part that is told of once is shown as by progress_wait().
  */
 void progress_share(void *line, const char *what, double share);
 
@@ -48,7 +48,7 @@ void progress_share(void *line, const char *what, double share);
 bool progress_images(void *line, const char *part, int64_t done, int64_t total);
 
 /*
- * Until progress_clear() or one of the above: what is at work, and for how long, from the first
+ * Until the line is drawn or cleared otherwise: what is at work, and for how long, from the first
  * second on.
  */
 void progress_wait(progress *p, const char *what);

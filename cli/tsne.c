@@ -350,7 +350,12 @@ static int make(job *j) {
     if (status != OLE_OK) return failed(j, &error);
     if (j->failed) return EXIT_FAILED;
     if (interrupted()) return EXIT_INTERRUPTED;
-    if (j->a->quality && measure(j, &error) != OLE_OK) return failed(j, &error);
+    if (j->a->quality) {
+        progress_wait(&j->line, "quality");
+        status = measure(j, &error);
+        progress_clear(&j->line);
+        if (status != OLE_OK) return failed(j, &error);
+    }
     if (ole_npy_write(j->a->out, OLE_F64, 2, (const int64_t[]){e->rows, 2}, j->map, &error) !=
             OLE_OK ||
         (j->a->figure && draw(j, j->map, j->a->figure, &error) != OLE_OK))
