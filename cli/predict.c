@@ -1,16 +1,20 @@
 /*
- * cli/predict.c - `ole predict`: what a model sees in image files.
+ * cli/predict.c - `ole predict`: what a model sees in image files, or in the rows of .npy files
+ * where it was trained on vectors.
  */
 #include "commands.h"
 #include "progress.h"
 
 #include <ole/json.h>
 #include <ole/model.h>
+#include <ole/npy.h>
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-const char predict_summary[] = "label, score and runners-up of images";
+const char predict_summary[] = "label, score and runners-up of images or vectors";
 
 typedef struct arguments {
     const char *model;
@@ -24,7 +28,7 @@ typedef struct arguments {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
         {"MODEL", &a->model, "a .safetensors file or a run folder"},
-        {"IMAGE", a->images, "png, jpeg, pgm or ppm files"},
+        {"IMAGE", a->images, "png, jpeg, pgm or ppm files, or X.npy of vectors"},
         {0},
     };
     const arg_option options[] = {
@@ -39,7 +43,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_command command = {
         .name = "predict",
         .summary = predict_summary,
-        .example = "  $ ole predict runs/first cat.png dog.jpg\n",
+        .example = "  $ ole predict runs/first cat.png dog.jpg\n"
+                   "  $ ole predict runs/vectors X.npy\n",
         .about = "Prints the class of each image, the score (0 to 1) and the next best classes;\n"
                  "'unknown' under the threshold that 'ole novelty' has stored in the model.\n",
         .positionals = positionals,
@@ -55,8 +60,11 @@ static const char *label_of(const ole_model_info *info, const ole_prediction *p)
     return p->label < 0 ? "unknown" : info->class_names[p->label];
 }
 
-static void print_text(const ole_model_info *info, const char *path, const ole_prediction *p) {
-    printf("%s: %s %.3f", path, label_of(info, p), p->score);
+static void print_text(const ole_model_info *info, const char *path, int64_t row,
+                       const ole_prediction *p) {
+    printf("%s", path);
+    if (row >= 0) printf(", row %" PRId64, row);
+    printf(": %s %.3f", label_of(info, p), p->score);
     bool unknown = p->label < 0;
     if (unknown) printf(" (%s", info->class_names[p->best]);
     for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++)
@@ -72,10 +80,11 @@ static void json_class(ole_json *w, const ole_model_info *info, int label, doubl
     ole_json_close(w);
 }
 
-static void print_json(ole_json *w, const ole_model_info *info, const char *path,
+static void print_json(ole_json *w, const ole_model_info *info, const char *path, int64_t row,
                        const ole_prediction *p) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "image", path);
+    ole_json_string(w, row < 0 ? "image" : "file", path);
+    if (row >= 0) ole_json_integer(w, "row", row);
     ole_json_string(w, "label", label_of(info, p));
     ole_json_bool(w, "known", p->label >= 0);
     ole_json_number(w, "score", p->score);
@@ -92,38 +101,106 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
     ole_json_close(w);
 }
 
-/* ---- The command -------------------------------------------------------------------------- */
+/* A row of a file, or (-1) the image in it. */
+static void print(const arguments *a, const ole_model_info *info, const char *path, int64_t row,
+                  ole_prediction *p, ole_json *w) {
+    if (a->threshold >= 0.0) p->label = p->score >= a->threshold ? p->best : -1;
+    if (a->json)
+        print_json(w, info, path, row, p);
+    else
+        print_text(info, path, row, p);
+}
+
+/* ---- Images ------------------------------------------------------------------------------- */
 
 /* One image; where it cannot be read, that is said instead. */
-static bool predict_image(const arguments *a, ole_model *model, int i, progress *line,
+static bool predict_image(const arguments *a, ole_model *model, const char *path, progress *line,
                           ole_json *w) {
-    const ole_model_info *info = ole_model_get_info(model);
     ole_prediction p;
     ole_error error;
-    ole_status status = ole_model_predict_file(model, a->images[i], &p, &error);
+    ole_status status = ole_model_predict_file(model, path, &p, &error);
     progress_clear(line);
     if (status != OLE_OK) {
         fail_command("predict", "%s", error.message);
         return false;
     }
-    if (a->threshold >= 0.0) p.label = p.score >= a->threshold ? p.best : -1;
-    if (a->json)
-        print_json(w, info, a->images[i], &p);
-    else
-        print_text(info, a->images[i], &p);
+    print(a, ole_model_get_info(model), path, -1, &p, w);
     return true;
 }
 
-/* All images, until Ctrl-C; one that cannot be read does not stop the others. */
+/* ---- Vectors ------------------------------------------------------------------------------ */
+
+static bool is_of_vectors(const ole_model_info *info) {
+    return info->height == 1 && info->width == 1;
+}
+
+/* The rows of an open file as training saw them, [N, D]: bytes from 0 to 1, floats as they are.
+ * NULL after an error, explained. */
+static float *read_rows(const ole_npy *array, const char *path, int64_t dimensions) {
+    const ole_npy_header *h = ole_npy_get_header(array);
+    bool bytes = h->dtype == OLE_U8;
+    if (h->ndim != 2 || h->shape[1] != dimensions || h->count == 0 ||
+        (!bytes && h->dtype != OLE_F16 && h->dtype != OLE_F32 && h->dtype != OLE_F64)) {
+        fail_command("predict", "%s: the model takes vectors: floats of shape (N, %" PRId64 ")",
+                     path, dimensions);
+        return NULL;
+    }
+    float *rows = malloc((size_t)h->count * sizeof *rows);
+    ole_error error = {.message = "out of memory"};
+    bool good = rows && ole_npy_read(array, OLE_F32, rows, &error) == OLE_OK;
+    if (!good) fail_command("predict", "%s", error.message);
+    for (int64_t i = 0; i < h->count && good; i++) {
+        if (bytes) rows[i] /= 255.0f;
+        good = isfinite(rows[i]);
+        if (!good)
+            fail_command("predict", "%s: row %" PRId64 " holds NaN or Inf", path, i / dimensions);
+    }
+    if (good) return rows;
+    free(rows);
+    return NULL;
+}
+
+/* All rows of a file. */
+static bool predict_rows(const arguments *a, ole_model *model, const char *path, progress *line,
+                         ole_json *w) {
+    const ole_model_info *info = ole_model_get_info(model);
+    ole_npy *array;
+    ole_error error = {.message = "out of memory"};
+    progress_clear(line);
+    if (ole_npy_open(&array, path, &error) != OLE_OK) {
+        fail_command("predict", "%s", error.message);
+        return false;
+    }
+    int64_t count = ole_npy_get_header(array)->count / info->channels;
+    float *rows = read_rows(array, path, info->channels);
+    ole_prediction *p = rows ? calloc((size_t)count, sizeof *p) : NULL;
+    bool good = p && ole_model_predict(model, rows, count, p, &error) == OLE_OK;
+    if (rows && !good) fail_command("predict", "%s", error.message);
+    for (int64_t i = 0; i < count && good; i++)
+        print(a, info, path, i, &p[i], w);
+    free(p);
+    free(rows);
+    ole_npy_close(array);
+    return good;
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+/* All files, until Ctrl-C; one that cannot be read does not stop the others. */
 static int predict(const arguments *a, ole_model *model) {
+    bool vectors = is_of_vectors(ole_model_get_info(model));
     progress line = progress_start();
     int code = EXIT_DONE, done = 0;
     ole_json w;
     ole_json_init(&w, stdout, 2);
     if (a->json) ole_json_open(&w, NULL, '[');
     catch_interrupts();
-    while (done < a->count && !progress_images(&line, "images", done, a->count))
-        if (!predict_image(a, model, done++, &line, &w)) code = EXIT_FAILED;
+    for (; done < a->count && !progress_images(&line, "images", done, a->count); done++) {
+        const char *path = a->images[done];
+        bool good = vectors ? predict_rows(a, model, path, &line, &w)
+                            : predict_image(a, model, path, &line, &w);
+        if (!good) code = EXIT_FAILED;
+    }
     progress_clear(&line);
     if (a->json) ole_json_close(&w);
     return done < a->count ? end_interrupted("predict", "the images after that are left out")

@@ -87,6 +87,17 @@ def check_folders(ole, work):
 
 # ---- Other shapes, other commands ---------------------------------------------------------------
 
+def check_vectors(ole, work):
+    said = read_json(ole, *"predict vectors X.npy --json".split())
+    check_that("predict takes rows", [p["row"] for p in said] == list(range(20)) and
+               {p["label"] for p in said} <= {"0", "1"} and said[0]["file"] == "X.npy")
+    check(ole, "predict vectors y.npy new.ppm", code=1, err="ole predict: y.npy: the model takes "
+          "vectors: floats of shape (N, 6)\nole predict: new.ppm: not a .npy file, its first bytes are not \\x93NUMPY: "
+          "save it again with numpy.save\n")
+    first = ole.run(*"predict vectors X.npy".split()).stdout.splitlines()[0]
+    check_that("... and says which", re.match(r"X.npy, row 0: [01] \d\.\d{3} \([01] ", first))
+
+
 def check_choices(ole, work):
     """Large photos of one size are scaled where no net is named; a net that is named sees them."""
     for i in range(4):
@@ -103,6 +114,7 @@ def check_choices(ole, work):
     check_that("vectors", trained.stderr.startswith(
         "ole train: net: FC64(x2), chosen for vectors of 6; --net takes another\n"
         "ole train: epochs: 100, chosen for about 16 samples; --epochs takes another number\n"))
+    check_vectors(ole, work)
     check_that("... to the end", config(work / "vectors")["epochs"] == "100" and
                "epoch 100/100" in trained.stderr)
 
