@@ -64,8 +64,8 @@ const char *duration_text(double seconds, char out[32]);
 double progress_clock(void);
 
 /*
- * From now on the first SIGINT, SIGTERM or SIGUSR1, which launchers and batch systems pass on, is
- * only noted; the second one ends the program.
+ * From now on the first SIGINT, SIGTERM, SIGHUP (of a terminal that closes) or SIGUSR1, which
+ * launchers and batch systems pass on, is only noted; the second one ends the program.
  */
 void catch_interrupts(void);
 bool interrupted(void);

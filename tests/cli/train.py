@@ -133,7 +133,8 @@ def interrupt(ole, work, number):
     """Starts a long run, interrupts it after its first epoch; what is left in the folder."""
     command = [ole.path, *SMALL.split(), "--epochs", "400", "--out", "stopped"]
     process = subprocess.Popen(command, cwd=work, env=ole.environment, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     process.stderr.readline()
     process.send_signal(number)
     out, err = process.communicate(timeout=120)
@@ -143,7 +144,7 @@ def interrupt(ole, work, number):
 
 
 def check_interrupts(ole, work):
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         folder = interrupt(ole, work, number)
         epochs = len(metrics(folder)) + 2
         check(ole, f"train --resume --out stopped --milestones none --epochs {epochs}", code=2,
