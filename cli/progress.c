@@ -100,6 +100,13 @@ void progress_wait(progress *p, const char *what) {
     start_waiting(p, what);
 }
 
+void progress_say(progress *p, const char *command, const char *text) {
+    const char *what = p->waiting ? p->waiting->what : NULL;
+    progress_clear(p);
+    fprintf(stderr, "ole %s: %s\n", command, text);
+    if (what) start_waiting(p, what);
+}
+
 void progress_clear(progress *p) {
     end_waiting(p);
     if (p->shown) fprintf(stderr, "\r\033[K");

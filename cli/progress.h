@@ -53,6 +53,9 @@ bool progress_images(void *line, const char *part, int64_t done, int64_t total);
  */
 void progress_wait(progress *p, const char *what);
 
+/* "ole COMMAND: text" in a line of its own; what progress_wait() shows goes on below it. */
+void progress_say(progress *p, const char *command, const char *text);
+
 /* "[======>   ]" for a share from 0 to 1. */
 enum { BAR_ROOM = 24 };
 const char *bar_text(double share, char out[BAR_ROOM]);

@@ -305,6 +305,7 @@ static int conduct_row(row *r, const reproduction *how, bool *stopped) {
     options.callback = show;
     options.message = study_say;
     options.callback_context = &w;
+    if (prints) progress_wait(&w.view.line, "preparing");
     ole_status status = row_conduct(r, &options, &result, &error);
     progress_clear(&w.view.line);
     if (status != OLE_OK) {

@@ -173,9 +173,7 @@ bool study_show(void *context, const ole_study_progress *p) {
 
 void study_say(void *context, const char *text) {
     study_view *v = context;
-    if (v->quiet) return;
-    progress_clear(&v->line);
-    fprintf(stderr, "ole %s: %s\n", v->name, text);
+    if (!v->quiet) progress_say(&v->line, v->name, text);
 }
 
 /* ---- The end ------------------------------------------------------------------------------ */
@@ -210,6 +208,7 @@ static int conduct(const study_command *c, const ole_study_options *options, boo
     ole_study_result result = {0};
     ole_error error;
     study_view *v = options->callback_context;
+    if (!v->quiet) progress_wait(&v->line, "preparing");
     ole_status status = c->conduct(options, &result, &error);
     progress_clear(&v->line);
     if (status != OLE_OK) {

@@ -109,8 +109,11 @@ static bool show(void *context, const ole_train_progress *p) {
     v->epoch = p->epoch_done ? p->epoch : p->epoch - 1;
     v->step = p->epoch_done ? 0 : p->step;
     if (v->quiet) return interrupted();
-    if (v->folder) fprintf(stderr, "ole train: run folder: %s; --out takes another\n", v->folder);
-    v->folder = NULL;
+    if (v->folder) {
+        progress_clear(&v->line);
+        fprintf(stderr, "ole train: run folder: %s; --out takes another\n", v->folder);
+        v->folder = NULL;
+    }
     if (p->epoch_done) {
         print_epoch(v, p);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
@@ -126,9 +129,7 @@ static bool show(void *context, const ole_train_progress *p) {
 
 static void say(void *context, const char *text) {
     view *v = context;
-    if (v->quiet) return;
-    progress_clear(&v->line);
-    fprintf(stderr, "ole train: %s\n", text);
+    if (!v->quiet) progress_say(&v->line, "train", text);
 }
 
 /* ---- The folder --------------------------------------------------------------------------- */
@@ -253,6 +254,7 @@ static int train(train_setup *s, const flags *f) {
     catch_interrupts();
     ole_train_summary summary;
     ole_error error;
+    if (!v.quiet) progress_wait(&v.line, "preparing");
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);
     if (status != OLE_OK) {

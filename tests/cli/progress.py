@@ -8,8 +8,10 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import time
+import zlib
 
 import npyfile
 import run
@@ -142,6 +144,31 @@ def check_waiting(ole, work):
     check_that("verify: stopped", job.end(signal.SIGINT) == -signal.SIGINT and not job.out)
 
 
+def write_large_picture(path, side):
+    """A PNG, all black, that takes long to read and is small."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = zlib.compress(bytes(side * (1 + 3 * side)))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0,
+                                                                       0, 0)) +
+                     chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+def check_training(ole, work):
+    """Before the first step, too, which may be a while after the messages."""
+    for name in ("black", "dark"):
+        (work / "photos" / name).mkdir(parents=True)
+    write_large_picture(work / "large.png", 4000)
+    for i in range(60):
+        os.link(work / "large.png", work / "photos" / ("black", "dark")[i % 2] / f"{i}.png")
+    for command in ("train", "sweep --samples 5 --lambdas 0"):
+        job = Watched(ole, f"{command} folder:photos --epochs 1 --threads 1 --out t-{command[0]}")
+        check_that(f"ole {command}: {job.lines}", job.wait_for(r"preparing +2 s"))
+        job.end(signal.SIGKILL)
+        check_that(f"ole {command}: messages first", re.match(r"(ole \w+: .*\r\n)+", job.text) and
+                   "net: " in job.text)
+
+
 def check_quiet(ole, work):
     """Nothing in a pipe, however long; nothing on a terminal where it is done within a second."""
     process = subprocess.Popen([ole.path, "eval", "m", "npy:many.npy,many-y.npy", "--threads", "1"],
@@ -163,6 +190,7 @@ def check_all(ole, work):
     check_images(ole, work)
     check_bench(ole)
     check_waiting(ole, work)
+    check_training(ole, work)
     check_quiet(ole, work)
 
 
