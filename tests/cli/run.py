@@ -215,7 +215,7 @@ Orthogonal low-rank embeddings: features that are orthogonal between classes.
   sweep     accuracy against samples a class, softmax against OLE
   reproduce the paper's table rows and figures, from their recipes
   eval      error, confusion, 1-NN and nearest-subspace error of a model
-  predict   label, score and runners-up of images
+  predict   label, score and runners-up of images or vectors
   report    the page of a run, or of several side by side
   features  deep features and labels of a data set, as .npy files
   novelty   what a model does not know: threshold, AUROC, calibration
