@@ -35,7 +35,7 @@ def config(folder):
 CHOSEN = """\
 ole train: images: 32x32, chosen as they differ in size; --resize takes another size
 ole train: images: in colour, though some are grey; --channels 1 makes all grey
-ole train: net: C32(x2)-MP-C64(x2)-MP-C128(x2)-MP-FC128, chosen for 3x32x32; --net takes another
+ole train: net: C32(x2)-MP-C64(x2)-MP-C128(x2)-AP, chosen for 3x32x32; --net takes another
 ole train: run folder: ole-run; --out takes another
 epoch 1/2 """
 
@@ -49,7 +49,7 @@ def check_photos(ole, work):
         r"report +ole-run/report.html\n$", trained.stdout))
     stored = config(work / "ole-run")
     check_that("what is chosen is stored", stored["resize"] == "32" and stored["channels"] == "3" and
-               stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-MP-FC128")
+               stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP")
 
 
 def check_after(ole, work):
@@ -106,7 +106,8 @@ def check_choices(ole, work):
     ole.run(*f"train folder:large {flags} scaled".split())
     ole.run(*f"train folder:large --net C4-MP-AP {flags} as-is".split())
     check_that("large photos", config(work / "scaled")["resize"] == "96" and
-               config(work / "scaled")["net"] == "cnn5" and config(work / "as-is")["resize"] == "0")
+               config(work / "scaled")["net"] == "C32-MP-C64-MP-C128-MP-C128-MP-C256-AP" and
+               config(work / "as-is")["resize"] == "0")
     values = [float(i % 7 + i // 60) for i in range(120)]
     (work / "X.npy").write_bytes(npyfile.array("<f4", (20, 6), values))
     (work / "y.npy").write_bytes(npyfile.array("<i8", (20,), [i // 10 for i in range(20)]))

@@ -20,12 +20,12 @@ static void test_choices(void **state) {
         {1, 7, 30, "FC128-FC64"},
         {1, 8, 8, "C32-MP-C64-MP-FC64"},
         {3, 20, 20, "C32-MP-C64-MP-FC64"},
-        {3, 21, 21, "C32(x2)-MP-C64(x2)-MP-C128(x2)-MP-FC128"},
-        {3, 48, 300, "C32(x2)-MP-C64(x2)-MP-C128(x2)-MP-FC128"},
-        {1, 49, 49, "C32-MP-C64-MP-C128-MP-C128-MP-C256-MP-FC256"},
-        {1, 112, 92, "C32-MP-C64-MP-C128-MP-C128-MP-C256-MP-FC256"},
-        {3, 96, 96, "cnn5"},
-        {3, 128, 127, "cnn5"},
+        {3, 21, 21, "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP"},
+        {3, 48, 300, "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP"},
+        {1, 49, 49, "C32-MP-C64-MP-C128-MP-C256-AP"},
+        {1, 112, 92, "C32-MP-C64-MP-C128-MP-C256-AP"},
+        {3, 96, 96, "C32-MP-C64-MP-C128-MP-C128-MP-C256-AP"},
+        {3, 128, 127, "C32-MP-C64-MP-C128-MP-C128-MP-C256-AP"},
         {3, 128, 128, "C32-MP-C64-MP-C128-MP-C128-MP-C256-MP-C256-AP"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
