@@ -2,8 +2,8 @@
  * src/net/suggest.c - a network for samples of a shape, where nobody has named one.
  *
  * Small ones, which train on a CPU in minutes; of square images and vectors each makes 64 to 256
- * features, few enough for OLÉ to be quick.  The mean over the image (AP) errs less on few photos than
- * a linear layer behind the last pool: docs/results.md.  docs/guide.md has the same table.
+ * features, few enough for OLÉ to be quick.  The mean over the image (AP) errs less on few photos
+ * than a linear layer behind the last pool: docs/results.md.  docs/guide.md has the same table.
  */
 #include "ole/net.h"
 
