@@ -158,6 +158,13 @@ def check_check(ole, work):
           "file ends before its 2x2 pixels do: it is cut off\n", code=1)
     told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
     check_that("ole data check --skip-bad", told["skipped"] == 1 and told["good"] is True)
+    (work / "photos/cat/1.pgm").unlink()
+    os.mkfifo(work / "photos/cat/1.pgm")
+    for command in ("data check folder:photos", "train folder:photos --net FC4 --epochs 1"):
+        check(ole, command, err=f"ole {command[:command.index(' folder')]}: photos/cat/1.pgm: cannot "
+              "open: a pipe or a device: copy it to a file first\n", code=1)
+    told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
+    check_that("ole data check --skip-bad, a pipe", told["skipped"] == 1 and told["good"] is True)
 
 
 def check_download(ole, work, url):

@@ -100,6 +100,10 @@ static void test_pnm_damage(void **state) {
     read_bad("missing.png", OLE_ERROR_IO, "missing.png: cannot open: No such file");
     mkdir(data_path("folder.png"), 0700);
     read_bad("folder.png", OLE_ERROR_IO, "folder.png: cannot read: Is a directory");
+    assert_int_equal(mkfifo(data_path("pipe.png"), 0600), 0); /* that nobody writes to */
+    read_bad("pipe.png", OLE_ERROR_IO, "pipe.png: cannot open: a pipe or a device: copy it to a");
+    assert_int_equal(symlink("/dev/zero", data_path("zero.png")), 0);
+    read_bad("zero.png", OLE_ERROR_IO, "zero.png: cannot open: a pipe or a device");
 }
 
 /* ---- png and jpeg ------------------------------------------------------------------------- */
