@@ -9,6 +9,7 @@
 #include <ole/json.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -226,27 +227,60 @@ static bool is_known(const char *name) {
     return false;
 }
 
-static void report_contents(const ole_dataset_info *info, ole_json *json) {
-    if (!json) {
-        printf("%s: %" PRId64 " samples to train on, %" PRId64
-               " to test; %d classes; %dx%dx%d %s\n",
-               info->name, info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST], info->classes,
-               info->channels, info->height, info->width, info->bytes ? "bytes" : "floats");
-        return;
-    }
+/* Height and width of the samples; 0 where the files of a folder differ and no size is asked for.
+ */
+static void find_size(const ole_dataset_info *info, bool resized, int *height, int *width) {
+    const ole_image_sizes *s = &info->sizes;
+    bool as_files = s->most_height > 0 && !resized;
+    bool one_size = s->least_height == s->most_height && s->least_width == s->most_width;
+    *height = !as_files ? info->height : one_size ? s->most_height : 0;
+    *width = !as_files ? info->width : one_size ? s->most_width : 0;
+}
+
+static void print_contents(const ole_dataset_info *info, bool resized) {
+    int height, width;
+    find_size(info, resized, &height, &width);
+    printf("%s: %" PRId64 " samples to train on, %" PRId64 " to test; %d classes; ", info->name,
+           info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST], info->classes);
+    if (height > 0)
+        printf("%dx%dx%d %s", info->channels, height, width, info->bytes ? "bytes" : "floats");
+    else
+        printf("%d to %d pixels wide, %d to %d high", info->sizes.least_width,
+               info->sizes.most_width, info->sizes.least_height, info->sizes.most_height);
+    if (info->skipped > 0) printf("; %" PRId64 " skipped as unreadable", info->skipped);
+    printf("\n");
+}
+
+static void json_range(ole_json *json, const char *key, int least, int most) {
+    ole_json_open(json, key, '[');
+    ole_json_integer(json, NULL, least);
+    ole_json_integer(json, NULL, most);
+    ole_json_close(json);
+}
+
+static void json_contents(ole_json *json, const ole_dataset_info *info, bool resized) {
+    int height, width;
+    find_size(info, resized, &height, &width);
     ole_json_integer(json, "train", info->count[OLE_SPLIT_TRAIN]);
     ole_json_integer(json, "test", info->count[OLE_SPLIT_TEST]);
     ole_json_integer(json, "classes", info->classes);
     ole_json_open(json, "shape", '[');
     ole_json_integer(json, NULL, info->channels);
-    ole_json_integer(json, NULL, info->height);
-    ole_json_integer(json, NULL, info->width);
+    ole_json_number(json, NULL, height > 0 ? height : NAN);
+    ole_json_number(json, NULL, width > 0 ? width : NAN);
     ole_json_close(json);
+    if (info->sizes.most_height > 0) {
+        json_range(json, "heights", info->sizes.least_height, info->sizes.most_height);
+        json_range(json, "widths", info->sizes.least_width, info->sizes.most_width);
+    }
     ole_json_integer(json, "skipped", info->skipped);
 }
 
-/* Files against what is published, then the whole set through its reader. */
-static int check(const char *name, const ole_dataset_options *options, bool json) {
+/* Files against what is published, then the whole set through its reader. Images that get no size
+ * are kept as one pixel each: of them all that counts is that they can be read. */
+static int check(const char *name, ole_dataset_options *options, bool json) {
+    bool resized = options->resize > 0;
+    if (!resized) options->resize = 1;
     ole_json w;
     checking c = {.json = json ? &w : NULL, .line = progress_start()};
     ole_error error;
@@ -264,7 +298,8 @@ static int check(const char *name, const ole_dataset_options *options, bool json
     progress_wait(&c.line, "reading");
     if (status == OLE_OK) status = ole_dataset_open(&set, name, options, &error);
     progress_clear(&c.line);
-    if (status == OLE_OK) report_contents(ole_dataset_get_info(set), c.json);
+    if (status == OLE_OK && json) json_contents(&w, ole_dataset_get_info(set), resized);
+    if (status == OLE_OK && !json) print_contents(ole_dataset_get_info(set), resized);
     ole_dataset_close(set);
     bool good = status == OLE_OK && c.bad == 0;
     if (json) {
@@ -302,7 +337,7 @@ static int run_check(int argc, char **argv) {
         .name = "data check",
         .summary = data_summary,
         .example = "  $ ole data check mnist\n"
-                   "  $ ole data check folder:photos --resize 64\n",
+                   "  $ ole data check folder:photos\n",
         .about = "Compares a data set's files with what its authors publish, where that is known,\n"
                  "and reads all of it.\n",
         .positionals = positionals,

@@ -60,6 +60,11 @@ typedef struct ole_dataset_options {
 
 OLE_API void ole_dataset_options_init(ole_dataset_options *options);
 
+/* Of image files, in pixels. */
+typedef struct ole_image_sizes {
+    int least_height, most_height, least_width, most_width;
+} ole_image_sizes;
+
 typedef struct ole_dataset_info {
     const char *name;
     int channels, height, width; /* vectors: D, 1, 1 */
@@ -68,6 +73,7 @@ typedef struct ole_dataset_info {
     const char *const *class_names; /* [classes] */
     int64_t count[3];               /* by ole_split */
     int64_t skipped;                /* images left out by skip_bad */
+    ole_image_sizes sizes; /* folder: of the images before they are resized; 0 where not known */
 } ole_dataset_info;
 
 OLE_API ole_status ole_dataset_open(ole_dataset **set, const char *name,

@@ -248,12 +248,17 @@ ole_status ole_look_folder(const char *path, ole_look *look, ole_error *error) {
 
 /* ---- Decoding ----------------------------------------------------------------------------- */
 
+typedef struct decoded {
+    ole_status status;
+    int height, width; /* as the file has them */
+} decoded;
+
 typedef struct decoding {
     const ole_dataset_options *options;
     const file_list *files;
     ole_source *source;
-    int64_t first; /* the image that gave the shape */
-    ole_status *status;
+    int64_t first;   /* the image that gave the shape */
+    decoded *images; /* [files] */
 } decoding;
 
 /* Image i into its place. */
@@ -263,6 +268,8 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
     ole_image image;
     ole_status status = ole_image_read(path, source->channels, &image, error);
     if (status != OLE_OK) return status;
+    d->images[i].height = image.height;
+    d->images[i].width = image.width;
     bool same = image.width == source->width && image.height == source->height;
     if (same || d->options->resize > 0) {
         size_t one = (size_t)ole_source_sample_size(source);
@@ -285,7 +292,7 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
 static void decode_task(void *context, int64_t task, int worker) {
     (void)worker;
     decoding *d = context;
-    d->status[task] = decode_image(d, task, NULL);
+    d->images[task].status = decode_image(d, task, NULL);
 }
 
 static bool may_skip(const decoding *d, ole_status status) {
@@ -311,6 +318,14 @@ static ole_status find_shape(decoding *d, ole_error *error) {
     return OLE_OK;
 }
 
+static void widen(ole_image_sizes *sizes, const decoded *image) {
+    bool first = sizes->most_height == 0;
+    if (first || image->height < sizes->least_height) sizes->least_height = image->height;
+    if (first || image->width < sizes->least_width) sizes->least_width = image->width;
+    if (image->height > sizes->most_height) sizes->most_height = image->height;
+    if (image->width > sizes->most_width) sizes->most_width = image->width;
+}
+
 /* Moves the good images together and counts the others; the first bad one is the error. */
 static ole_status keep_good(decoding *d, ole_error *error) {
     ole_source *source = d->source;
@@ -318,8 +333,10 @@ static ole_status keep_good(decoding *d, ole_error *error) {
     int64_t kept = 0;
     source->train_count = 0;
     for (int64_t i = 0; i < d->files->paths.count; i++) {
-        if (d->status[i] != OLE_OK && !may_skip(d, d->status[i])) return decode_image(d, i, error);
-        if (d->status[i] != OLE_OK) continue;
+        ole_status status = d->images[i].status;
+        if (status != OLE_OK && !may_skip(d, status)) return decode_image(d, i, error);
+        if (status != OLE_OK) continue;
+        widen(&source->sizes, &d->images[i]);
         if (kept != i)
             memcpy(source->bytes + (size_t)kept * one, source->bytes + (size_t)i * one, one);
         source->labels[kept++] = d->files->labels[i];
@@ -335,8 +352,8 @@ static ole_status decode_all(decoding *d, ole_error *error) {
     ole_status status = find_shape(d, error);
     if (status == OLE_OK) status = ole_source_grow(d->source, count, error);
     if (status != OLE_OK) return status;
-    d->status = malloc((size_t)count * sizeof *d->status);
-    if (!d->status) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+    d->images = malloc((size_t)count * sizeof *d->images);
+    if (!d->images) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
     ole_pool *pool = NULL;
     status = ole_pool_create(&pool, d->options->threads, error);
     if (status == OLE_OK) {
@@ -344,7 +361,7 @@ static ole_status decode_all(decoding *d, ole_error *error) {
         status = keep_good(d, error);
     }
     ole_pool_destroy(pool);
-    free(d->status);
+    free(d->images);
     return status;
 }
 

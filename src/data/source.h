@@ -20,8 +20,9 @@ typedef struct ole_source {
     double test_share;   /* to hold out of the training part where there is no test part */
     uint8_t *bytes;      /* [count, channels, height, width] */
     float *floats;
-    int32_t *labels; /* [count], 0 to classes - 1 */
-    int64_t skipped; /* images left out */
+    int32_t *labels;       /* [count], 0 to classes - 1 */
+    int64_t skipped;       /* images left out */
+    ole_image_sizes sizes; /* folder: of the others, as their files have them */
     void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
     size_t map_bytes;
 } ole_source;

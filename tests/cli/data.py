@@ -167,6 +167,26 @@ def check_check(ole, work):
     check_that("ole data check --skip-bad, a pipe", told["skipped"] == 1 and told["good"] is True)
 
 
+def check_sizes(ole, work):
+    """A folder of images of several sizes needs no --resize to be checked."""
+    for name, header in (("a/1", "P5 2 3"), ("a/2", "P5 7 1"), ("b/1", "P6 2 2"), ("b/2", "P5 4 4")):
+        path = work / "sizes" / f"{name}.ppm"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(f"{header} 255\n".encode() + bytes(16))
+    check(ole, "data check folder:sizes", "folder: 2 samples to train on, 2 to test; 2 classes; "
+          "2 to 7 pixels wide, 1 to 4 high\n")
+    check(ole, "data check folder:sizes --resize 3", "folder: 2 samples to train on, 2 to test; 2 "
+          "classes; 1x3x3 bytes\n")
+    told = read_json(ole, "data", "check", "folder:sizes", "--json")
+    check_that("ole data check --json: sizes", told["shape"] == [1, None, None] and
+               told["heights"] == [1, 4] and told["widths"] == [2, 7])
+    (work / "sizes/b/2.ppm").write_bytes(b"P5 4 4 255\n")
+    check(ole, "data check folder:sizes", err="ole data check: sizes/b/2.ppm: byte 11: the file "
+          "ends before its 4x4 pixels do: it is cut off\n", code=1)
+    check(ole, "data check folder:sizes --skip-bad", "folder: 2 samples to train on, 1 to test; 2 "
+          "classes; 2 to 7 pixels wide, 1 to 3 high; 1 skipped as unreadable\n")
+
+
 def check_download(ole, work, url):
     serve("/big.bin", BIG)
     for digits in (MD5, SHA256, SHA256.upper()):
@@ -284,6 +304,7 @@ def check_all(ole, work):
     check_usage(ole)
     check_list(ole)
     check_check(ole, work)
+    check_sizes(ole, work)
     if "libcurl" in built:
         check_download(ole, work, url)
         check_resume(ole, work, url)

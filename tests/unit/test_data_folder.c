@@ -84,6 +84,10 @@ static void test_sizes(void **state) {
     assert_int_equal(info->channels, 3);
     assert_int_equal(info->height, 2);
     assert_int_equal(info->width, 2);
+    assert_int_equal(info->sizes.least_height, 3);
+    assert_int_equal(info->sizes.most_height, 3);
+    assert_int_equal(info->sizes.least_width, 4);
+    assert_int_equal(info->sizes.most_width, 5);
     ole_dataset_close(set);
     options.resize_width = 3;
     set = data_open(data_name("folder", ""), &options);
