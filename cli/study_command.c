@@ -229,7 +229,7 @@ static int join_and_conduct(const study_command *c, ole_study_options *options, 
 }
 
 int study_run(const study_command *c, const study_flags *flags, int argc, char **argv) {
-    arguments a = {.train = {.command = c->name, .study = true}};
+    arguments a = {.train = {.command = c->name, .study = true, .holds_out = c->holds_out}};
     train_setup setup;
     grid g;
     study_view v = {.name = c->name, .line = progress_start()};

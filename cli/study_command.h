@@ -16,6 +16,7 @@ typedef struct study_command {
     const char *const *without; /* options of training that the grid sets, NULL at the end */
     const arg_option *own;      /* flags of this command alone, {0} at the end */
     const char *lambdas_help;
+    bool holds_out; /* it needs a validation split */
     ole_status (*conduct)(const ole_study_options *, ole_study_result *, ole_error *);
     void (*print)(const ole_study_result *); /* the result, for people */
 } study_command;

@@ -83,6 +83,28 @@ static const char *flag_text(const train_flags *f, const char *name) {
     return NULL;
 }
 
+/* A recipe's 0, as run folders store it, may mean that nothing was given; a flag's never does. */
+static bool check_zero(const train_flags *f, const train_setup *s) {
+    const ole_train_options *o = &s->options;
+    const struct {
+        const char *name;
+        bool zero;
+        const char *expected;
+    } rows[] = {
+        {"epochs", o->epochs == 0, "a whole number from 1 up expected"},
+        {"lr", o->lr == 0.0, "a number over 0 expected"},
+        {"val-split", f->holds_out && o->val_split == 0.0, "a share over 0 expected, such as 10%"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *text = flag_text(f, rows[i].name);
+        if (!text || !rows[i].zero) continue;
+        fail_command(f->command, "--%s %s: %s; leave it out for the default", rows[i].name, text,
+                     rows[i].expected);
+        return false;
+    }
+    return true;
+}
+
 /* A resumed folder knows what it began with. */
 static bool read_own_recipe(const train_flags *f, train_setup *s) {
     const char *out = flag_text(f, "out");
@@ -113,6 +135,7 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
         const char *text = flag_text(f, f->name[i]);
         if (text && !set_flag(f, s, f->name[i], text)) return false;
     }
+    if (!check_zero(f, s)) return false;
     if (f->no_nesterov) s->options.nesterov = false;
     if (f->data) s->options.data = f->data;
     const char *missing = what_is_missing(f, &s->options);

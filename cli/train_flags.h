@@ -22,6 +22,7 @@ enum { TRAIN_OPTIONS = 64, TRAIN_FLAGS = TRAIN_OPTIONS + 2, TRAIN_NAME = 32 };
 typedef struct train_flags {
     const char *command; /* whose flags they are, for messages */
     bool study;          /* of many runs: other defaults and other words for some */
+    bool holds_out;      /* the command needs a validation split */
     size_t count;
     char name[TRAIN_OPTIONS][TRAIN_NAME];
     const char *text[TRAIN_OPTIONS];

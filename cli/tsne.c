@@ -101,7 +101,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"exaggeration", ARG_NUMBER, &o->exaggeration, "X",
          .help = "of the first 250 steps (default 12)", .min = 1.0, .max = 1e6},
         {"learning-rate", ARG_NUMBER, &o->learning_rate, "X",
-         .help = "(default auto: rows / exaggeration / 4, at least 50)", .max = 1e9,
+         .help = "(default auto: rows / exaggeration / 4, at least 50)", .min = 1e-9, .max = 1e9,
          .special = "auto"},
         {"pca", ARG_INTEGER, &o->pca, "N",
          .help = "principal components kept first, 0: all dimensions (default 50)", .max = 1e6},

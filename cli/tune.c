@@ -62,6 +62,7 @@ int run_tune(int argc, char **argv) {
         .without = without,
         .own = own,
         .lambdas_help = "weights of OLE; 0: softmax alone (default 0,1/64,1/32,...,1)",
+        .holds_out = true,
         .conduct = ole_tune,
         .print = print_result,
     };

@@ -41,6 +41,9 @@ def check_usage(ole):
     wrong("digits --epochs 1.5", "--epochs 1.5: a whole number from 0 to 1000000000 expected")
     wrong("digits --batch-size x", "--batch-size x: a whole number from 1 to 1000000000 expected")
     wrong("digits --lr -1", "--lr -1: a number from 0 up expected")
+    wrong("digits --epochs 0", "--epochs 0: a whole number from 1 up expected; leave it out for the "
+          "default")
+    wrong("digits --lr 0", "--lr 0: a number over 0 expected; leave it out for the default")
     wrong("digits --momentum 2", "--momentum 2: a number from 0 to 1 expected")
     wrong("digits --opt sdg", "--opt sdg: one of sgd|adam expected")
     wrong("digits --loss both", "--loss both: one of softmax|ole|softmax+ole expected")
