@@ -87,6 +87,8 @@ int run_export(int argc, char **argv) {
     ole_onnx_summary summary;
     ole_error error;
     progress line = progress_start();
+    options.progress = progress_share;
+    options.context = &line;
     progress_wait(&line, "writing");
     ole_status status = ole_export_onnx(a.model, a.onnx, &options, &summary, &error);
     progress_clear(&line);

@@ -95,7 +95,7 @@ static bool verify(const subjects *s, const made_run *run, numbers *n) {
     ole_pairs pairs = {0};
     ole_verification v;
     if (good && make_pairs(&pairs, labels, count)) {
-        good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, &error) == OLE_OK;
+        good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, &error) == OLE_OK;
         if (good) {
             good = numbers_add(n, run, "verification AUC, novel pairs", 100.0 * v.roc.auroc) &&
                    numbers_add(n, run, "verification accuracy, novel pairs", v.accuracy);

@@ -197,9 +197,10 @@ static ole_status find_extras(const embedding *e, const ole_loss_result *r, int 
     free(next);
     free(grouped);
     if (status != OLE_OK) return status;
+    const ole_embedding all = {e->rows, e->dim, e->dtype, e->features, e->labels};
     progress_wait(&x->line, "overlaps");
-    status = ole_overlaps(e->rows, e->dim, e->dtype, e->features, e->labels, energy, threads,
-                          x->pairs, PAIRS, &x->pair_count, error);
+    status = ole_overlaps(&all, energy, threads, x->pairs, PAIRS, &x->pair_count, progress_share,
+                          &x->line, error);
     progress_clear(&x->line);
     return status;
 }

@@ -147,7 +147,8 @@ static int verify(const arguments *a, const embedding *e) {
     progress_clear(&line);
     if (status != OLE_OK) return fail_command("verify", "%s", error.message);
     progress_wait(&line, "comparing pairs");
-    status = ole_verify(&v, e->rows, e->dim, e->dtype, e->features, &pairs, &error);
+    status = ole_verify(&v, e->rows, e->dim, e->dtype, e->features, &pairs, progress_share, &line,
+                        &error);
     progress_clear(&line);
     ole_pairs_free(&pairs);
     if (status != OLE_OK)

@@ -34,14 +34,13 @@ typedef struct ole_overlap {
 
 /*
  * The up to `capacity` pairs of classes with the smallest principal angles, by rising angle (then
- * by labels), into `pairs`; their number into *count.  `features` is [rows, dim] of OLE_F32 or
- * OLE_F64, contiguous; rows with a label < 0 are ignored, and so are classes whose rows are all
- * zero.  `energy` in (0, 1], 0.95 is usual; at most 32 directions a class are used.
+ * by labels), into `pairs`; their number into *count.  Rows with a label < 0 are ignored, and so
+ * are classes whose rows are all zero.  `energy` in (0, 1], 0.95 is usual; at most 32 directions a
+ * class are used.  `progress` may be NULL.
  */
-OLE_API ole_status ole_overlaps(int64_t rows, int64_t dim, ole_dtype dtype, const void *features,
-                                const int64_t *labels, double energy, int threads,
+OLE_API ole_status ole_overlaps(const ole_embedding *embedding, double energy, int threads,
                                 ole_overlap *pairs, int64_t capacity, int64_t *count,
-                                ole_error *error);
+                                ole_progress *progress, void *context, ole_error *error);
 
 /*
  * exp of the entropy of the normalised singular values σ_i / sum σ: how many directions really

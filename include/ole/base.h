@@ -89,6 +89,9 @@ OLE_API const char *ole_nearest(const char *word, const char *const *names, size
  */
 typedef bool ole_part_callback(void *context, const char *part, int64_t done, int64_t total);
 
+/* The same for what cannot be stopped: what it is doing, and the share of that, 0 to 1. */
+typedef void ole_progress(void *context, const char *what, double share);
+
 /* Where a computation runs. */
 typedef enum ole_device {
     OLE_DEVICE_CPU = 0,

@@ -26,6 +26,8 @@ typedef struct ole_onnx_options {
     size_t struct_size; /* set by init: lets later versions append fields */
     bool fold; /* batch norms go into the layer before them where nothing else reads it; default */
                /* false: the weights are those of the model, bit for bit */
+    ole_progress *progress; /* NULL (default): none */
+    void *context;
 } ole_onnx_options;
 
 OLE_API void ole_onnx_options_init(ole_onnx_options *options);

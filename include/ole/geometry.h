@@ -31,9 +31,6 @@ typedef struct ole_embedding {
     const int64_t *labels; /* [rows] */
 } ole_embedding;
 
-/* How far a long computation is: what it is doing, and the share of that, 0 to 1. */
-typedef void ole_progress(void *context, const char *what, double share);
-
 /* ---- Angles --------------------------------------------------------------------------------- */
 
 /* Fill with ole_angles_options_init(). */

@@ -6,7 +6,7 @@
  *     ole_pairs pairs;
  *     if (ole_pairs_read(&pairs, "pairs.txt", "names.txt", rows, 10, &error) != OLE_OK) ...
  *     ole_verification v;
- *     if (ole_verify(&v, rows, dim, OLE_F32, features, &pairs, &error) != OLE_OK) ...
+ *     if (ole_verify(&v, rows, dim, OLE_F32, features, &pairs, NULL, NULL, &error) != OLE_OK) ...
  *     printf("accuracy %.2f +- %.2f %%, AUC %.4f\n", v.accuracy, v.accuracy_std, v.roc.auroc);
  *     ole_verification_free(&v);
  *     ole_pairs_free(&pairs);
@@ -76,10 +76,11 @@ typedef struct ole_verification {
  * `features` is [rows, dim] of OLE_F32 or OLE_F64.  The threshold of a fold lies between two scores
  * of the other folds, where most of their pairs are right; of several such places, at the lowest.
  * A row of zeros has the cosine 0 with everything; one with NaN or Inf in a pair is
- * OLE_ERROR_DATA.
+ * OLE_ERROR_DATA.  `progress` may be NULL.
  */
 OLE_API ole_status ole_verify(ole_verification *result, int64_t rows, int64_t dim, ole_dtype dtype,
-                              const void *features, const ole_pairs *pairs, ole_error *error);
+                              const void *features, const ole_pairs *pairs, ole_progress *progress,
+                              void *context, ole_error *error);
 OLE_API void ole_verification_free(ole_verification *result);
 
 #ifdef __cplusplus

@@ -65,8 +65,8 @@ static ole_status find_overlaps(ole_analysis *a, const ole_embedding *e,
     a->overlaps = malloc(((size_t)pairs + 1) * sizeof *a->overlaps);
     if (!a->overlaps) return ole_fail(error, OLE_ERROR_MEMORY, "ole_analyze: out of memory");
     say(o, "overlaps");
-    return ole_overlaps(e->rows, e->dim, e->dtype, e->features, e->labels, o->energy, o->threads,
-                        a->overlaps, pairs, &a->overlap_count, error);
+    return ole_overlaps(e, o->energy, o->threads, a->overlaps, pairs, &a->overlap_count,
+                        o->progress, o->context, error);
 }
 
 /* ---- Points ------------------------------------------------------------------------------- */

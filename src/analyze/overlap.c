@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 192, SIDE = OLE_SUBSPACE_MAX, MAX_THREADS = 1024 };
+enum { BLOCK = 192, SIDE = OLE_SUBSPACE_MAX, MAX_THREADS = 1024, ROWS_A_LOOP = 4 };
 static const double close_enough = 1e-14; /* of the bounds, relative */
 
 /* A pair of classes by their numbers, a < b. */
@@ -54,9 +54,16 @@ typedef struct block {
     double *panels;
 } block;
 
+/* Who is told how far it is; `progress` may be NULL. */
+typedef struct watcher {
+    ole_progress *progress;
+    void *context;
+} watcher;
+
 typedef struct search {
     const ole_subspaces *subspaces;
-    int64_t *offset; /* of each class in its block */
+    int64_t first_row; /* of blocks, of the tasks at work */
+    int64_t *offset;   /* of each class in its block */
     block *blocks;
     int64_t block_count;
     double *panels;
@@ -143,8 +150,9 @@ static void compare_blocks(const search *s, const block *x, const block *y, cons
     }
 }
 
-static void search_row(void *context, int64_t row, int worker) {
+static void search_row(void *context, int64_t task, int worker) {
     const search *s = context;
+    int64_t row = s->first_row + task;
     double *tile = s->tiles + (int64_t)worker * BLOCK * BLOCK;
     const block *x = &s->blocks[row];
     for (int64_t col = row; col < s->block_count; col++) {
@@ -326,9 +334,22 @@ static ole_status report(search *s, ole_overlap *pairs, int64_t capacity, int64_
     return status;
 }
 
+/* Rows of blocks, some at a time, so that the calling thread can tell how much of the triangle is
+ * done. */
+static void search_all(search *s, ole_pool *pool, int threads, const watcher *w) {
+    for (int64_t row = 0; row < s->block_count; row = s->first_row) {
+        int64_t rows = s->block_count - row, most = (int64_t)ROWS_A_LOOP * threads;
+        double left = (double)rows / (double)s->block_count;
+        if (w->progress) w->progress(w->context, "overlaps", 1.0 - left * left);
+        if (rows > most) rows = most;
+        ole_pool_run(pool, rows, search_row, s);
+        s->first_row += rows;
+    }
+}
+
 static ole_status find_overlaps(const ole_subspaces *subspaces, ole_pool *pool, int threads,
                                 ole_overlap *pairs, int64_t capacity, int64_t *count,
-                                ole_error *error) {
+                                const watcher *w, ole_error *error) {
     if (subspaces->classes < 2 || capacity == 0) {
         *count = 0;
         return OLE_OK;
@@ -336,7 +357,7 @@ static ole_status find_overlaps(const ole_subspaces *subspaces, ole_pool *pool, 
     search s = {.subspaces = subspaces};
     ole_status status;
     if (prepare(&s, threads, capacity)) {
-        ole_pool_run(pool, s.block_count, search_row, &s);
+        search_all(&s, pool, threads, w);
         status = report(&s, pairs, capacity, count, error);
     } else {
         status = ole_fail(error, OLE_ERROR_MEMORY,
@@ -367,25 +388,28 @@ static ole_status check_arguments(int64_t rows, int64_t dim, ole_dtype dtype, do
     return OLE_OK;
 }
 
-ole_status ole_overlaps(int64_t rows, int64_t dim, ole_dtype dtype, const void *features,
-                        const int64_t *labels, double energy, int threads, ole_overlap *pairs,
-                        int64_t capacity, int64_t *count, ole_error *error) {
-    ole_status status = check_arguments(rows, dim, dtype, energy, threads, capacity, error);
+ole_status ole_overlaps(const ole_embedding *e, double energy, int threads, ole_overlap *pairs,
+                        int64_t capacity, int64_t *count, ole_progress *progress, void *context,
+                        ole_error *error) {
+    if (!e) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: embedding is NULL");
+    ole_status status =
+        check_arguments(e->rows, e->dim, e->dtype, energy, threads, capacity, error);
     if (status != OLE_OK) return status;
-    if (!features || !labels || !count || (!pairs && capacity > 0))
+    if (!e->features || !e->labels || !count || (!pairs && capacity > 0))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: %s is NULL",
-                        !features ? "features"
-                        : !labels ? "labels"
-                        : !count  ? "count"
-                                  : "pairs");
+                        !e->features ? "features"
+                        : !e->labels ? "labels"
+                        : !count     ? "count"
+                                     : "pairs");
     ole_pool *pool;
     status = ole_pool_create(&pool, threads, error);
     if (status != OLE_OK) return status;
     ole_subspaces subspaces;
-    status = ole_subspaces_create(&subspaces, rows, dim, dtype, features, labels, energy, pool,
-                                  threads, error);
+    status = ole_subspaces_create(&subspaces, e->rows, e->dim, e->dtype, e->features, e->labels,
+                                  energy, pool, threads, error);
     if (status == OLE_OK) {
-        status = find_overlaps(&subspaces, pool, threads, pairs, capacity, count, error);
+        const watcher w = {progress, context};
+        status = find_overlaps(&subspaces, pool, threads, pairs, capacity, count, &w, error);
         ole_subspaces_destroy(&subspaces);
     }
     ole_pool_destroy(pool);

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { NUMBERS_A_CALL = 1 << 20 }; /* read between two calls of the progress */
+
 /* ---- Cosines ------------------------------------------------------------------------------ */
 
 typedef struct matrix {
@@ -49,8 +51,11 @@ static double cosine(const matrix *m, int64_t a, double size_a, int64_t b, doubl
 }
 
 static ole_status score_pairs(const matrix *m, const ole_pairs *pairs, double *score,
-                              ole_error *error) {
+                              ole_progress *progress, void *context, ole_error *error) {
+    int64_t between = NUMBERS_A_CALL / m->dim + 1; /* calls of the progress */
     for (int64_t i = 0; i < pairs->count; i++) {
+        if (progress && i % between == 0)
+            progress(context, "comparing pairs", (double)i / (double)pairs->count);
         const ole_pair *p = &pairs->pair[i];
         if (p->a < 0 || p->a >= m->rows || p->b < 0 || p->b >= m->rows || p->fold < 0 ||
             p->fold >= pairs->folds)
@@ -157,7 +162,8 @@ static ole_status judge(ole_verification *v, const ole_pairs *pairs, ole_error *
 }
 
 ole_status ole_verify(ole_verification *result, int64_t rows, int64_t dim, ole_dtype dtype,
-                      const void *features, const ole_pairs *pairs, ole_error *error) {
+                      const void *features, const ole_pairs *pairs, ole_progress *progress,
+                      void *context, ole_error *error) {
     if (!result || !features || !pairs || rows < 1 || dim < 1 || pairs->count < 1 ||
         pairs->folds < 2 || (dtype != OLE_F32 && dtype != OLE_F64))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
@@ -172,7 +178,7 @@ ole_status ole_verify(ole_verification *result, int64_t rows, int64_t dim, ole_d
     if (status == OLE_OK) {
         v.fold_threshold = v.fold_accuracy + v.folds;
         const matrix m = {rows, dim, dtype, features};
-        status = score_pairs(&m, pairs, v.score, error);
+        status = score_pairs(&m, pairs, v.score, progress, context, error);
     }
     if (status == OLE_OK) status = judge(&v, pairs, error);
     if (status == OLE_OK)

@@ -135,12 +135,16 @@ static ole_status lay_out(layout *l, const ole_onnx *o, const char *path, ole_er
 }
 
 static ole_status write_tensors(ole_atomic_file *file, layout *l, const ole_onnx *o,
-                                ole_error *error) {
+                                const ole_onnx_options *how, ole_error *error) {
     float *numbers = malloc((size_t)l->largest * sizeof *numbers);
     if (!numbers) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a tensor");
     ole_status status = OLE_OK;
+    int64_t done = 0;
     for (int i = 0; i < o->tensors && status == OLE_OK; i++) {
         const ole_onnx_tensor *t = &o->tensor[i];
+        if (how->progress)
+            how->progress(how->context, "writing", (double)done / (double)l->weights);
+        done += t->count;
         start_tensor(&l->tensor, t);
         status = ole_onnx_fill(o, t, numbers, error);
         if (status == OLE_OK)
@@ -153,14 +157,14 @@ static ole_status write_tensors(ole_atomic_file *file, layout *l, const ole_onnx
     return status;
 }
 
-static ole_status write_file(const char *path, const ole_onnx *o, ole_onnx_summary *summary,
-                             ole_error *error) {
+static ole_status write_file(const char *path, const ole_onnx *o, const ole_onnx_options *how,
+                             ole_onnx_summary *summary, ole_error *error) {
     layout l;
     ole_status status = lay_out(&l, o, path, error);
     ole_atomic_file file = {.fd = -1};
     if (status == OLE_OK) status = ole_atomic_file_begin(&file, path, error);
     if (status == OLE_OK) status = ole_atomic_file_write(&file, l.start.bytes, l.start.size, error);
-    if (status == OLE_OK) status = write_tensors(&file, &l, o, error);
+    if (status == OLE_OK) status = write_tensors(&file, &l, o, how, error);
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
     layout_free(&l);
@@ -180,7 +184,8 @@ static ole_status write_file(const char *path, const ole_onnx *o, ole_onnx_summa
 }
 
 static ole_status export_file(const ole_safetensors *file, const char *name, const char *path,
-                              bool fold, ole_onnx_summary *summary, ole_error *error) {
+                              const ole_onnx_options *how, ole_onnx_summary *summary,
+                              ole_error *error) {
     ole_card card;
     ole_graph *graph = NULL;
     ole_status status = ole_card_read(&card, file, name, error);
@@ -188,8 +193,8 @@ static ole_status export_file(const ole_safetensors *file, const char *name, con
     status = ole_graph_parse(&graph, card.net, card.input, card.classes, error);
     if (status == OLE_OK) {
         ole_onnx onnx = {.graph = graph, .card = &card, .file = file, .path = name};
-        status = ole_onnx_build(&onnx, fold, error);
-        if (status == OLE_OK) status = write_file(path, &onnx, summary, error);
+        status = ole_onnx_build(&onnx, how->fold, error);
+        if (status == OLE_OK) status = write_file(path, &onnx, how, summary, error);
         ole_onnx_free(&onnx);
     }
     ole_graph_free(graph);
@@ -207,8 +212,11 @@ ole_status ole_export_onnx(const char *model, const char *path, const ole_onnx_o
                            ole_onnx_summary *summary, ole_error *error) {
     if (!model || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_export_onnx: model or path is NULL");
-    ole_status status = ole_check_struct(options ? options->struct_size : sizeof *options,
-                                         sizeof *options, "ole_onnx_options_init", error);
+    ole_onnx_options defaults;
+    ole_onnx_options_init(&defaults);
+    if (!options) options = &defaults;
+    ole_status status =
+        ole_check_struct(options->struct_size, sizeof *options, "ole_onnx_options_init", error);
     if (status != OLE_OK) return status;
     char name[OLE_RUN_PATH];
     status = ole_model_find(model, name, error);
@@ -219,8 +227,7 @@ ole_status ole_export_onnx(const char *model, const char *path, const ole_onnx_o
                         ole_show_string(&shown, path));
     ole_safetensors *file;
     status = ole_safetensors_open(&file, name, error);
-    if (status == OLE_OK)
-        status = export_file(file, name, path, options && options->fold, summary, error);
+    if (status == OLE_OK) status = export_file(file, name, path, options, summary, error);
     ole_safetensors_close(file);
     return status;
 }

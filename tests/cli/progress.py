@@ -3,6 +3,7 @@
 
 Jobs are so long that they are stopped, as soon as the line that is waited for is there.
 """
+import array
 import os
 import pty
 import re
@@ -134,14 +135,36 @@ def check_bench(ole):
                   "ole bench: interrupted; there is no result")
 
 
+def write_numbers(path, descr, shape):
+    """An array whose rows differ."""
+    numbers = array.array(descr[-1].replace("4", "f").replace("8", "d"),
+                          (i * i % 997 - 498 for i in range(10007))).tobytes()
+    size = shape[0] * shape[1] * int(descr[-1])
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    path.write_bytes(npyfile.frame(header, (numbers * (size // len(numbers) + 1))[:size]))
+
+
+def check_shares(ole, work):
+    """Comparisons of known number: a bar and the time left; Ctrl-C ends them at once."""
+    write_numbers(work / "V.npy", "<f4", (2, 8192))
+    (work / "pairs.txt").write_text("0 1 1\n0 1 0\n" * 200000)
+    write_numbers(work / "O.npy", "<f4", (12000, 512))
+    (work / "O-y.npy").write_bytes(npyfile.array("<i8", (12000,), [i % 1500 for i in range(12000)]))
+    for command, part in (("verify V.npy --pairs pairs.txt", "comparing pairs"),
+                          ("score O.npy O-y.npy --threads 1", "overlaps")):
+        job = Watched(ole, command)
+        check_that(f"{command}: {job.lines}", job.wait_for(rf"{part} +{BAR}  \d[\d a-z]* left"))
+        check_that(f"{command}: stopped", job.end(signal.SIGINT) == -signal.SIGINT and not job.out)
+
+
 def check_waiting(ole, work):
     """Work that tells nothing: what it is and since when; Ctrl-C ends it at once."""
-    (work / "V.npy").write_bytes(npyfile.array("<f4", (2, 8192), [1] * 16384))
-    (work / "pairs.txt").write_text("0 1 1\n0 1 0\n" * 200000)
-    job = Watched(ole, "verify V.npy --pairs pairs.txt")
-    check_that(f"verify: {job.lines}", job.wait_for(r"comparing pairs +2 s") and
-               sum("comparing" in line for line in job.lines) == 2)
-    check_that("verify: stopped", job.end(signal.SIGINT) == -signal.SIGINT and not job.out)
+    write_numbers(work / "W.npy", "<f8", (2000, 2000))
+    (work / "W-y.npy").write_bytes(npyfile.array("<i8", (2000,), [0] * 2000))
+    job = Watched(ole, "score W.npy W-y.npy --threads 1")
+    check_that(f"score: {job.lines}", job.wait_for(r"loss +2 s") and
+               sum("loss" in line for line in job.lines) == 2)
+    check_that("score: stopped", job.end(signal.SIGINT) == -signal.SIGINT and not job.out)
 
 
 def write_large_picture(path, side):
@@ -189,6 +212,7 @@ def check_all(ole, work):
     check_samples(ole, work)
     check_images(ole, work)
     check_bench(ole)
+    check_shares(ole, work)
     check_waiting(ole, work)
     check_training(ole, work)
     check_quiet(ole, work)

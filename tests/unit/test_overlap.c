@@ -5,14 +5,11 @@
 #include "ole/analyze.h"
 #include "ole/linalg.h"
 
+#include "shares.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const double degree = 0.017453292519943295;
 
@@ -32,8 +29,9 @@ static int64_t overlaps(int64_t rows, int64_t dim, const double *x, const int64_
                         double energy, int threads, ole_overlap *pairs, int64_t capacity) {
     int64_t count = -1;
     ole_error error = {0};
-    ole_status status = ole_overlaps(rows, dim, OLE_F64, x, labels, energy, threads, pairs,
-                                     capacity, &count, &error);
+    const ole_embedding e = {rows, dim, OLE_F64, x, labels};
+    ole_status status =
+        ole_overlaps(&e, energy, threads, pairs, capacity, &count, NULL, NULL, &error);
     if (status != OLE_OK) print_error("%s\n", error.message);
     assert_int_equal(status, OLE_OK);
     return count;
@@ -249,9 +247,9 @@ static void test_scales_and_types(void **state) {
         assert_memory_equal(pairs, expected, sizeof pairs);
     }
     int64_t count;
-    assert_int_equal(
-        ole_overlaps(ROWS, DIM, OLE_F32, single, labels, 0.95, 2, pairs, PAIRS, &count, NULL),
-        OLE_OK);
+    const ole_embedding narrow = {ROWS, DIM, OLE_F32, single, labels};
+    assert_int_equal(ole_overlaps(&narrow, 0.95, 2, pairs, PAIRS, &count, NULL, NULL, NULL),
+                     OLE_OK);
     assert_int_equal(count, PAIRS);
     assert_memory_equal(pairs, expected, sizeof pairs);
 }
@@ -263,6 +261,27 @@ static void test_smallest_numbers(void **state) {
     ole_overlap pair;
     assert_int_equal(overlaps(2, 2, x[0], (const int64_t[]){0, 1}, 0.95, 1, &pair, 1), 1);
     assert_true(fabs(pair.angle - 45) < 1e-12);
+}
+
+/* How far it is, by the calling thread; the result is the same without. */
+static void test_progress(void **state) {
+    (void)state;
+    enum { ROWS = 900, DIM = 40, CLASSES = 300, PAIRS = 10 };
+    static double x[ROWS * DIM];
+    int64_t labels[ROWS], count;
+    make_classes(ROWS, DIM, CLASSES, x, labels);
+    const ole_embedding e = {ROWS, DIM, OLE_F64, x, labels};
+    ole_overlap expected[PAIRS], pairs[PAIRS];
+    assert_int_equal(overlaps(ROWS, DIM, x, labels, 1.0, 1, expected, PAIRS), PAIRS);
+    for (int threads = 1; threads <= 2; threads++) { /* 900 directions: 5 blocks, 4 a thread */
+        shares told = {0};
+        ole_error error;
+        assert_ok(ole_overlaps(&e, 1.0, threads, pairs, PAIRS, &count, shares_note, &told, &error),
+                  &error);
+        assert_int_equal(told.calls, threads == 1 ? 2 : 1);
+        assert_string_equal(told.what, "overlaps");
+        assert_memory_equal(pairs, expected, sizeof pairs);
+    }
 }
 
 /* ---- Errors ------------------------------------------------------------------------------- */
@@ -310,15 +329,18 @@ static void test_errors(void **state) {
     int64_t count = 77;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ole_error error = {0};
-        assert_int_equal(ole_overlaps(cases[i].rows, cases[i].dim, cases[i].dtype,
-                                      cases[i].features, cases[i].labels, cases[i].energy,
-                                      cases[i].threads, cases[i].pairs, cases[i].capacity, &count,
-                                      &error),
+        const ole_embedding e = {cases[i].rows, cases[i].dim, cases[i].dtype, cases[i].features,
+                                 cases[i].labels};
+        assert_int_equal(ole_overlaps(&e, cases[i].energy, cases[i].threads, cases[i].pairs,
+                                      cases[i].capacity, &count, NULL, NULL, &error),
                          cases[i].status);
         assert_string_equal(error.message, cases[i].message);
         assert_int_equal(count, 77);
     }
-    assert_int_equal(ole_overlaps(2, 2, OLE_F64, x, labels, 0.95, 1, out, 2, NULL, NULL),
+    const ole_embedding good = {2, 2, OLE_F64, x, labels};
+    assert_int_equal(ole_overlaps(&good, 0.95, 1, out, 2, NULL, NULL, NULL, NULL),
+                     OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_overlaps(NULL, 0.95, 1, out, 2, &count, NULL, NULL, NULL),
                      OLE_ERROR_ARGUMENT);
 }
 
@@ -345,6 +367,7 @@ int main(void) {
         cmocka_unit_test(test_random_classes),
         cmocka_unit_test(test_scales_and_types),
         cmocka_unit_test(test_smallest_numbers),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_effective_rank),
     };

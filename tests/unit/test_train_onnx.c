@@ -9,6 +9,7 @@
 #include "base/safetensors.h"
 #include "train/onnx.h"
 
+#include "shares.h"
 #include "temporary.h"
 #include "test.h"
 
@@ -129,7 +130,12 @@ static char *export_model(bool fold, span *model, ole_onnx_summary *summary) {
     options.fold = fold;
     const char *from = write_model(), *to = temporary_path("m.onnx");
     ole_error error;
+    shares told = {0};
+    options.progress = shares_note;
+    options.context = &told;
     assert_ok(ole_export_onnx(from, to, &options, summary, &error), &error);
+    assert_true(told.calls > 3 && told.last > 0.5);
+    assert_string_equal(told.what, "writing");
     char *bytes;
     size_t size;
     assert_ok(ole_read_file(to, 1 << 20, &bytes, &size, &error), &error);

@@ -3,6 +3,7 @@
  */
 #include "ole/verify.h"
 
+#include "shares.h"
 #include "temporary.h"
 #include "test.h"
 
@@ -191,7 +192,7 @@ static void test_cosines(void **state) {
         ole_verification v;
         ole_error error;
         assert_ok(ole_verify(&v, 6, 2, t ? OLE_F64 : OLE_F32, t ? (const void *)f64 : f32, &pairs,
-                             &error),
+                             NULL, NULL, &error),
                   &error);
         assert_int_equal(v.same, 3);
         for (int i = 0; i < 6; i++)
@@ -213,7 +214,7 @@ static ole_verification verify_scores(const double *scores, ole_pair *pair, int 
     const ole_pairs pairs = {count, folds, pair};
     ole_verification v;
     ole_error error;
-    assert_ok(ole_verify(&v, count + 1, 2, OLE_F64, features, &pairs, &error), &error);
+    assert_ok(ole_verify(&v, count + 1, 2, OLE_F64, features, &pairs, NULL, NULL, &error), &error);
     return v;
 }
 
@@ -251,6 +252,24 @@ static void test_one_sided_folds(void **state) {
     ole_verification_free(&v);
 }
 
+static void test_progress(void **state) {
+    (void)state;
+    enum { COUNT = 5, DIM = 1 << 20 };
+    float *x = calloc(2 * DIM, sizeof *x);
+    assert_non_null(x);
+    ole_pair pair[COUNT] = {{0, 1, true, 0}, {1, 0, false, 1}, {0, 1, true, 1}, {1, 1, true, 0}};
+    const ole_pairs pairs = {COUNT, 2, pair};
+    ole_verification v;
+    ole_error error;
+    shares told = {0};
+    assert_ok(ole_verify(&v, 2, DIM, OLE_F32, x, &pairs, shares_note, &told, &error), &error);
+    assert_int_equal(told.calls, 3); /* every second pair */
+    assert_string_equal(told.what, "comparing pairs");
+    assert_true(told.last == 4.0 / COUNT);
+    ole_verification_free(&v);
+    free(x);
+}
+
 static void test_bad_features(void **state) {
     (void)state;
     float x[] = {1, 0, 0, 1, NAN, 0, 1, 1};
@@ -258,19 +277,25 @@ static void test_bad_features(void **state) {
     ole_pairs pairs = {4, 2, pair};
     ole_verification v;
     ole_error error;
-    assert_ok(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, &error), &error); /* row 2 is in no pair */
+    shares told = {0};
+    assert_ok(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, shares_note, &told, &error), &error);
+    assert_int_equal(told.calls, 1); /* so few are compared in a moment; row 2 is in no pair */
     ole_verification_free(&v);
     pair[1].b = 2;
-    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, &error), OLE_ERROR_DATA);
+    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, NULL, NULL, &error), OLE_ERROR_DATA);
     assert_string_equal(error.message, "features: row 2 holds NaN or Inf");
     pair[1].b = 4;
-    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, NULL, NULL, &error),
+                     OLE_ERROR_ARGUMENT);
     pair[1] = (ole_pair){0, 1, true, 1};
     pair[3].same = true;
-    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, NULL, NULL, &error),
+                     OLE_ERROR_ARGUMENT);
     assert_string_equal(error.message, "all pairs are the same: both kinds are needed");
-    assert_int_equal(ole_verify(&v, 4, 2, OLE_I64, x, &pairs, &error), OLE_ERROR_ARGUMENT);
-    assert_int_equal(ole_verify(NULL, 4, 2, OLE_F32, x, &pairs, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_verify(&v, 4, 2, OLE_I64, x, &pairs, NULL, NULL, &error),
+                     OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_verify(NULL, 4, 2, OLE_F32, x, &pairs, NULL, NULL, &error),
+                     OLE_ERROR_ARGUMENT);
 }
 
 int main(void) {
@@ -284,6 +309,7 @@ int main(void) {
         cmocka_unit_test(test_cosines),
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_one_sided_folds),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_bad_features),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
