@@ -8,6 +8,7 @@
 #include "net/params.h"
 
 #include "base/error.h"
+#include "base/memory_left.h"
 #include "base/philox.h"
 
 #include <math.h>
@@ -72,6 +73,37 @@ static void take_gradients(ole_params *params, bool *failed) {
     place_gradients(params);
 }
 
+static ole_status check_room(ole_params *params, bool train, ole_error *error) {
+    size_t bytes = train ? place_gradients(params) : 0;
+    for (int i = 0; i < params->graph->params; i++)
+        bytes += params->slot[i].bytes * (train && params->graph->param[i].trained ? 3 : 1);
+    if (params->backend->own_memory) return OLE_OK;
+    return ole_memory_check(
+        bytes, train ? "the weights, with gradients and the optimiser's state" : "the weights",
+        "take a smaller net", error);
+}
+
+static ole_status allocate(ole_params *params, bool train, ole_error *error) {
+    const ole_graph *graph = params->graph;
+    for (int i = 0; i < graph->params; i++)
+        params->slot[i].bytes =
+            params->backend->param_bytes(params->context, node_of(params, i), &graph->param[i]);
+    ole_status status = check_room(params, train, error);
+    if (status != OLE_OK) return status;
+    bool failed = false;
+    for (int i = 0; i < graph->params; i++) {
+        slot *s = &params->slot[i];
+        s->data = take(params, s->bytes, &failed);
+        if (!train || !graph->param[i].trained) continue;
+        for (int k = 0; k < 2; k++)
+            s->state[k] = take(params, s->bytes, &failed);
+    }
+    if (train) take_gradients(params, &failed);
+    if (!failed) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory: the parameters need %.3g GiB",
+                    (double)params->bytes / 1073741824.0);
+}
+
 ole_status ole_params_create(ole_params **result, const ole_graph *graph,
                              const ole_backend *backend, ole_device_context *context, bool train,
                              ole_error *error) {
@@ -87,24 +119,12 @@ ole_status ole_params_create(ole_params **result, const ole_graph *graph,
     }
     *params = (ole_params){
         .graph = graph, .backend = backend, .context = context, .slot = slots, .items = items};
-    bool failed = false;
-    for (int i = 0; i < graph->params; i++) {
-        slot *s = &slots[i];
-        s->bytes = backend->param_bytes(context, node_of(params, i), &graph->param[i]);
-        s->data = take(params, s->bytes, &failed);
-        if (!train || !graph->param[i].trained) continue;
-        for (int k = 0; k < 2; k++)
-            s->state[k] = take(params, s->bytes, &failed);
-    }
-    if (train) take_gradients(params, &failed);
-    if (failed) {
-        size_t bytes = params->bytes;
+    ole_status status = allocate(params, train, error);
+    if (status == OLE_OK)
+        *result = params;
+    else
         ole_params_free(params);
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory: the parameters need %.3g GiB",
-                        (double)bytes / 1073741824.0);
-    }
-    *result = params;
-    return OLE_OK;
+    return status;
 }
 
 void ole_params_free(ole_params *params) {

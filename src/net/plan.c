@@ -9,10 +9,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory_left.h"
 #include "device/recorder.h"
 #include "net/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,6 +183,16 @@ static ole_status plan_ops(ole_plan *plan, size_t *scratch, ole_error *error) {
     return OLE_OK;
 }
 
+/* Memory of the host is filled at once, and too much of it would be the end of the process. */
+static ole_status check_room(const ole_plan *plan, ole_error *error) {
+    char what[48];
+    snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
+    if (plan->backend->own_memory) return OLE_OK;
+    return ole_memory_check(plan->bytes, what,
+                            "take a smaller batch (--batch-size), smaller images or a smaller net",
+                            error);
+}
+
 static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {
     int count = 3 * plan->graph->nodes;
     plan->unshared = ole_sum_all(plan->lifetime, count) + scratch;
@@ -189,6 +201,8 @@ static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {
     size_t images = direct ? 0 : plan->step[0].op.y_bytes;
     if (block != SIZE_MAX) {
         plan->bytes = block + scratch + images;
+        ole_status status = check_room(plan, error);
+        if (status != OLE_OK) return status;
         plan->block = plan->backend->allocate(plan->context, block + 64);
         plan->scratch = plan->backend->allocate(plan->context, scratch + 64);
         if (images) plan->input = plan->backend->allocate(plan->context, images);

@@ -6,6 +6,7 @@ whole ones.
 """
 import calendar
 import json
+import re
 import signal
 import subprocess
 import time
@@ -72,6 +73,10 @@ def check_failures(ole):
           err="ole train: device tpu: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is there\n")
     check(ole, "train --resume --out nowhere --net C4 digits", code=1,
           err="ole train: nowhere: there is no such run to go on with\n")
+    large = ole.run("train", "digits", "--net", "FC65536(x1000)", "--out", "large")
+    check_that(f"a net larger than memory: {large.stderr}", large.returncode == 1 and re.fullmatch(
+        r"ole train: the weights, with gradients and the optimiser's state: 6.39e\+04 GiB of memory "
+        r"needed, [\d.e+]+ GiB left: take a smaller net\n", large.stderr))
     run_nan = ole.run(*SMALL.split(), "--lr", "1e30", "--epochs", "2", "--out", "nan")
     check_that("a diverging run", run_nan.returncode == 1 and
                "NaN or Inf, from layer " in run_nan.stderr and "lower --lr" in run_nan.stderr)

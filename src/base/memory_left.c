@@ -1,0 +1,123 @@
+/*
+ * src/base/memory_left.c - the memory left, as Linux tells it.
+ *
+ * Allocating more than there is succeeds; filling it gets the process killed, which cannot be
+ * caught.  So it has to be known before.  A control group (of a container, a batch system) may hold
+ * less than the machine, and so may each group above it.  Files in the page cache count as used in
+ * a group, but make room when it is needed.
+ */
+#include "base/memory_left.h"
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH = 4096, LINE = 512 };
+
+/* The two kinds of control groups: where they are, and what their files are called. */
+typedef struct group_kind {
+    const char *folder, *limit, *used, *cache[2];
+} group_kind;
+
+static const group_kind kinds[2] = {
+    {"sys/fs/cgroup", "memory.max", "memory.current", {"active_file", "inactive_file"}},
+    {"sys/fs/cgroup/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"total_active_file", "total_inactive_file"}},
+};
+
+static FILE *open_file(const char *folder, const char *name) {
+    char path[PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return fopen(path, "re");
+}
+
+/* The number in a file that holds nothing else; false for a word, as "max". */
+static bool read_number(const char *folder, const char *name, int64_t *value) {
+    FILE *file = open_file(folder, name);
+    if (!file) return false;
+    long long number;
+    bool found = fscanf(file, "%lld", &number) == 1;
+    fclose(file);
+    if (found) *value = number;
+    return found;
+}
+
+/* The number behind a key, in a file of lines "key number" or "key: number kB"; 0 without. */
+static int64_t find_number(const char *folder, const char *name, const char *key) {
+    FILE *file = open_file(folder, name);
+    char line[LINE], word[64];
+    long long number = 0;
+    bool found = false;
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, "%63[^: ]%*[: ]%lld", word, &number) == 2 && strcmp(word, key) == 0;
+    if (file) fclose(file);
+    return found ? number : 0;
+}
+
+static int64_t left_in_group(const char *folder, const group_kind *kind) {
+    int64_t limit, used;
+    if (!read_number(folder, kind->limit, &limit) || !read_number(folder, kind->used, &used))
+        return INT64_MAX;
+    for (int i = 0; i < 2; i++)
+        used -= find_number(folder, "memory.stat", kind->cache[i]);
+    if (used < 0) used = 0;
+    return limit > used ? limit - used : 0;
+}
+
+/* The least of a group and those above it, up to the folder where groups are. */
+static int64_t left_in_groups(const char *root, const group_kind *kind, const char *group) {
+    char path[PATH];
+    int above = snprintf(path, sizeof path, "%s/%s", root, kind->folder);
+    int length = snprintf(path, sizeof path, "%s/%s%s", root, kind->folder, group);
+    if (length < 0 || length >= (int)sizeof path) return INT64_MAX;
+    int64_t least = INT64_MAX;
+    for (;;) {
+        int64_t left = left_in_group(path, kind);
+        if (left < least) least = left;
+        char *slash = strrchr(path, '/');
+        if (slash - path < above) return least;
+        *slash = '\0';
+    }
+}
+
+/* Of the groups in proc/self/cgroup: lines "0::/group", or "4:memory:/group" of the older kind. */
+static int64_t left_in_own_groups(const char *root) {
+    char folder[PATH], line[LINE];
+    int64_t least = INT64_MAX;
+    snprintf(folder, sizeof folder, "%s/proc/self", root);
+    FILE *file = open_file(folder, "cgroup");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':'), *group = NULL;
+        if (controllers) group = strchr(++controllers, ':');
+        if (!group) continue;
+        *group++ = '\0';
+        bool older = strcmp(controllers, "memory") == 0;
+        if (*controllers && !older) continue;
+        int64_t left = left_in_groups(root, &kinds[older], group);
+        if (left < least) least = left;
+    }
+    if (file) fclose(file);
+    return least;
+}
+
+int64_t ole_memory_left(const char *root) {
+    char folder[PATH];
+    snprintf(folder, sizeof folder, "%s/proc", root);
+    int64_t machine = find_number(folder, "meminfo", "MemAvailable");
+    int64_t swap = find_number(folder, "meminfo", "SwapFree") * 1024;
+    int64_t left = left_in_own_groups(root);
+    if (machine > 0 && machine * 1024 < left) left = machine * 1024;
+    return left < INT64_MAX - swap ? left + swap : left;
+}
+
+ole_status ole_memory_check(size_t bytes, const char *what, const char *remedy, ole_error *error) {
+    int64_t left = ole_memory_left("");
+    if (left == INT64_MAX || bytes <= (uint64_t)left) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "%s: %.3g GiB of memory needed, %.3g GiB left: %s",
+                    what, (double)bytes / 1073741824.0, (double)left / 1073741824.0, remedy);
+}

@@ -1,0 +1,18 @@
+/* src/base/memory_left.h - how much memory this process can still fill. */
+#ifndef OLE_SRC_BASE_MEMORY_LEFT_H
+#define OLE_SRC_BASE_MEMORY_LEFT_H
+
+#include "ole/base.h"
+
+/*
+ * Bytes that can be filled before the kernel ends somebody for them: what the machine has free or
+ * can free, less where a control group of the process has less, and free swap.  INT64_MAX where the
+ * system does not tell.  `root` is "", or for tests a folder with a proc and a sys/fs/cgroup in it.
+ */
+int64_t ole_memory_left(const char *root);
+
+/* OLE_ERROR_MEMORY where less is left: `what` ("a batch of 64") needs that many bytes; the message
+ * says how much there is, and `remedy`, what to do. */
+ole_status ole_memory_check(size_t bytes, const char *what, const char *remedy, ole_error *error);
+
+#endif
