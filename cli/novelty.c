@@ -168,19 +168,28 @@ static bool has_name(const char *const *names, int count, const char *name) {
     return false;
 }
 
-/* The names joined by commas, those among `but` left out; NULL without memory, "" for none. */
-static char *join_names(const char *const *names, int count, const char *const *but,
-                        int but_count) {
+/* One more in a list of classes: its name, or its number where a comma would cut the name. */
+static void put_class(FILE *out, const ole_dataset_info *set, int c) {
+    if (ftell(out) > 0) fputc(',', out);
+    if (strchr(set->class_names[c], ','))
+        fprintf(out, "%d", c);
+    else
+        fputs(set->class_names[c], out);
+}
+
+/* The set's classes that the model knows, in its order, or those that it does not; NULL without
+ * memory, "" for none. */
+static char *list_classes(const ole_dataset_info *set, const ole_model_info *model, bool known) {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
-    bool first = true;
-    for (int c = 0; c < count; c++) {
-        if (has_name(but, but_count, names[c])) continue;
-        fprintf(out, "%s%s", first ? "" : ",", names[c]);
-        first = false;
-    }
+    for (int m = 0; m < model->classes && known; m++)
+        for (int c = 0; c < set->classes; c++)
+            if (strcmp(set->class_names[c], model->class_names[m]) == 0) put_class(out, set, c);
+    for (int c = 0; c < set->classes && !known; c++)
+        if (!has_name(model->class_names, model->classes, set->class_names[c]))
+            put_class(out, set, c);
     return fclose(out) == 0 ? text : NULL;
 }
 
@@ -217,7 +226,7 @@ static int open_known(const arguments *a, subjects *s, ole_dataset_options *opti
         s->whole = NULL;
         return EXIT_DONE;
     }
-    s->classes[0] = join_names(model->class_names, model->classes, NULL, 0);
+    s->classes[0] = list_classes(whole, model, true);
     if (!s->classes[0]) return fail_command("novelty", "out of memory");
     options->classes = s->classes[0];
     return open_data(a->data[0], options, &s->set[0]);
@@ -235,8 +244,7 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
     }
     const ole_model_info *model = ole_model_get_info(s->model);
     const ole_dataset_info *whole = ole_dataset_get_info(s->whole ? s->whole : s->set[0]);
-    s->classes[1] =
-        join_names(whole->class_names, whole->classes, model->class_names, model->classes);
+    s->classes[1] = list_classes(whole, model, false);
     if (!s->classes[1]) return fail_command("novelty", "out of memory");
     if (!*s->classes[1])
         return fail_command("novelty",
@@ -245,6 +253,16 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
                             a->data[1]);
     options->classes = s->classes[1];
     return open_data(a->data[1], options, &s->set[1]);
+}
+
+/* Of one class, whatever is shown to it. */
+static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
+    ole_score score = (ole_score)(a->score + 1);
+    if (model->classes > 1 || (score != OLE_SCORE_SOFTMAX && score != OLE_SCORE_CALIBRATED)) return;
+    fprintf(stderr,
+            "ole novelty: warning: a model of one class has the %s score 1 for everything, known "
+            "or not: give --score residual, cosine or energy\n",
+            ole_score_name(score));
 }
 
 static int open_subjects(const arguments *a, subjects *s) {
@@ -259,6 +277,7 @@ static int open_subjects(const arguments *a, subjects *s) {
     options.validation = s->validation;
     const ole_model_info *info = ole_model_get_info(s->model);
     if (code != EXIT_DONE) return code;
+    warn_of_one_class(a, info);
     fit_folder(&options, a->data[0], info);
     code = open_known(a, s, &options);
     if (code != EXIT_DONE) return code;

@@ -80,6 +80,31 @@ def check_data_mistakes(ole, work):
           "so that its scores mean nothing; train with --loss softmax+ole")
 
 
+def check_odd_classes(ole, work):
+    """Names with a comma, which lists of classes have between names; a model of one class."""
+    for c, name in enumerate(("a,b", "c", "d,", "e")):
+        (work / "odd" / name).mkdir(parents=True)
+        for i in range(10):
+            (work / "odd" / name / f"{i}.pgm").write_bytes(
+                b"P5 8 8 255\n" + bytes((60 * c + i * k) % 256 for k in range(64)))
+    train = "train folder:odd --net FC4 --epochs 1 --threads 1 --val-split 20% --no-report"
+    for classes, novel in (("c,0", 20), ("3,2,1", 10)):
+        made = ole.run(*train.split(), "--classes", classes, "--out", f"odd-{novel}")
+        check_that(f"trained on {classes}: {made.stderr}", made.returncode == 0)
+        result = read_json(ole, "novelty", f"odd-{novel}", "--known", "folder:odd", "--novel",
+                           "folder:odd", "--json")
+        check_that(f"the others of {classes}", result["novel"] == novel)
+    ole.run(*train.split(), "--classes", "e", "--out", "single")
+    single = ["novelty", "single", "--known", "folder:odd", "--novel", "folder:odd"]
+    for score in ("softmax", "calibrated"):
+        done = ole.run(*single, "--score", score)
+        check_that(f"one class, {score}: {done.stderr}", done.returncode == 0 and done.stderr ==
+                   f"ole novelty: warning: a model of one class has the {score} score 1 for "
+                   "everything, known or not: give --score residual, cosine or energy\n")
+    done = ole.run(*single, "--score", "residual")
+    check_that("one class, residual", done.returncode == 0 and not done.stderr)
+
+
 def check_vectors(ole, work):
     """Vectors of two classes and of a third; empty, of another size, with NaN."""
     def write(name, rows, labels):
@@ -303,6 +328,7 @@ def check_all(ole, work):
     check_damaged(ole, work)
     check_data_mistakes(ole, work)
     check_vectors(ole, work)
+    check_odd_classes(ole, work)
 
 
 if __name__ == "__main__":
