@@ -51,7 +51,10 @@ static void report(const subject *s, const char *const out[2], bool json) {
 
 static int extract(subject *s, const char *const out[2], bool json) {
     int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
-    if (rows == 0) return fail_command("features", "%s: this split has no samples", s->data);
+    if (rows == 0)
+        return fail_command("features", "%s: this split has no samples; --split names another%s",
+                            s->data,
+                            s->split == OLE_SPLIT_VALIDATION ? ", --val-split makes this one" : "");
     size_t dim = (size_t)ole_model_get_info(s->model)->features;
     float *features = malloc((size_t)rows * dim * sizeof *features);
     int64_t *labels = malloc((size_t)rows * sizeof *labels);

@@ -265,7 +265,8 @@ static ole_status deal(ole_pairs *pairs, int folds, const char *name, ole_error 
     if (dealt[0] >= folds && dealt[1] >= folds) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
                     "%s: %" PRId64 " same and %" PRId64
-                    " different pairs are too few for %d folds: each needs one of both",
+                    " different pairs are too few for %d folds: each needs one of both; give more "
+                    "pairs, or fewer folds",
                     name, dealt[1], dealt[0], folds);
 }
 

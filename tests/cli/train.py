@@ -215,6 +215,9 @@ def check_models(ole, work):
     check_that("L.npy", npyfile.read(work / "L.npy")[:2] == ("<i8", (539,)))
     check(ole, "features m digits", code=2,
           err="ole features: --out is missing: F.npy L.npy; see 'ole features --help'\n")
+    check(ole, "features m digits --split validation --out F.npy L.npy", code=1,
+          err="ole features: digits: this split has no samples; --split names another, --val-split "
+          "makes this one\n")
     check(ole, "features m digits --out F.npy", code=2,
           err="ole features: --out needs two values: F.npy L.npy\n")
     check(ole, "eval m digits --split validation", code=1,

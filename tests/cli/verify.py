@@ -59,7 +59,7 @@ def check_mistakes(ole, work):
     wrong("2 1\nA 1 3\nA 1 B 1\nB 1 2\nA 2 B 2\n",
           "bad.txt, line 2: picture 3 of 'A' is not in names.txt", names)
     wrong("0 1 1\n2 3 0\n", "bad.txt: 1 same and 1 different pairs are too few for 10 folds: each "
-          "needs one of both")
+          "needs one of both; give more pairs, or fewer folds")
     check(ole, "verify F.npy --pairs none.txt", code=1,
           err="ole verify: none.txt: cannot read: No such file or directory\n")
     (work / "nan.npy").write_bytes(npyfile.array("<f4", (4, 2), [1, 0, 2, 0, 0, 1, 0, float("nan")]))

@@ -116,7 +116,7 @@ static void test_bad_rows(void **state) {
            "99999999999999999999 1'");
     expect("0 1 1\n0 2 0\n1 2 0\n", NULL, 2,
            "pairs.txt: 1 same and 2 different pairs are too few for 2 folds: each needs one of "
-           "both");
+           "both; give more pairs, or fewer folds");
 }
 
 static void test_bad_names(void **state) {
