@@ -84,6 +84,11 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     return true;
 }
 
+/* What OLÉ takes of a step, from 0 to 1. */
+static double ole_share(const ole_bench_result *r) {
+    return r->stage_ms[OLE_BENCH_OLE] / r->step_ms;
+}
+
 /* PyTorch's answer, where it was asked for. */
 typedef struct peer_answer {
     bool there;
@@ -121,6 +126,7 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     ole_json_integer(&w, "batch_size", a->bench.batch_size);
     ole_json_number(&w, "step_ms", r->step_ms);
     ole_json_number(&w, "images_per_s", r->images_per_s);
+    ole_json_number(&w, "ole_share", ole_share(r));
     ole_json_number(&w, "loader_images_per_s", r->loader_images_per_s);
     if (r->launches) ole_json_integer(&w, "launches", r->launches);
     ole_json_integer(&w, "peak_bytes", (int64_t)r->peak_bytes);
@@ -168,8 +174,11 @@ static void print_text(const arguments *a, const ole_bench_result *r, const peer
            r->threads == 1 ? "" : "s");
     printf("step          %10.3f ms, %.1f images/s (median of %d)\n", r->step_ms, r->images_per_s,
            (int)r->steps);
-    for (int s = 0; s < OLE_BENCH_STAGES; s++)
-        printf("  %-12s%10.3f ms\n", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+    for (int s = 0; s < OLE_BENCH_STAGES; s++) {
+        printf("  %-12s%10.3f ms", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
+        if (s == OLE_BENCH_OLE) printf(", %.2f %% of the step", 100.0 * ole_share(r));
+        printf("\n");
+    }
     if (r->launches) printf("launches      %10d a step\n", (int)r->launches);
     if (r->loader_images_per_s > 0.0)
         printf("loader        %10.0f images/s a thread (crop, mirror, normalise)\n",

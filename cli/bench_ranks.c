@@ -26,6 +26,7 @@ static void json_scale(ole_json *w, const ole_bench_scale *row) {
     ole_json_number(w, "apart_ms", row->apart_ms);
     ole_json_number(w, "exposed_ms", row->exposed_ms);
     ole_json_number(w, "ole_ms", row->ole_ms);
+    ole_json_number(w, "ole_share", row->ole_ms / row->step_ms);
     ole_json_number(w, "ole_apart_ms", row->ole_apart_ms);
     ole_json_string(w, "ole_route", row->route);
     ole_json_close(w);

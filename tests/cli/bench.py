@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """bench.py OLE - runs `ole bench`: its JSON, its text, the peer, and mistakes. No time is judged."""
 import json
+import re
 import shutil
 import stat
 
@@ -10,7 +11,7 @@ from run import check, check_that, read_json
 
 NET = ["bench", "--net", "C8-MP-FC8", "--input", "1x8x8", "--batch-size", "4", "--threads", "1",
        "--seconds", "0"]
-KEYS = {"net", "device", "threads", "batch_size", "step_ms", "images_per_s",
+KEYS = {"net", "device", "threads", "batch_size", "step_ms", "images_per_s", "ole_share",
         "loader_images_per_s", "peak_bytes", "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages", "kinds"}
 
 
@@ -23,9 +24,12 @@ def check_figures(ole):
     check_that("its times are positive", figures.get("step_ms", 0) > 0 and
                figures.get("loader_images_per_s", 0) > 0 and
                all(ms > 0 for ms in stages.values()))
+    check_that("OLE's share of the step", abs(figures.get("ole_share", 0) * figures.get("step_ms", 0) -
+                                              stages.get("ole", 0)) < 1e-6 * stages.get("ole", 0))
     check_that("memory is shared", figures.get("plan_bytes", 1) < figures.get("unshared_bytes", 0))
     alone = read_json(ole, *NET, "--softmax-only", "--json") or {}
-    check_that("--softmax-only leaves OLE out", alone.get("stages", {}).get("ole") == 0)
+    check_that("--softmax-only leaves OLE out", alone.get("stages", {}).get("ole") == 0 and
+               alone.get("ole_share") == 0)
     for shape in ("7", "5x8x8"):
         net = [shape if a == "1x8x8" else "FC8" if a == "C8-MP-FC8" else a for a in NET]
         data = read_json(ole, *net, "--json") or {}
@@ -34,6 +38,10 @@ def check_figures(ole):
     text = ole.run(*NET, "--device", "ref").stdout
     check_that("ole bench as text", text.startswith("C8-MP-FC8, 4 x 1x8x8, device ref, 1 thread\n")
                and "images/s" in text and "conv" in text)
+    told = re.search(r"\nstep +([\d.]+) ms[^§]*\n  ole +([\d.]+) ms, ([\d.]+) % of the step\n", text)
+    step, part, share = map(float, told.groups()) if told else (1, 1, 0)
+    check_that("its text has OLE's share", (part - 5e-4) / (step + 5e-4) - 1e-3 < share / 100 <
+               (part + 5e-4) / (step - 5e-4) + 1e-3)
 
 
 def check_ranks(ole):
@@ -57,8 +65,9 @@ def check_ranks(ole):
     check_that(f"ole bench --ranks by two: {err}",
                rows == [(1, "weak", 4), (2, "strong", 4), (2, "weak", 8)])
     check_that("its times are positive", all(
-        row["step_ms"] > 0 and row["apart_ms"] > 0 and row["efficiency"] > 0
-        for row in table.get("scaling", [])) and all(one["ms"] > 0 for one in table.get("sums", [])))
+        row["step_ms"] > 0 and row["apart_ms"] > 0 and row["efficiency"] > 0 and
+        row["ole_share"] > 0 for row in table.get("scaling", [])) and
+        all(one["ms"] > 0 for one in table.get("sums", [])))
     check_that("its sums", [one["bytes"] for one in table.get("sums", [])] ==
                [8 * 16 ** i for i in range(6)])
     code, _, err = several.launch(2, " ".join([*net, "--batch-size", "1"]))
