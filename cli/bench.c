@@ -209,7 +209,7 @@ int run_bench(int argc, char **argv) {
     progress_wait(&line, "preparing");
     ole_status status = ole_bench(&a.bench, &result, &error);
     progress_clear(&line);
-    if (status != OLE_OK) return fail_command("bench", "%s", error.message);
+    if (status != OLE_OK) return fail_with("bench", &error);
     peer_answer peer = {0};
     bool good = true;
     if (a.peer == 1 && !interrupted()) good = ask_peer(&a, &result, &peer);

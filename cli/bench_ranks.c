@@ -132,12 +132,12 @@ int bench_ranks(const ole_bench_options *options, bool json) {
         progress_wait(&line, "one rank");
     }
     ole_error error;
-    bool good = ole_bench_ranks(&o, ranks, result, &error) == OLE_OK;
+    ole_status status = ole_bench_ranks(&o, ranks, result, &error);
     progress_clear(&line);
-    if (launch_prints(ranks) && good)
+    if (launch_prints(ranks) && status == OLE_OK)
         (json ? print_json : print_text)(options, result);
     else if (launch_prints(ranks))
         fail_command("bench", "%s", error.message);
     free(result);
-    return launch_leave(ranks, good ? EXIT_DONE : EXIT_FAILED);
+    return launch_leave(ranks, exit_code(status));
 }

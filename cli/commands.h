@@ -50,6 +50,12 @@ extern const char data_summary[];
 /* Prints "ole NAME: message" to stderr; returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */
+int exit_code(ole_status status);
+
+/* fail_command() with an error of the library; returns its exit_code(). */
+int fail_with(const char *name, const ole_error *error);
+
 /* Prints "ole NAME: interrupted; " and what that means; returns EXIT_INTERRUPTED. */
 int end_interrupted(const char *name, const char *what);
 

@@ -22,6 +22,15 @@ int fail_command(const char *name, const char *format, ...) {
     return EXIT_FAILED;
 }
 
+int exit_code(ole_status status) {
+    return status == OLE_OK ? EXIT_DONE : status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int fail_with(const char *name, const ole_error *error) {
+    fail_command(name, "%s", error->message);
+    return exit_code(error->status);
+}
+
 int end_interrupted(const char *name, const char *what) {
     fprintf(stderr, "ole %s: interrupted; %s\n", name, what);
     return EXIT_INTERRUPTED;

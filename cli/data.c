@@ -139,8 +139,8 @@ static int get(const char *what, ole_download_options *options, bool json) {
     if (status == OLE_OK && !options->folder)
         status = ole_dataset_locate(what, folder, sizeof folder, &error);
     if (status != OLE_OK) {
-        fail_command("data get", "%s", error.message);
-        return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
+        int code = fail_with("data get", &error);
+        return interrupted() ? EXIT_INTERRUPTED : code;
     }
     const char *there = options->folder ? options->folder : folder;
     print_fetched(what, *there ? there : "the library", json);
@@ -306,7 +306,7 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
         ole_json_bool(&w, "good", good);
         ole_json_close(&w);
     }
-    if (status != OLE_OK) return fail_command("data check", "%s", error.message);
+    if (status != OLE_OK) return fail_with("data check", &error);
     if (!good)
         return fail_command("data check",
                             "%s: %d files are not as published: 'ole data get' "

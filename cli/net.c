@@ -170,7 +170,7 @@ static int show(const arguments *a) {
     ole_net *net;
     ole_error error;
     if (create(&net, a->net, a->shape, a->classes, &error) != OLE_OK)
-        return fail_command("net", "%s", error.message);
+        return fail_with("net", &error);
     if (a->graph)
         print_graph(net);
     else if (a->json)

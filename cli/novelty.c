@@ -207,7 +207,7 @@ static int open_data(const char *data, const ole_dataset_options *options, ole_d
     progress_wait(&line, "reading");
     ole_status status = ole_dataset_open(set, data, options, &error);
     progress_clear(&line);
-    return status == OLE_OK ? EXIT_DONE : fail_command("novelty", "%s", error.message);
+    return status == OLE_OK ? EXIT_DONE : fail_with("novelty", &error);
 }
 
 /* The known set; where it has other classes too, it stays open as s->whole. */

@@ -275,10 +275,6 @@ static bool look(const row *r, int threads) {
     }
 }
 
-static int code_of(ole_status status) {
-    return status == OLE_OK ? EXIT_DONE : status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
-}
-
 /* Whether its runs could begin or go on, by all ranks; nothing is written. */
 static int check_row(const row *r, const reproduction *how) {
     ole_study_options options = row_study(r);
@@ -290,7 +286,7 @@ static int check_row(const row *r, const reproduction *how) {
     if (status == OLE_OK) ole_study_result_free(&result);
     if (status != OLE_OK && launch_prints(how->ranks))
         fail_command("reproduce", "%s: %s", r->asked.name, error.message);
-    return code_of(status);
+    return exit_code(status);
 }
 
 /* The runs, by all ranks; the code, or EXIT_DONE and whether it was stopped. */
@@ -310,7 +306,7 @@ static int conduct_row(row *r, const reproduction *how, bool *stopped) {
     progress_clear(&w.view.line);
     if (status != OLE_OK) {
         if (prints) fail_command("reproduce", "%s", error.message);
-        return code_of(status);
+        return exit_code(status);
     }
     *stopped = result.interrupted;
     ole_study_result_free(&result);

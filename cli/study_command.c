@@ -213,7 +213,7 @@ static int conduct(const study_command *c, const ole_study_options *options, boo
     progress_clear(&v->line);
     if (status != OLE_OK) {
         if (!v->quiet) fail_command(c->name, "%s", error.message);
-        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        return exit_code(status);
     }
     int code = result.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!v->quiet) code = conclude(c, &result, options->train->out, json);

@@ -56,7 +56,7 @@ int subject_open(subject *s, const char *command) {
     progress_wait(&s->line, "reading");
     ole_status status = ole_dataset_open(&s->set, s->data, &s->set_options, &error);
     progress_clear(&s->line);
-    if (status != OLE_OK) return fail_command(command, "%s", error.message);
+    if (status != OLE_OK) return fail_with(command, &error);
     ole_model_watch(s->model, progress_images, &s->line);
     catch_interrupts();
     return EXIT_DONE;

@@ -260,7 +260,7 @@ static int train(train_setup *s, const flags *f) {
     if (status != OLE_OK) {
         launch_fail(ranks, error.message);
         if (!v.quiet) fail_command("train", "%s", error.message);
-        return status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+        return exit_code(status);
     }
     int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!v.quiet) code = conclude(s, f, &v, &summary);
