@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,15 +192,18 @@ const char *duration_text(double seconds, char out[32]) {
 
 /* ---- Signals ------------------------------------------------------------------------------ */
 
-static volatile sig_atomic_t noted;
+/* When the first signal came, in seconds of progress_clock; 0: none has. */
+static _Atomic double noted;
 
 static void note(int number) {
-    (void)number;
-    noted = 1;
+    double now = progress_clock(), none = 0.0;
+    if (atomic_compare_exchange_strong(&noted, &none, now) || now - none < 1.0) return;
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 void catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
@@ -209,5 +213,5 @@ void catch_interrupts(void) {
 }
 
 bool interrupted(void) {
-    return noted != 0;
+    return noted > 0.0;
 }

@@ -68,7 +68,9 @@ double progress_clock(void);
 
 /*
  * From now on the first SIGINT, SIGTERM, SIGHUP (of a terminal that closes) or SIGUSR1, which
- * launchers and batch systems pass on, is only noted; the second one ends the program.
+ * launchers and batch systems pass on, is only noted; one that comes a second later or more ends
+ * the program.  (Sooner it is the same one: timeout(1) and launchers send theirs to the program and
+ * to its group.)
  */
 void catch_interrupts(void);
 bool interrupted(void);
