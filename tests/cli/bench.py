@@ -71,7 +71,7 @@ def check_ranks(ole):
     check_that("its sums", [one["bytes"] for one in table.get("sums", [])] ==
                [8 * 16 ** i for i in range(6)])
     code, _, err = several.launch(2, " ".join([*net, "--batch-size", "1"]))
-    check_that(f"fewer images than ranks: {err}", code == 1 and
+    check_that(f"fewer images than ranks: {err}", code == 2 and
                err.count("give at least 1 image for each of 2 ranks") == 1)
 
 
@@ -91,15 +91,17 @@ def check_peer(ole, work):
 
 
 def check_mistakes(ole):
-    for line, message, code in (
+    for line, message in (
             ("--net Q", "net: column 1: 'Q' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, "
-             "CR, BN, ReLU", 1),
-            ("--net FC8 --precision fp16", "precision fp16: one of fp32|tf32|bf16 expected", 1),
-            ("--net FC8 --conv x", "conv x: one of auto|direct expected", 1),
-            ("--net FC8 --ranks --bn x", "bn x: one of sync|local expected", 1),
-            ("--input 3x3", "--input 3x3: channels x height x width expected, as in 3x32x32", 2),
-            ("--threads 0", "--threads 0: a whole number from 1 to 1024 expected", 2)):
-        check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=code)
+             "CR, BN, ReLU"),
+            ("--net FC8 --precision fp16", "precision fp16: one of fp32|tf32|bf16 expected"),
+            ("--net FC8 --conv x", "conv x: one of auto|direct expected"),
+            ("--net FC8 --ranks --bn x", "bn x: one of sync|local expected"),
+            ("--net FC8 --device x", "device x: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what "
+             "is there"),
+            ("--input 3x3", "--input 3x3: channels x height x width expected, as in 3x32x32"),
+            ("--threads 0", "--threads 0: a whole number from 1 to 1024 expected")):
+        check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=2)
 
 
 def check_all(ole, work):

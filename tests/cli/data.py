@@ -117,7 +117,11 @@ def check_usage(ole):
     check(ole, "data get http://127.0.0.1/x.bin", err="ole data get: http://127.0.0.1/x.bin: say "
           "with --out which folder a URL goes to\n", code=2)
     check(ole, "data get mnits", err="ole data get: mnits: this is no known data set; 'ole data "
-          "list' shows them\n", code=1)
+          "list' shows them\n", code=2)
+    for name in ("mnits", "mnits:somewhere"):
+        check(ole, f"data check {name}", code=2, err="ole data check: mnits: this is no data set; they are "
+              "digits, mnist, fashion-mnist, svhn, cifar10, cifar100, stl10, folder:PATH and "
+              "npy:X.npy,y.npy\n")
     for args in ("data --help", "data list --help", "data get --help", "data check --help"):
         text = ole.run(*args.split())
         check_that(f"ole {args}", text.returncode == 0 and text.stdout.startswith("  $ ole data"))
@@ -246,11 +250,11 @@ def check_errors(ole, work, url):
     check_that("a wrong file is removed", os.listdir(work / "wrong") == [])
     check(ole, f"data get {url}/big.bin --out wrong --checksum xyz", err="ole data get: "
           "options.checksum: give the 32 hexadecimal digits of an md5 sum or the 64 of a sha256 "
-          "sum\n", code=1)
+          "sum\n", code=2)
     check(ole, f"data get {url}/none.bin --out wrong", err=f"ole data get: {url}/none.bin: cannot "
           "download: The requested URL returned error: 404\n", code=1)
     check(ole, f"data get {url}/ --out wrong", err=f"ole data get: {url}/: this URL does not end "
-          "in a file's name\n", code=1)
+          "in a file's name\n", code=2)
     check(ole, f"data get {url}/big.bin --out photos/cat/0.pgm", err="ole data get: "
           "photos/cat/0.pgm: cannot make the folder: File exists\n", code=1)
     refused = ole.run("data", "get", "http://127.0.0.1:1/x.bin", "--out", "wrong")

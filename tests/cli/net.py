@@ -87,8 +87,8 @@ def check_list(ole):
 
 
 def check_mistakes(ole):
-    def bad(args, message, code=1):
-        check(ole, f"net {args}", err=f"ole net: {message}\n", code=code)
+    def bad(args, message):
+        check(ole, f"net {args}", err=f"ole net: {message}\n", code=2)
 
     bad("C32-Q12", "net: column 5: 'Q12' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, CR, "
         "BN, ReLU")
@@ -98,10 +98,10 @@ def check_mistakes(ole):
         "net cnn5: column 71: 'C256[p0,noaffine](x2)' leaves nothing of the image of 2x2")
     for shape in ("3x32", "3x32x32x1", "3x0x32", "x", "3x-1x4", "3x32x", "+3x32x32", "3x32x3000000"):
         bad(f"C8 --input {shape}",
-            f"--input {shape}: channels x height x width expected, as in 3x32x32", code=2)
-    bad("C8 --classes 0", "--classes 0: a whole number from 1 to 65536 expected", code=2)
-    bad("--graph", "--graph needs NET; 'ole net' lists the names", code=2)
-    bad("C8 C8", "unexpected argument 'C8'; see 'ole net --help'", code=2)
+            f"--input {shape}: channels x height x width expected, as in 3x32x32")
+    bad("C8 --classes 0", "--classes 0: a whole number from 1 to 65536 expected")
+    bad("--graph", "--graph needs NET; 'ole net' lists the names")
+    bad("C8 C8", "unexpected argument 'C8'; see 'ole net --help'")
     check(ole, "net", code=1, shell='"$@" >/dev/full',
           err="ole: cannot write to standard output: No space left on device\n")
 

@@ -63,7 +63,12 @@ def check_data_mistakes(ole, work):
     wrong(f"m {both} --known-classes 1,0,2,3,4,5,6", "class 0 of the model is '0', that of the "
           "known set digits is '1': choose them with --known-classes, in the model's order")
     wrong(f"m {both} --novel-classes 12",
-          "digits: there is no class '12': its 10 classes are 0 '0' to 9 '9'")
+          "digits: there is no class '12': its 10 classes are 0 '0' to 9 '9'", 2)
+    unknown = "mnits: this is no data set; they are "
+    for args in ("novelty m --known digits --novel mnits", "novelty m --known mnits --novel digits",
+                 "eval m mnits", "features m mnits --out F.npy L.npy"):
+        told = ole.run(*args.split())
+        check_that(f"ole {args}", told.returncode == 2 and f": {unknown}" in told.stderr)
     wrong("m --known digits --novel mnist:nowhere",
           "nowhere: there is no train-images-idx3-ubyte(.gz) here")
     ole.run(*SEVEN.split(), "--out", "none-held-out")
