@@ -10,13 +10,9 @@
 #include "progress.h"
 #include "subject.h"
 
-#include <ole/train.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 const char novelty_summary[] = "what a model does not know: threshold, AUROC, calibration";
 
@@ -24,12 +20,11 @@ typedef struct arguments {
     const char *model;
     const char *data[2];    /* known, novel */
     const char *classes[2]; /* of them; NULL: see above */
-    const char *validation; /* "10%"; NULL: as in the run */
     const char *keep;       /* "95%" */
-    arg_seed seed;          /* of the validation split; not given: as in the run */
+    data_flags flags;       /* of the known set, whose classes are chosen here */
     int known_split, novel_split, score;
-    double temperature, test_share;
-    bool skip_bad, no_store, json;
+    double temperature;
+    bool no_store, json;
     const char *scores; /* a .csv file */
     int threads;
     picture_options pictures;
@@ -41,8 +36,7 @@ typedef struct subjects {
     ole_dataset *set[2]; /* known, novel */
     ole_dataset *whole;  /* the known set with classes that are not the model's; or NULL */
     char *classes[2];    /* lists of names made here */
-    double validation;   /* share */
-    uint64_t seed;
+    trained_data run;
 } subjects;
 
 /* ---- The command line --------------------------------------------------------------------- */
@@ -50,7 +44,7 @@ typedef struct subjects {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.known_split = OLE_SPLIT_TEST,
                      .score = OLE_SCORE_SOFTMAX - 1,
-                     .test_share = -1.0,
+                     .flags = {.classes = "", .samples_per_class = -1},
                      .keep = "95%",
                      .threads = default_threads()};
     const arg_positional positionals[] = {
@@ -72,18 +66,17 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"temperature", ARG_NUMBER, &a->temperature, "X",
          .help = "of the softmax (default fit: on the validation split); 1: as trained",
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
-        {"val-split", ARG_STRING, &a->validation, "10%",
+        {"val-split", ARG_STRING, &a->flags.validation, "10%",
          .help = "held out of the known training set (default: as in the run folder)"},
-        {"seed", ARG_SEED, &a->seed, "N",
+        {"seed", ARG_SEED, &a->flags.seed, "N",
          .help = "of the validation split (default: as in the run folder)"},
         {"known-split", ARG_CHOICE, &a->known_split, "train|test|validation",
          .help = "known samples that judge (default test)"},
         {"novel-split", ARG_CHOICE, &a->novel_split, "all|train|test",
          .help = "novel samples (default all)"},
-        {"test-share", ARG_NUMBER, &a->test_share, "X",
-         .help = "of sets without a test part (default: as in the run folder, or 0.2)", .min = 0,
-         .max = 0.99},
-        {"skip-bad", ARG_FLAG, .to = &a->skip_bad,
+        {"test-share", ARG_STRING, &a->flags.test_share, "20%",
+         .help = "of sets without a test part (default: as in the run folder, or 20%)"},
+        {"skip-bad", ARG_FLAG, .to = &a->flags.skip_bad,
          .help = "leave out unreadable images of a folder"},
         {"no-store", ARG_FLAG, .to = &a->no_store, .help = "leave the model's file as it is"},
         {"scores", ARG_STRING, &a->scores, "FILE.csv", .help = "write the scores of all samples"},
@@ -118,49 +111,6 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
-
-/* What the run that a model comes from held out, where its config.yaml is there. */
-static bool read_run(const arguments *a, ole_train_options *run, ole_recipe **recipe) {
-    struct stat about;
-    bool folder = stat(a->model, &about) == 0 && S_ISDIR(about.st_mode);
-    const char *slash = strrchr(a->model, '/');
-    int length = folder ? (int)strlen(a->model) : slash ? (int)(slash - a->model) : 0;
-    char path[4096];
-    snprintf(path, sizeof path, "%.*s%sconfig.yaml", length, a->model, length ? "/" : "");
-    ole_train_options_init(run);
-    if (access(path, F_OK) != 0) return true;
-    ole_error error;
-    if (ole_recipe_read(recipe, path, run, &error) == OLE_OK) return true;
-    fail_command("novelty", "%s", error.message);
-    return false;
-}
-
-/* Sets validation and seed from the flags, or from the run where it was on the same data. */
-static int choose_validation(const arguments *a, subjects *s, ole_dataset_options *options) {
-    ole_train_options run;
-    ole_recipe *recipe = NULL;
-    if (!read_run(a, &run, &recipe)) return EXIT_FAILED;
-    bool same = recipe && run.data && strcmp(run.data, a->data[0]) == 0;
-    s->validation = same ? run.val_split : 0.0;
-    s->seed = a->seed.given ? a->seed.value : same ? run.seed : 0;
-    options->skip_bad = a->skip_bad || (same && run.skip_bad);
-    options->test_share = a->test_share >= 0.0 ? a->test_share
-                          : same               ? run.test_share
-                                               : options->test_share;
-    bool held_out = same && run.val_split > 0.0;
-    ole_recipe_free(recipe);
-    if (!a->validation) return EXIT_DONE;
-    if (!parse_share(a->validation, &s->validation) || s->validation >= 1.0) {
-        fail_command("novelty", "--val-split %s: a share such as 10%% or 0.1 expected",
-                     a->validation);
-        return EXIT_USAGE;
-    }
-    if (same && !held_out)
-        fprintf(stderr,
-                "ole novelty: warning: the run held no samples out: it was trained on those "
-                "that --val-split takes, so that the threshold will be too high\n");
-    return EXIT_DONE;
-}
 
 static bool has_name(const char *const *names, int count, const char *name) {
     for (int c = 0; c < count; c++)
@@ -210,24 +160,35 @@ static int open_data(const char *data, const ole_dataset_options *options, ole_d
     return status == OLE_OK ? EXIT_DONE : fail_with("novelty", &error);
 }
 
+/* Lists the model's classes among those of s->whole, unless there is nothing to choose: they are
+ * all, in their order, or names are missing (of which the library tells). */
+static int choose_known(subjects *s, bool *as_it_is) {
+    const ole_model_info *model = ole_model_get_info(s->model);
+    const ole_dataset_info *whole = ole_dataset_get_info(s->whole);
+    *as_it_is = fits_model(whole, model);
+    for (int c = 0; c < model->classes && !*as_it_is; c++)
+        *as_it_is = !has_name(whole->class_names, whole->classes, model->class_names[c]);
+    if (*as_it_is) return EXIT_DONE;
+    s->classes[0] = list_classes(whole, model, true);
+    return s->classes[0] ? EXIT_DONE : fail_command("novelty", "out of memory");
+}
+
 /* The known set; where it has other classes too, it stays open as s->whole. */
 static int open_known(const arguments *a, subjects *s, ole_dataset_options *options) {
     options->classes = a->classes[0];
     if (options->classes) return open_data(a->data[0], options, &s->set[0]);
+    int64_t samples = options->samples_per_class;
+    options->samples_per_class = 0; /* classes that the model does not know may have fewer */
     int code = open_data(a->data[0], options, &s->whole);
+    options->samples_per_class = samples;
+    bool as_it_is = false;
+    if (code == EXIT_DONE) code = choose_known(s, &as_it_is);
     if (code != EXIT_DONE) return code;
-    const ole_model_info *model = ole_model_get_info(s->model);
-    const ole_dataset_info *whole = ole_dataset_get_info(s->whole);
-    bool as_it_is = fits_model(whole, model);
-    for (int c = 0; c < model->classes && !as_it_is; c++)
-        as_it_is = !has_name(whole->class_names, whole->classes, model->class_names[c]);
-    if (as_it_is) { /* nothing to choose; where names are missing the library says so */
+    if (as_it_is && samples == 0) {
         s->set[0] = s->whole;
         s->whole = NULL;
         return EXIT_DONE;
     }
-    s->classes[0] = list_classes(whole, model, true);
-    if (!s->classes[0]) return fail_command("novelty", "out of memory");
     options->classes = s->classes[0];
     return open_data(a->data[0], options, &s->set[0]);
 }
@@ -235,6 +196,7 @@ static int open_known(const arguments *a, subjects *s, ole_dataset_options *opti
 /* The novel set; of the known set the classes that the model does not know. */
 static int open_novel(const arguments *a, subjects *s, ole_dataset_options *options) {
     options->validation = 0.0;
+    options->samples_per_class = 0;
     options->classes = a->classes[1];
     if (options->classes || strcmp(a->data[0], a->data[1]) != 0)
         return open_data(a->data[1], options, &s->set[1]);
@@ -270,13 +232,11 @@ static int open_subjects(const arguments *a, subjects *s) {
     if (ole_model_load(&s->model, a->model, a->threads, &error) != OLE_OK)
         return fail_command("novelty", "%s", error.message);
     ole_dataset_options options;
-    ole_dataset_options_init(&options);
-    int code = choose_validation(a, s, &options);
-    options.seed = s->seed;
-    options.threads = a->threads;
-    options.validation = s->validation;
-    const ole_model_info *info = ole_model_get_info(s->model);
+    int code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
     if (code != EXIT_DONE) return code;
+    trained_data_warn(&s->run, "novelty", &options, a->known_split == OLE_SPLIT_TEST, true);
+    options.threads = a->threads;
+    const ole_model_info *info = ole_model_get_info(s->model);
     warn_of_one_class(a, info);
     fit_folder(&options, a->data[0], info);
     code = open_known(a, s, &options);
@@ -291,6 +251,7 @@ static void close_subjects(subjects *s) {
         free(s->classes[which]);
     }
     ole_dataset_close(s->whole);
+    trained_data_close(&s->run);
     ole_model_free(s->model);
 }
 
@@ -336,6 +297,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     if (code != EXIT_DONE) return code;
     if (!a->no_store && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK)
         return fail_command("novelty", "%s", error.message);
+    trained_data_tell(&s->run, "novelty", &a->flags);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
     return EXIT_DONE;
 }

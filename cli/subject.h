@@ -4,18 +4,16 @@
 
 #include "args.h"
 #include "progress.h"
+#include "trained_data.h"
 
 #include <ole/model.h>
-#include <ole/train.h>
 
-enum { SUBJECT_OPTIONS = 7 };
+enum { SUBJECT_OPTIONS = 8 };
 
 typedef struct subject {
     const char *model_path, *data; /* from the command line */
-    ole_dataset_options set_options;
-    const char *validation; /* "10%" */
-    int split;              /* as in ole_split */
-    arg_seed seed;
+    data_flags flags;
+    int split; /* as in ole_split */
     int threads;
     progress line;
     ole_model *model; /* opened */
@@ -26,8 +24,9 @@ typedef struct subject {
 void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]);
 
 /*
- * Opens both; images of a folder get the model's shape.  From then on the line shows how far the
- * model is with a split, and Ctrl-C stops it.  EXIT_DONE, or the exit code after an error,
+ * Opens both: the data as in the model's run where they are those, which is said; images of a
+ * folder get the model's shape.  From then on the line shows how far the model is with a split, and
+ * Ctrl-C stops it.  EXIT_DONE, or the exit code after an error,
  * explained in the name of `command`; close it either way.
  */
 int subject_open(subject *s, const char *command);
@@ -35,8 +34,5 @@ void subject_close(subject *s);
 
 /* Has the images of folder:PATH resized to a model's shape; other sets stay as they are. */
 void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model);
-
-/* The data of a run, as it was trained with these options. */
-ole_dataset_options run_dataset_options(const ole_train_options *run, int threads);
 
 #endif

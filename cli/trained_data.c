@@ -1,0 +1,186 @@
+/*
+ * cli/trained_data.c - the config.yaml beside a model, and what of it holds for a data set.
+ *
+ * A folder of photos has no test part of its own: which samples a run was not trained on is known
+ * from its options alone.
+ */
+#include "trained_data.h"
+
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- The run ------------------------------------------------------------------------------ */
+
+/*
+ * Reads the config.yaml of the run folder that `model` is, or is a file of; none is no error.  One
+ * that cannot be read is a mistake in a run folder; beside a file it may be another program's.
+ */
+static bool read_run(trained_data *r, const char *command, const char *model) {
+    struct stat about;
+    bool folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
+    const char *slash = strrchr(model, '/');
+    int length = folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
+    snprintf(r->path, sizeof r->path, "%.*s%sconfig.yaml", length, model,
+             length || slash == model ? "/" : "");
+    ole_train_options_init(&r->options);
+    if (access(r->path, F_OK) != 0) return true;
+    ole_error error;
+    if (ole_recipe_read(&r->recipe, r->path, &r->options, &error) == OLE_OK) return true;
+    r->recipe = NULL;
+    if (folder) {
+        fail_command(command, "%s", error.message);
+        return false;
+    }
+    fprintf(stderr, "ole %s: warning: passed over, as no run of 'ole train': %s\n", command,
+            error.message);
+    return true;
+}
+
+/* ---- The same data? ----------------------------------------------------------------------- */
+
+/* The names of the data sets, without their paths, are one; its length, or 0. */
+static size_t same_kind(const char *a, const char *b) {
+    size_t length = strcspn(a, ":");
+    return strcspn(b, ":") == length && memcmp(a, b, length) == 0 ? length : 0;
+}
+
+/* The next of npy's files behind `*at`; the whole path of other sets. */
+static bool next_path(const char **at, bool several, char path[4096]) {
+    size_t length = several ? strcspn(*at, ",") : strlen(*at);
+    if (length == 0 || length >= 4096) return false;
+    memcpy(path, *at, length);
+    path[length] = '\0';
+    *at += length + (several && (*at)[length] == ',');
+    return true;
+}
+
+/* Whether two names mean the same files; *there: those of the first can be seen from here. */
+static bool same_data(const char *a, const char *b, bool *there) {
+    char first[4096], second[4096], one[4096], other[4096];
+    size_t kind = same_kind(a, b);
+    *there = true;
+    if (strcmp(a, b) == 0) return true;
+    if (kind == 0) return false;
+    *there = ole_dataset_locate(a, first, sizeof first, NULL) == OLE_OK;
+    if (!*there || ole_dataset_locate(b, second, sizeof second, NULL) != OLE_OK) return false;
+    bool several = strncmp(a, "npy:", 4) == 0, same = true;
+    const char *x = first, *y = second;
+    while (*x && same) {
+        if (!next_path(&x, several, one)) return false;
+        *there = access(one, F_OK) == 0;
+        same = *there && next_path(&y, several, other) && same_file(one, other);
+    }
+    return same && !*y;
+}
+
+/* Sets r->same; where that cannot be known, says so. */
+static void compare_data(trained_data *r, const char *command, const char *data) {
+    bool there = true;
+    r->same = r->recipe && r->options.data && same_data(r->options.data, data, &there);
+    if (there || !same_kind(r->options.data, data)) return;
+    fprintf(stderr,
+            "ole %s: warning: the run's data, %s, are not to be seen from this folder: %s is taken "
+            "for other data, of which no samples were trained on\n",
+            command, r->options.data, data);
+}
+
+/* ---- The options -------------------------------------------------------------------------- */
+
+ole_dataset_options run_dataset_options(const ole_train_options *run, int threads) {
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.validation = run->val_split;
+    options.samples_per_class = run->samples_per_class;
+    options.classes = run->classes;
+    options.seed = run->seed;
+    options.resize = run->resize;
+    options.channels = run->channels;
+    options.skip_bad = run->skip_bad;
+    options.test_share = run->test_share;
+    options.threads = threads;
+    return options;
+}
+
+static bool set_share(const char *command, const char *flag, const char *text, double *share) {
+    if (!text || (parse_share(text, share) && *share < 1.0)) return true;
+    fail_command(command, "--%s %s: a share such as 10%% or 0.1, less than 1, expected", flag,
+                 text);
+    return false;
+}
+
+int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
+                      const data_flags *flags, ole_dataset_options *options) {
+    *r = (trained_data){0};
+    if (!read_run(r, command, model)) return EXIT_FAILED;
+    compare_data(r, command, data);
+    ole_dataset_options_init(options);
+    if (r->same) *options = run_dataset_options(&r->options, 1);
+    if (flags->classes) options->classes = flags->classes;
+    if (flags->samples_per_class >= 0) options->samples_per_class = flags->samples_per_class;
+    if (flags->seed.given) options->seed = flags->seed.value;
+    options->skip_bad |= flags->skip_bad;
+    return set_share(command, "val-split", flags->validation, &options->validation) &&
+                   set_share(command, "test-share", flags->test_share, &options->test_share)
+               ? EXIT_DONE
+               : EXIT_USAGE;
+}
+
+void trained_data_close(trained_data *r) {
+    ole_recipe_free(r->recipe);
+    r->recipe = NULL;
+}
+
+/* ---- Telling ------------------------------------------------------------------------------ */
+
+/* Sets of their own test part do not follow --test-share. */
+static bool has_share(const trained_data *r) {
+    return same_kind(r->options.data, "folder:") || same_kind(r->options.data, "npy:");
+}
+
+void trained_data_tell(const trained_data *r, const char *command, const data_flags *flags) {
+    const ole_train_options *o = &r->options;
+    bool share = r->same && !flags->test_share && has_share(r) && o->test_share != 0.2;
+    bool held_out = r->same && !flags->validation && o->val_split > 0.0;
+    bool few = r->same && flags->samples_per_class < 0 && o->samples_per_class > 0;
+    bool seed = r->same && !flags->seed.given && o->seed != 0 &&
+                (held_out || few || flags->validation || flags->samples_per_class > 0);
+    bool classes = r->same && !flags->classes && o->classes;
+    bool skip_bad = r->same && !flags->skip_bad && o->skip_bad;
+    if (!(share || held_out || few || seed || classes || skip_bad)) return;
+    fprintf(stderr, "ole %s: as in %s:", command, r->path);
+    if (share) fprintf(stderr, " --test-share %g%%", 100.0 * o->test_share);
+    if (held_out) fprintf(stderr, " --val-split %g%%", 100.0 * o->val_split);
+    if (few) fprintf(stderr, " --samples-per-class %" PRId64, o->samples_per_class);
+    if (seed) fprintf(stderr, " --seed %" PRIu64, o->seed);
+    if (classes) fprintf(stderr, " --classes %s", o->classes);
+    if (skip_bad) fprintf(stderr, " --skip-bad");
+    fprintf(stderr, "\n");
+}
+
+void trained_data_warn(const trained_data *r, const char *command,
+                       const ole_dataset_options *options, bool test, bool validation) {
+    static const char effect[] = "errors will be too low, thresholds too high";
+    const ole_train_options *o = &r->options;
+    if (!r->same) return;
+    if (test && has_share(r) && options->test_share > o->test_share)
+        fprintf(stderr,
+                "ole %s: warning: the run held %g%% out for the test: it was trained on some of "
+                "those that --test-share takes; %s\n",
+                command, 100.0 * o->test_share, effect);
+    if (!validation || options->validation == 0.0) return;
+    if (o->val_split == 0.0)
+        fprintf(stderr,
+                "ole %s: warning: the run held no samples out: it was trained on those that "
+                "--val-split takes; %s\n",
+                command, effect);
+    else if (options->seed != o->seed || options->validation > o->val_split)
+        fprintf(stderr,
+                "ole %s: warning: the run held other samples out: it was trained on some of those "
+                "that --val-split and --seed take; %s\n",
+                command, effect);
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""models.py OLE - what commands make of a trained model: `eval`, `features`, `predict`.
+
+Data are those of the run, as it held them out.
+"""
+import shutil
+
+import npyfile
+import run
+from run import check, check_that, read_json
+
+QUICK = "--epochs 1 --threads 1 --no-report --json"
+
+
+def rows_of(ole, work, args):
+    """How many features there are."""
+    done = ole.run("features", *args.split(), "--out", "F.npy", "L.npy")
+    check_that(f"features {args}: {done.stderr}", done.returncode == 0)
+    return npyfile.read(work / "F.npy")[1][0]
+
+
+# ---- The data of the run ------------------------------------------------------------------------
+
+def write_photos(folder, classes=("day", "night"), count=60):
+    for c, name in enumerate(classes):
+        (folder / name).mkdir(parents=True)
+        for i in range(count):
+            pixels = bytes((i * i * (c + 2) + 37 * k * (i + c)) % 251 for k in range(64))
+            (folder / name / f"{i:02}.pgm").write_bytes(b"P5 8 8 255\n" + pixels)
+
+
+def check_test_share(ole, work):
+    """A folder's test part is what the run held out, however model and folder are written."""
+    write_photos(work / "photos")
+    trained = read_json(ole, *f"train folder:photos --net FC8 --test-share 5% {QUICK} --out shared"
+                        .split())
+    said = "ole eval: as in shared/config.yaml: --test-share 5%\n"
+    for model, data in (("shared", "folder:photos"), ("shared/best.safetensors", "folder:./photos/")):
+        done = ole.run("eval", model, data)
+        check_that(f"eval {model} {data}: {done.stderr}", done.stderr == said and
+                   done.stdout.startswith("samples                  6\n"))
+    judged = read_json(ole, *"eval shared folder:photos --json".split())
+    check_that("the errors of the training", judged["error"] == trained["test_error"] and
+               judged["knn1_error"] == trained["knn1_error"])
+    check_that("features", rows_of(ole, work, "shared folder:photos") == 6 and
+               rows_of(ole, work, "shared folder:photos --split train") == 114)
+    shutil.copytree(work / "photos", work / "others")
+    done = ole.run("eval", "shared", "folder:others")
+    check_that("other photos", not done.stderr and done.stdout.startswith(
+        "samples                  24\n"))
+
+
+def check_flags(ole, work):
+    """A flag goes before the run; one that takes what was trained on is warned of."""
+    done = ole.run(*"eval shared folder:photos --test-share 0.5".split())
+    check_that(f"--test-share: {done.stderr}", done.stdout.startswith(
+        "samples                  60\n") and done.stderr ==
+        "ole eval: warning: the run held 5% out for the test: it was trained on some of those that "
+        "--test-share takes; errors will be too low, thresholds too high\n")
+    done = ole.run(*"eval shared folder:photos --val-split 10% --split validation".split())
+    check_that(f"--val-split: {done.stderr}", done.returncode == 0 and
+               "\nole eval: warning: the run held no samples out: " in done.stderr)
+    check(ole, "eval shared folder:photos --test-share 1", code=2, err="ole eval: --test-share 1: a "
+          "share such as 10% or 0.1, less than 1, expected\n")
+
+
+def check_few(ole, work):
+    """Seed, classes, validation split and samples a class; neighbours are those of the training."""
+    trained = read_json(ole, *"train digits --net C8-MP-FC8 --classes 3,1,5 --samples-per-class 5 "
+                        f"--val-split 10% --seed 7 {QUICK} --out few".split())
+    said = ("as in few/config.yaml: --val-split 10% --samples-per-class 5 --seed 7 --classes "
+            "3,1,5\n")
+    test = read_json(ole, *"eval few digits --json".split())
+    check_that("eval", test["error"] == trained["test_error"] and
+               test["knn1_error"] == trained["knn1_error"] and
+               [c["class"] for c in test["per_class"]] == ["3", "1", "5"])
+    held_out = read_json(ole, *"eval few digits --split validation --json".split())
+    check_that("eval --split validation", held_out["error"] == trained["validation_error"])
+    done = ole.run(*"features few digits --split train --out F.npy L.npy".split())
+    check_that(f"features: {done.stderr}", done.stderr == "ole features: " + said and
+               npyfile.read(work / "F.npy")[1][0] == 15)
+    check_that("... of all", rows_of(ole, work, "few digits --split train --samples-per-class 0 "
+                                     "--val-split 0") > 300)
+    done = ole.run(*"eval few digits --split validation --seed 8".split())
+    check_that(f"another seed: {done.stderr}", "\nole eval: warning: the run held other samples "
+               "out: " in done.stderr)
+
+
+def check_novelty(ole, work):
+    """The same for `ole novelty`, where classes that the model does not know may have few samples."""
+    write_photos(work / "three", ("a", "b"))
+    write_photos(work / "three", ("few",), 3)
+    ole.run(*"train folder:three --net FC8 --classes b,a --samples-per-class 10 --val-split 20% "
+            f"--test-share 10% {QUICK} --out two".split())
+    done = ole.run(*"novelty two --known folder:three --novel folder:three".split())
+    check_that(f"novelty: {done.stderr}", done.stderr == "ole novelty: as in two/config.yaml: "
+               "--test-share 10% --val-split 20% --samples-per-class 10\n" and
+               done.stdout.startswith("samples              12 known, 3 novel; the threshold from "
+                                      "22 for validation\n"))
+
+
+def check_configs(ole, work):
+    """A config.yaml that is none of ours; data that cannot be found from here."""
+    (work / "bare").mkdir()
+    shutil.copy(work / "shared/best.safetensors", work / "bare/m.safetensors")
+    (work / "bare/config.yaml").write_text("port: 80\n")
+    done = ole.run("eval", "bare/m.safetensors", "folder:photos")
+    check_that(f"another program's: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
+        "ole eval: warning: passed over, as no run of 'ole train': bare/config.yaml, line 1: "))
+    shutil.copytree(work / "few", work / "broken")
+    (work / "broken/config.yaml").write_text("port: 80\n")
+    done = ole.run("eval", "broken", "digits")
+    check_that("a run's that is broken", done.returncode == 1 and not done.stdout and
+               done.stderr.startswith("ole eval: broken/config.yaml, line 1: "))
+    (work / "photos").rename(work / "moved")
+    done = ole.run("eval", "shared", "folder:moved")
+    check_that(f"moved: {done.stderr}", done.returncode == 0 and done.stderr ==
+               "ole eval: warning: the run's data, folder:photos, are not to be seen from this "
+               "folder: folder:moved is taken for other data, of which no samples were trained on\n")
+
+
+def check_all(ole, work):
+    check_test_share(ole, work)
+    check_flags(ole, work)
+    check_few(ole, work)
+    check_novelty(ole, work)
+    check_configs(ole, work)
+
+
+if __name__ == "__main__":
+    run.conduct(__doc__, check_all)
