@@ -365,7 +365,7 @@ ole_status ole_record_share(ole_study *study, ole_error *error) {
 }
 
 ole_status ole_record_write(ole_study *study, ole_error *error) {
-    ole_status status = ole_run_make_folder(study->train.out, error);
+    ole_status status = ole_run_make_folder(study->train.out, NULL, error);
     if (status == OLE_OK && study->lock < 0)
         status = ole_run_lock(&study->lock, study->train.out, error);
     return status == OLE_OK ? write_files(study, error) : status;
@@ -442,7 +442,7 @@ ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
     char folder[OLE_RUN_PATH], path[OLE_RUN_PATH], text[600];
     ole_status status = ole_run_path(folder, study->train.out, run->folder, error);
     if (status == OLE_OK) status = ole_run_path(path, run->folder, "failed.txt", error);
-    if (status == OLE_OK) status = ole_run_make_folder(folder, error);
+    if (status == OLE_OK) status = ole_run_make_folder(folder, NULL, error);
     if (status != OLE_OK) return status;
     snprintf(text, sizeof text, "%s\n", message);
     return write_text(study, path, text, error);

@@ -23,21 +23,38 @@ ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *na
                     ole_show_string(&shown, out));
 }
 
-ole_status ole_run_make_folder(const char *out, ole_error *error) {
+ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) {
     char path[OLE_RUN_PATH];
+    size_t first = 0;
     ole_status status = ole_run_path(path, out, "", error);
-    if (status != OLE_OK) return status;
-    for (char *at = path + 1; *at; at++) {
+    for (char *at = path + 1; status == OLE_OK && *at; at++) {
         if (*at != '/') continue;
         *at = '\0';
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        if (mkdir(path, 0777) == 0) {
+            if (first == 0) first = (size_t)(at - path);
+        } else if (errno != EEXIST) {
             ole_shown shown;
-            return ole_fail(error, OLE_ERROR_IO, "%s: cannot make the folder: %s",
-                            ole_show_string(&shown, path), strerror(errno));
+            status = ole_fail(error, OLE_ERROR_IO, "%s: cannot make the folder: %s",
+                              ole_show_string(&shown, path), strerror(errno));
         }
         *at = '/';
     }
-    return OLE_OK;
+    if (status != OLE_OK) {
+        ole_run_remove_folder(out, first);
+        first = 0;
+    }
+    if (made) *made = first;
+    return status;
+}
+
+void ole_run_remove_folder(const char *out, size_t made) {
+    char path[OLE_RUN_PATH];
+    if (made == 0 || ole_run_path(path, out, "", NULL) != OLE_OK) return;
+    for (size_t length = strlen(path) - 1; length >= made; length--) {
+        if (path[length] != '/') continue;
+        path[length] = '\0';
+        rmdir(path);
+    }
 }
 
 bool ole_run_has(const char *out, const char *name) {

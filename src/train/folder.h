@@ -12,8 +12,14 @@ enum { OLE_RUN_PATH = 4096 };
 ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *name,
                         ole_error *error);
 
-/* Makes the folder and those above it. */
-ole_status ole_run_make_folder(const char *out, ole_error *error);
+/*
+ * Makes the folder and those above it.  *made is how much of the path names the first of them that
+ * was not there, 0 where all were; NULL: not asked for.
+ */
+ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error);
+
+/* Removes what that made, as far as it is empty: for what is refused before it begins. */
+void ole_run_remove_folder(const char *out, size_t made);
 
 /* An error where the folder holds a run. */
 ole_status ole_run_refuse_used(const char *out, ole_error *error);

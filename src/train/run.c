@@ -174,7 +174,7 @@ static ole_status load_state(ole_run *run, ole_error *error) {
 static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_train_options *o = &run->options;
     if (!o->out) return OLE_OK;
-    ole_status status = o->resume ? OLE_OK : ole_run_make_folder(o->out, error);
+    ole_status status = o->resume ? OLE_OK : ole_run_make_folder(o->out, &run->made, error);
     if (status == OLE_OK && ole_run_has(o->out, ""))
         status = ole_run_lock(&run->lock, o->out, error);
     if (status != OLE_OK) return status;
@@ -304,7 +304,9 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     if (ole_ranks_size(options->ranks) == 1) run->options.ranks = NULL;
     if (!is_first(run)) run->options.out = NULL;
     ole_status status = open_all(run, error);
-    if (status != OLE_OK) ole_run_close(run);
+    if (status == OLE_OK) return OLE_OK;
+    if (run->made > 0) ole_run_remove_folder(run->options.out, run->made);
+    ole_run_close(run);
     return status;
 }
 

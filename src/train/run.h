@@ -33,6 +33,7 @@ typedef struct ole_run {
     int moments;   /* of the optimiser */
     char *config;  /* the recipe as text */
     int lock;      /* of the folder, or -1 */
+    size_t made;   /* of the folder, by ole_run_make_folder() */
     bool has_last; /* there is a last.safetensors, and it is whole */
 } ole_run;
 

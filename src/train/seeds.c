@@ -74,6 +74,13 @@ static void pass_message(void *context, const char *text) {
     ole_crew_unlock(run->crew);
 }
 
+/* The folder of run k, in that of all. */
+enum { NAME_ROOM = 40 };
+static const char *name_run(const ole_train_options *o, int64_t k, char name[NAME_ROOM]) {
+    snprintf(name, NAME_ROOM, "seed-%" PRIu64, o->seed + (uint64_t)k);
+    return name;
+}
+
 /* The options of run k, and its folder. */
 static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, ole_error *error) {
     const ole_train_options *o = all->options;
@@ -86,11 +93,10 @@ static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, o
     run->options.message = pass_message;
     run->options.callback_context = run;
     if (!o->out) return OLE_OK;
-    char name[40];
-    snprintf(name, sizeof name, "seed-%llu", (unsigned long long)run->options.seed);
+    char name[NAME_ROOM];
     run->options.out = run->out;
-    ole_status status = ole_run_path(run->out, o->out, name, error);
-    if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, error);
+    ole_status status = ole_run_path(run->out, o->out, name_run(o, k, name), error);
+    if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
     return status;
 }
 
@@ -144,15 +150,35 @@ static ole_status take_in(void *context, ole_crew *crew, int64_t number, int ran
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
-/* The folder of all, by rank 0: taken, with the recipe in it. */
-static ole_status open_folder(const ole_train_options *o, int *lock, ole_error *error) {
+/* The folder of all runs. */
+typedef struct shared_folder {
+    int lock;    /* -1: not taken */
+    size_t made; /* of its path */
+    bool began;  /* the recipe in it is this call's */
+} shared_folder;
+
+/* By rank 0: taken, with the recipe in it. */
+static ole_status open_folder(const ole_train_options *o, shared_folder *folder, ole_error *error) {
     char path[OLE_RUN_PATH];
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
-    ole_status status = ole_run_make_folder(o->out, error);
-    if (status == OLE_OK) status = ole_run_lock(lock, o->out, error);
+    ole_status status = ole_run_make_folder(o->out, &folder->made, error);
+    if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
     if (status == OLE_OK && !o->resume) status = ole_run_refuse_used(o->out, error);
     if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
-    return status == OLE_OK ? ole_recipe_write(path, o, error) : status;
+    if (status != OLE_OK) return status;
+    folder->began = !o->resume;
+    return ole_recipe_write(path, o, error);
+}
+
+/* Where no run began nothing is left of it. */
+static void close_folder(const ole_train_options *o, const shared_folder *folder, bool failed) {
+    char path[OLE_RUN_PATH], name[NAME_ROOM];
+    bool empty = failed && folder->began;
+    for (int64_t k = 0; k < o->seeds && empty; k++)
+        empty = !ole_run_has(o->out, name_run(o, k, name));
+    if (empty && ole_run_path(path, o->out, "config.yaml", NULL) == OLE_OK) unlink(path);
+    if (empty) ole_run_remove_folder(o->out, folder->made);
+    if (folder->lock >= 0) close(folder->lock);
 }
 
 /* Means of those that have ended. */
@@ -208,8 +234,8 @@ static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
 ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summary,
                            ole_error *error) {
     seeds all = {.options = o};
-    int lock = -1;
-    ole_status status = ole_ranks_agree(o->ranks, open_folder(o, &lock, error), error);
+    shared_folder folder = {.lock = -1};
+    ole_status status = ole_ranks_agree(o->ranks, open_folder(o, &folder, error), error);
     bool stopped = false;
     if (status == OLE_OK) status = run_all(&all, &stopped, error);
     if (status == OLE_OK) {
@@ -219,6 +245,6 @@ ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summar
     free(all.working);
     free(all.ended);
     free(all.summaries);
-    if (lock >= 0) close(lock);
+    close_folder(o, &folder, status != OLE_OK);
     return status;
 }

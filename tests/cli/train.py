@@ -66,6 +66,21 @@ def check_usage(ole):
           "0.5,0.5,0.5/0.2,0.2,0.2 expected")
 
 
+def check_refused(ole, work):
+    """A training that is refused leaves nothing that it made."""
+    (work / "mine").mkdir()
+    for args in ("--net Q12 --out refused", "--net Q12 --out refused/deep/er", "--net Q12 --out mine",
+                 "--net Q12 --seeds 2 --out refused", "--net Q12 --seeds 2 --out mine/deep",
+                 "--net Q12 --seeds 2 --out mine", "--net C4 --device tpu --out refused"):
+        refused = ole.run("train", "digits", *args.split())
+        check_that(f"ole train digits {args}", refused.returncode == 2 and
+                   not (work / "refused").exists() and list((work / "mine").iterdir()) == [])
+    (work / "mine/file").write_text("")
+    failed = ole.run("train", "digits", "--net", "C4", "--out", "mine/new/../file/x")
+    check_that("a folder that cannot be made", failed.returncode == 1 and
+               [path.name for path in (work / "mine").iterdir()] == ["file"])
+
+
 def check_failures(ole):
     check(ole, "train digits --net C4 --out /proc/x", code=1,
           err="ole train: /proc/x: cannot make the folder: No such file or directory\n")
@@ -288,6 +303,7 @@ def check_predict(ole, work):
 
 def check_all(ole, work):
     check_usage(ole)
+    check_refused(ole, work)
     check_failures(ole)
     check_recipes(ole, work)
     check_output(ole, work)
