@@ -36,8 +36,27 @@ static double class_error(const ole_evaluation *e, int truth) {
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
+static void json_classes(ole_json *w, const ole_evaluation *e, const char *const *names) {
+    ole_json_open(w, "per_class", '[');
+    for (int c = 0; c < e->classes; c++) {
+        ole_json_open(w, NULL, '{');
+        ole_json_string(w, "class", names[c]);
+        ole_json_integer(w, "n", class_count(e, c));
+        ole_json_number(w, "error", class_error(e, c));
+        ole_json_close(w);
+    }
+    ole_json_close(w);
+    ole_json_open(w, "confusion", '[');
+    for (int c = 0; c < e->classes; c++) {
+        ole_json_open(w, NULL, '[');
+        for (int k = 0; k < e->classes; k++)
+            ole_json_integer(w, NULL, at(e, c, k));
+        ole_json_close(w);
+    }
+    ole_json_close(w);
+}
+
 static void print_json(const subject *s, const ole_evaluation *e) {
-    const char *const *names = ole_model_get_info(s->model)->class_names;
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
@@ -45,23 +64,12 @@ static void print_json(const subject *s, const ole_evaluation *e) {
     ole_json_number(&w, "error", e->error);
     ole_json_number(&w, "knn1_error", e->knn1_error);
     ole_json_number(&w, "subspace_error", e->subspace_error);
-    ole_json_open(&w, "per_class", '[');
-    for (int c = 0; c < e->classes; c++) {
-        ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "class", names[c]);
-        ole_json_integer(&w, "n", class_count(e, c));
-        ole_json_number(&w, "error", class_error(e, c));
-        ole_json_close(&w);
+    if (e->confusion) {
+        json_classes(&w, e, ole_model_get_info(s->model)->class_names);
+    } else {
+        ole_json_number(&w, "per_class", NAN); /* null */
+        ole_json_number(&w, "confusion", NAN);
     }
-    ole_json_close(&w);
-    ole_json_open(&w, "confusion", '[');
-    for (int c = 0; c < e->classes; c++) {
-        ole_json_open(&w, NULL, '[');
-        for (int k = 0; k < e->classes; k++)
-            ole_json_integer(&w, NULL, at(e, c, k));
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
     ole_json_close(&w);
 }
 
@@ -111,6 +119,7 @@ static void print_text(const subject *s, const ole_evaluation *e) {
     print_error("error", e->error);
     print_error("1-NN error (cosine)", e->knn1_error);
     print_error("nearest-subspace error", e->subspace_error);
+    if (!e->confusion) return;
     print_classes(e, names);
     print_pairs(e, names);
 }
@@ -124,6 +133,10 @@ static int evaluate(subject *s, bool json) {
     progress_clear(&s->line);
     if (status != OLE_OK) return fail_command("eval", "%s", error.message);
     if (e.interrupted) return end_interrupted("eval", "there is no result");
+    if (!e.confusion)
+        fprintf(stderr, "ole eval: the model was trained with OLE alone: its classifier was not "
+                        "trained, so that its error and confusion are left out; 1-NN and nearest "
+                        "subspace go by the features\n");
     (json ? print_json : print_text)(s, &e);
     ole_evaluation_free(&e);
     return EXIT_DONE;

@@ -73,6 +73,7 @@ static void print_json(const arguments *a, const ole_onnx_summary *s) {
     ole_json_integer(&w, "folded", s->folded);
     ole_json_integer(&w, "weights", s->weights);
     ole_json_integer(&w, "bytes", s->bytes);
+    ole_json_bool(&w, "classifier", s->classifier);
     ole_json_close(&w);
 }
 
@@ -93,6 +94,9 @@ int run_export(int argc, char **argv) {
     ole_status status = ole_export_onnx(a.model, a.onnx, &options, &summary, &error);
     progress_clear(&line);
     if (status != OLE_OK) return fail_command("export", "%s", error.message);
+    if (!summary.classifier)
+        fprintf(stderr, "ole export: warning: the model was trained with OLE alone: its classifier "
+                        "was not trained, the logits mean nothing; use the features\n");
     (a.json ? print_json : print_text)(&a, &summary);
     return EXIT_DONE;
 }

@@ -186,6 +186,16 @@ static bool predict_rows(const arguments *a, ole_model *model, const char *path,
 
 /* ---- The command -------------------------------------------------------------------------- */
 
+static bool has_labels(const arguments *a, const ole_model *model) {
+    if (ole_model_get_info(model)->classifier) return true;
+    fail_command("predict",
+                 "%s: trained with OLE alone, which teaches the classifier nothing: it has no "
+                 "labels to give; train with --loss softmax+ole, or compare features: 'ole "
+                 "features', 'ole eval'",
+                 a->model);
+    return false;
+}
+
 /* All files, until Ctrl-C; one that cannot be read does not stop the others. */
 static int predict(const arguments *a, ole_model *model) {
     bool vectors = is_of_vectors(ole_model_get_info(model));
@@ -216,7 +226,7 @@ int run_predict(int argc, char **argv) {
         ole_model *model;
         ole_error error;
         if (ole_model_load(&model, a.model, a.threads, &error) == OLE_OK) {
-            code = predict(&a, model);
+            code = has_labels(&a, model) ? predict(&a, model) : EXIT_FAILED;
             ole_model_free(model);
         } else {
             code = fail_command("predict", "%s", error.message);

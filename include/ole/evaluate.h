@@ -18,11 +18,12 @@ extern "C" {
 /* Errors are in %; those that need a training split are NaN where the set has none. */
 typedef struct ole_evaluation {
     int64_t count;
-    double error;          /* of the classifier */
+    double error;          /* of the classifier; NaN where it was not trained (ole/model.h) */
     double knn1_error;     /* of the label of the nearest training feature, by cosine */
     double subspace_error; /* of the class whose subspace of training features is nearest */
     int classes;
-    int64_t *confusion; /* [classes, classes]: true class in rows, predicted in columns */
+    int64_t *confusion; /* [classes, classes]: true class in rows, predicted in columns; NULL */
+                        /* where the classifier was not trained */
     bool interrupted;   /* by the callback: the rest is empty then */
 } ole_evaluation;
 

@@ -9,7 +9,8 @@
  * of the training is part of the graph.  N is free.  Its outputs are "features" [N, D], what the
  * classifier reads, and "logits" [N, classes], before the softmax and before the model's
  * temperature.  The model's card (net, class_names, threshold, temperature, ...) is among the
- * metadata.
+ * metadata.  Of a model whose classifier was not trained (ole/model.h) the logits mean nothing: the
+ * summary says so, and the card, "classifier: untrained".
  */
 #ifndef OLE_EXPORT_H
 #define OLE_EXPORT_H
@@ -41,6 +42,7 @@ typedef struct ole_onnx_summary {
     int folded;      /* batch norms that went into other layers */
     int64_t weights; /* numbers stored, running means and variances included */
     int64_t bytes;   /* of the file */
+    bool classifier; /* was trained */
 } ole_onnx_summary;
 
 /*

@@ -47,7 +47,9 @@ typedef struct ole_model_info {
     double threshold;          /* of the score under which a sample is unknown; 0: none stored */
     ole_score threshold_score; /* which score that is; OLE_SCORE_NONE: none stored */
     double temperature;        /* that logits are divided by for the scores of predictions */
-    bool classifier; /* false: trained with OLE_LOSS_OLE, so that logits and scores mean nothing */
+    bool
+        classifier; /* false: trained with OLE_LOSS_OLE, which leaves the classifier as it began: */
+                    /* logits and softmax scores mean nothing, features do */
 } ole_model_info;
 
 /*
@@ -72,7 +74,8 @@ typedef struct ole_prediction {
 
 /*
  * images: [count, channels, height, width] floats in [0, 1] (bytes / 255), not normalised; the
- * model normalises as it was trained.  Either output may be NULL.
+ * model normalises as it was trained.  Either output may be NULL.  Of a model whose classifier was
+ * not trained the logits are given all the same; look at ole_model_info.classifier.
  */
 OLE_API ole_status ole_model_run(ole_model *model, const float *images, int64_t count,
                                  float *features /* [count, features] */,
@@ -91,10 +94,14 @@ OLE_API ole_status ole_model_run_split(ole_model *model, const ole_dataset *set,
  */
 OLE_API void ole_model_watch(ole_model *model, ole_part_callback *callback, void *context);
 
+/*
+ * OLE_ERROR_UNSUPPORTED where the classifier was not trained: compare features instead, of
+ * ole_model_run(), as ole/classify.h does.
+ */
 OLE_API ole_status ole_model_predict(ole_model *model, const float *images, int64_t count,
                                      ole_prediction *predictions, ole_error *error);
 
-/* One png, jpeg, pgm or ppm file, resized to the model's input. */
+/* The same for one png, jpeg, pgm or ppm file, resized to the model's input. */
 OLE_API ole_status ole_model_predict_file(ole_model *model, const char *path,
                                           ole_prediction *prediction, ole_error *error);
 

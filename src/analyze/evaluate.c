@@ -150,11 +150,15 @@ ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_data
                         classes, info->name, info->classes);
     if (info->count[split] == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no samples in this split", info->name);
-    ole_evaluation e = {
-        .count = info->count[split], .classes = classes, .knn1_error = NAN, .subspace_error = NAN};
+    ole_evaluation e = {.count = info->count[split],
+                        .classes = classes,
+                        .error = NAN,
+                        .knn1_error = NAN,
+                        .subspace_error = NAN};
+    bool trained = ole_model_get_info(model)->classifier;
     outputs o;
-    ole_status status = collect(&o, model, set, split, true, &e.interrupted, error);
-    if (status == OLE_OK && !e.interrupted) status = count_confusion(&e, &o, error);
+    ole_status status = collect(&o, model, set, split, trained, &e.interrupted, error);
+    if (status == OLE_OK && !e.interrupted && trained) status = count_confusion(&e, &o, error);
     if (status == OLE_OK && !e.interrupted && info->count[OLE_SPLIT_TRAIN] > 0)
         status = compare_with_training(&e, model, set, &o.rows, threads, error);
     release(&o);

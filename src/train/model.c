@@ -293,6 +293,11 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_predict: model, images or predictions is NULL, or count is not "
                         "positive");
+    if (!m->info.classifier)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "the model was trained with OLE alone: its classifier was not trained and "
+                        "knows no class; train with softmax too (--loss softmax+ole), or compare "
+                        "features ('ole features')");
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
     for (int64_t first = 0; first < count; first += most) {
         int64_t rows = count - first < most ? count - first : most;

@@ -179,7 +179,8 @@ static ole_status write_file(const char *path, const ole_onnx *o, const ole_onnx
                            .ops = o->ops,
                            .folded = o->folded,
                            .weights = l.weights,
-                           .bytes = l.bytes};
+                           .bytes = l.bytes,
+                           .classifier = o->card->classifier};
     return OLE_OK;
 }
 

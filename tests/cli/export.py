@@ -31,7 +31,7 @@ def check_export(ole, work):
     answer = read_json(ole, "export", "r", "--onnx", "m.onnx", "--json")
     check_that("ole export --json", answer == {
         "onnx": "m.onnx", "input": [1, 8, 8], "features": 8, "classes": 10, "ops": 11, "folded": 0,
-        "weights": 700, "bytes": (work / "m.onnx").stat().st_size})
+        "weights": 700, "bytes": (work / "m.onnx").stat().st_size, "classifier": True})
     again = (work / "m.onnx").read_bytes()
     ole.run("export", "r", "--onnx", "m.onnx")
     check_that("the same model, the same bytes", (work / "m.onnx").read_bytes() == again)
@@ -54,11 +54,23 @@ def check_mistakes(ole, work):
     check_that("nothing half-written", not [p for p in work.iterdir() if ".onnx." in p.name])
 
 
+def check_untrained(ole, work):
+    """OLE alone trains no classifier: features are exported, logits warned of."""
+    ole.run(*TRAIN.split()[:-1], "alone", "--loss", "ole")
+    done = ole.run("export", "alone", "--onnx", "alone.onnx")
+    check_that(f"OLE alone: {done.stderr}", done.returncode == 0 and done.stderr ==
+               "ole export: warning: the model was trained with OLE alone: its classifier was not "
+               "trained, the logits mean nothing; use the features\n")
+    answer = read_json(ole, "export", "alone", "--onnx", "alone.onnx", "--json")
+    check_that("OLE alone --json", answer.get("classifier") is False)
+
+
 def check_all(ole, work):
     check_usage(ole)
     ole.run(*TRAIN.split())
     check_export(ole, work)
     check_mistakes(ole, work)
+    check_untrained(ole, work)
 
 
 if __name__ == "__main__":

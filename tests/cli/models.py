@@ -119,12 +119,38 @@ def check_configs(ole, work):
                "folder: folder:moved is taken for other data, of which no samples were trained on\n")
 
 
+# ---- OLE alone ----------------------------------------------------------------------------------
+
+def check_untrained(ole, work):
+    """A classifier that was not trained gives no labels and no errors; features do."""
+    trained = read_json(ole, *f"train digits --net C8-MP-FC8 --loss ole {QUICK} --out alone".split())
+    (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + bytes(64))
+    for form in ("", " --json"):
+        check(ole, f"predict alone one.pgm one.pgm{form}", code=1, err="ole predict: alone: trained "
+              "with OLE alone, which teaches the classifier nothing: it has no labels to give; train "
+              "with --loss softmax+ole, or compare features: 'ole features', 'ole eval'\n")
+    why = ("ole eval: the model was trained with OLE alone: its classifier was not trained, so that "
+           "its error and confusion are left out; 1-NN and nearest subspace go by the features\n")
+    done = ole.run("eval", "alone", "digits")
+    check_that(f"eval: {done.stdout}", done.returncode == 0 and done.stderr == why and
+               [line[:22].rstrip() for line in done.stdout.splitlines()] ==
+               ["samples", "1-NN error (cosine)", "nearest-subspace error"])
+    judged = read_json(ole, *"eval alone digits --json".split())
+    check_that("eval --json", [judged[key] for key in ("error", "per_class", "confusion")] ==
+               [None] * 3 and judged["knn1_error"] == trained["knn1_error"] and
+               judged["subspace_error"] is not None)
+    for name, shown in (("alone", False), ("few", True)):
+        ole.run("report", name, "--out", "page.html")
+        check_that(f"report {name}", (">Confusion<" in (work / "page.html").read_text()) == shown)
+
+
 def check_all(ole, work):
     check_test_share(ole, work)
     check_flags(ole, work)
     check_few(ole, work)
     check_novelty(ole, work)
     check_configs(ole, work)
+    check_untrained(ole, work)
 
 
 if __name__ == "__main__":

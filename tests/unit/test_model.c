@@ -267,12 +267,40 @@ static void test_no_models(void **state) {
     assert_no_model(path, OLE_ERROR_FORMAT, "tensor '1.linear.weight' is missing");
 }
 
+/* OLÉ alone trains no classifier: no predictions, no error by it, but features that tell. */
+static void test_untrained(void **state) {
+    const trained *t = *state;
+    ole_train_options o;
+    ole_train_options_init(&o);
+    ole_model *model;
+    o.data = "digits";
+    o.net = "FC12";
+    o.loss = OLE_LOSS_OLE;
+    o.epochs = 1;
+    o.threads = 1;
+    o.model = &model;
+    ole_train_summary summary;
+    ole_error error;
+    assert_ok(ole_train(&o, &summary, &error), &error);
+    assert_false(ole_model_get_info(model)->classifier);
+    float image[64] = {0};
+    ole_prediction p;
+    assert_int_equal(ole_model_predict(model, image, 1, &p, &error), OLE_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "its classifier was not trained"));
+    ole_evaluation e;
+    assert_ok(ole_evaluate(&e, model, t->set, OLE_SPLIT_TEST, 1, &error), &error);
+    assert_true(isnan(e.error) && !e.confusion);
+    assert_true(e.knn1_error < 50.0 && e.subspace_error < 50.0);
+    ole_evaluation_free(&e);
+    ole_model_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_info),      cmocka_unit_test(test_run),
         cmocka_unit_test(test_predict),   cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_watch),     cmocka_unit_test(test_image_file),
-        cmocka_unit_test(test_no_models),
+        cmocka_unit_test(test_no_models), cmocka_unit_test(test_untrained),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
