@@ -161,13 +161,15 @@ class Inputs(unittest.TestCase):
         self.assertGreater(float(layer.weight.grad.norm()), 0)
 
     def test_empty_batches(self):
-        for rows in (0, 5):
-            features = torch.randn(rows, 8, requires_grad=True)
-            loss = ole_loss(features, torch.full((rows,), -1))
+        for rows, dim, label in ((0, 8, -1), (5, 8, -1), (5, 0, 1), (0, 0, 1)):
+            features, labels = torch.randn(rows, dim, requires_grad=True), torch.full((rows,), label)
+            loss = ole_loss(features, labels)
             loss.backward()
             self.assertEqual(float(loss), 0.0)
-            self.assertEqual(tuple(features.grad.shape), (rows, 8))
+            self.assertEqual(tuple(features.grad.shape), (rows, dim))
             self.assertTrue((features.grad == 0).all())
+            with torch.no_grad():
+                self.assertEqual(float(ole_loss(features, labels)), 0.0)
 
     def test_without_gradient(self):
         features, labels = tensors(24, 12, 3)
@@ -240,6 +242,9 @@ class Inputs(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is a loop
             torch.testing.assert_close(torch.func.vmap(loss)(both), torch.stack([loss(plain), loss(2 * plain)]))
+            for rows, dim in ((0, 4), (6, 0)):
+                none = torch.func.vmap(torch.func.grad(lambda x: ole_loss(x, labels[:rows])))(both[:, :rows, :dim])
+                self.assertEqual(tuple(none.shape), (2, rows, dim))
         with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
             torch.func.grad(lambda x: torch.func.grad(loss)(x).pow(2).sum())(plain)
 

@@ -77,6 +77,15 @@ class Compiled(unittest.TestCase):
     def test_whole_graph_float16(self):
         self.check("aot_eager", torch.float16)
 
+    def test_empty_batches(self):
+        for rows, dim in ((0, 8), (5, 0)):
+            torch._dynamo.reset()
+            features = torch.randn(rows, dim, requires_grad=True)
+            compiled = torch.compile(lambda x, y: OLELoss()(x, y) + x.sum(), backend="aot_eager", fullgraph=True)
+            loss = compiled(features, torch.zeros(rows, dtype=torch.int64))
+            loss.backward()
+            self.assertEqual((float(loss), tuple(features.grad.shape)), (0.0, (rows, dim)))
+
     @unittest.skipIf(getattr(torch._dynamo.config, "specialize_float", True), "this torch compiles every float anew")
     def test_a_weight_that_changes_is_not_compiled_anew(self):
         torch._dynamo.reset()

@@ -57,7 +57,7 @@ def check_batch(features: Tensor, labels: Tensor) -> None:
             f"features and labels are {type(features).__name__} and {type(labels).__name__}: give tensors "
             "(ole.score takes NumPy arrays)"
         )
-    if features.dim() != 2 or features.dtype not in TYPES or features.size(1) == 0 or features.layout != torch.strided:
+    if features.dim() != 2 or features.dtype not in TYPES or features.layout != torch.strided:
         raise native.InputError(
             f"features are {features.dtype} of shape {tuple(features.shape)}, {features.layout}: give floats of 16, 32 "
             "or 64 bits [N, D], one row a sample (flatten what has more dimensions)"
@@ -127,7 +127,7 @@ def _evaluate(
     x = _in_rows(features.float() if features.dtype in _NARROW else features)
     y, direction = _integers(labels), _room(x, want_gradient)
     rows, dim = x.shape
-    if rows == 0:
+    if rows == 0 or dim == 0:
         return 0.0, direction
     threads = threads or min(torch.get_num_threads(), _MAX_THREADS)
     kind = Kind(bucket(rows), dim, TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, threads)
@@ -169,7 +169,7 @@ def _queue(
     x, y = _in_rows(features), _integers(labels)
     direction, outcome = _room(x, want_gradient), x.new_empty(native.OUTCOME_WORDS, dtype=torch.float64)
     rows, dim = x.shape
-    if rows == 0:
+    if rows == 0 or dim == 0:
         return outcome.zero_(), direction
     card = x.get_device()
     stream = torch._C._cuda_getCurrentRawStream(card)

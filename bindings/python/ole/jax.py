@@ -70,8 +70,8 @@ def ole_loss(
     ``weight`` is λ, a number or a traced scalar.  ``delta_floor`` is the floor under each class's norm;
     ``delta_abs`` and ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of
     the largest).  ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.
-    ``threads`` of the CPU, by default all processors, at most 16.  A batch without rows, or with all of
-    them ignored, gives 0 and a zero gradient; NaN or Inf in a row give NaN.
+    ``threads`` of the CPU, by default all processors, at most 16.  A batch without rows or columns, or
+    with all rows ignored, gives 0 and a zero gradient; NaN or Inf in a row give NaN.
     """
     features, labels = jnp.asarray(features), jnp.asarray(labels)
     _check(features, labels)
@@ -91,7 +91,7 @@ def ole_loss(
 
 
 def _check(features: Array, labels: Array) -> None:
-    if features.ndim != 2 or not jnp.issubdtype(features.dtype, jnp.floating) or features.shape[1] == 0:
+    if features.ndim != 2 or not jnp.issubdtype(features.dtype, jnp.floating):
         raise native.InputError(
             f"features are {features.dtype} of shape {features.shape}: give floats [N, D], one row a "
             "sample (flatten what has more dimensions)"
@@ -139,8 +139,8 @@ def _call(
     features: Array, labels: Array, options: _Options, *, gradient: bool
 ) -> tuple[Array, Optional[Array]]:
     """Value, and gradient where it is wanted."""
-    if features.shape[0] == 0:
-        return jnp.zeros((), features.dtype), jnp.zeros_like(features) if gradient else None
+    if features.size == 0:  # whose sum, 0, varies over the devices as it does
+        return features.sum(), jnp.zeros_like(features) if gradient else None
     _register()
     shapes = [((_WORDS,), jnp.uint32), (features.shape, features.dtype)][: 2 if gradient else 1]
     results = [jax.ShapeDtypeStruct(*shape) for shape in shapes]  # type: ignore[no-untyped-call]

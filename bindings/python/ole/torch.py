@@ -47,8 +47,8 @@ def ole_loss(
     ``weight`` is λ.  ``delta_floor`` is the floor under each class's norm; ``delta_abs`` and
     ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of the largest).
     ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.  ``threads`` of the
-    CPU, by default torch's.  A batch without rows, or with all of them ignored, gives 0 and a zero
-    gradient; NaN or Inf in a row give NaN.
+    CPU, by default torch's.  A batch without rows or columns, or with all rows ignored, gives 0 and a
+    zero gradient; NaN or Inf in a row give NaN.
 
     The loss can be differentiated once, backwards: what would differentiate its gradient is told so.
     """
