@@ -160,7 +160,7 @@ def interrupt(ole, work, number):
                                preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     process.stderr.readline()
     process.send_signal(number)
-    time.sleep(0.01)
+    time.sleep(0.0005)
     process.send_signal(number)  # timeout(1) and launchers send it to the program and to its group
     out, err = process.communicate(timeout=120)
     check_that(f"signal {number}", process.returncode == 130 and not out and
