@@ -88,8 +88,8 @@ typedef struct ole_train_options {
     int64_t samples_per_class; /* of the training set; default 0: all */
     double val_split;          /* share held out of the training set; default 0 */
     double test_share;         /* as in ole_dataset_options, like the next three; default 0.2 */
-    int resize;                /* default 0: chosen where need be, see below */
-    int channels;              /* default 0 */
+    int resize;                /* folder; default 0: chosen where need be, see below */
+    int channels;              /* folder; default 0 */
     bool skip_bad;             /* default false */
     int threads;               /* 0: all cores */
     int workers;               /* loader threads; default 1 */

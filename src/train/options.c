@@ -323,6 +323,14 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
 static ole_status check_together(const ole_train_options *o, ole_error *error) {
     if (!o->data || !*o->data)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "data is missing: name a data set, as digits");
+    if ((o->resize != 0 || o->channels != 0) && strncmp(o->data, "folder:", 7) != 0) {
+        ole_shown shown;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s %d is for image folders (folder:PATH): the samples of %s stay as they "
+                        "are; leave it out",
+                        o->resize ? "resize" : "channels", o->resize ? o->resize : o->channels,
+                        ole_show_string(&shown, o->data));
+    }
     if (o->net && !*o->net)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "net is empty: give a name or the notation, or leave it out");

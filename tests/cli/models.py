@@ -119,6 +119,14 @@ def check_configs(ole, work):
                "folder: folder:moved is taken for other data, of which no samples were trained on\n")
 
 
+def check_fixed_size(ole, work):
+    """What only folders can be asked for is refused of other data, and not stored."""
+    for flag in ("resize 14", "channels 3"):
+        check(ole, f"train digits --{flag} --out fixed", code=2, err=f"ole train: {flag} is for image "
+              "folders (folder:PATH): the samples of digits stay as they are; leave it out\n")
+    check_that("no run", not (work / "fixed").exists())
+
+
 # ---- OLE alone ----------------------------------------------------------------------------------
 
 def check_untrained(ole, work):
@@ -150,6 +158,7 @@ def check_all(ole, work):
     check_few(ole, work)
     check_novelty(ole, work)
     check_configs(ole, work)
+    check_fixed_size(ole, work)
     check_untrained(ole, work)
 
 
