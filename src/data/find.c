@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/show.h"
+#include "data/known.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,29 @@ static bool has_probe(char folder[OLE_PATH_ROOM], const ole_reader *reader, cons
     return false;
 }
 
+/* The archive that its authors publish, where it lies in `place` as it is. */
+static const char *find_archive(const ole_reader *reader, const char *place) {
+    const ole_known_dataset *set = ole_known_find(reader->name, strlen(reader->name), NULL);
+    char path[OLE_PATH_ROOM];
+    if (!set || set->downloads == set->files) return NULL;
+    const char *name = set->downloads->name;
+    bool there = name && ole_join_path(path, place, name, NULL) == OLE_OK;
+    return there && access(path, F_OK) == 0 ? name : NULL;
+}
+
+static ole_status not_unpacked(const char *archive, const char *place, ole_error *error) {
+    ole_shown shown;
+    ole_show_string(&shown, place);
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s/%s is there, but not unpacked: 'tar -xzf %s/%s -C %s' does that",
+                    shown.text, archive, shown.text, archive, shown.text);
+}
+
 static ole_status not_found(const ole_reader *reader, const places *list, ole_error *error) {
+    for (int i = 0; i < list->count; i++) {
+        const char *archive = find_archive(reader, list->path[i]);
+        if (archive) return not_unpacked(archive, list->path[i], error);
+    }
     char sought[300] = "";
     size_t used = 0;
     for (int i = 0; i < list->count && used < sizeof sought; i++)
@@ -112,6 +135,8 @@ ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader,
                            ole_error *error) {
     if (given) {
         if (has_probe(folder, reader, given)) return OLE_OK;
+        const char *archive = find_archive(reader, given);
+        if (archive) return not_unpacked(archive, given, error);
         ole_status status = ole_find_file(folder, given, reader->probe, error);
         return status == OLE_OK ? OLE_ERROR_IO : status;
     }

@@ -33,6 +33,20 @@ static const ole_known_file fashion_files[] = {
     {0},
 };
 
+/* The same files unpacked, in the same order. */
+static const ole_known_file mnist_unpacked[] = {
+    {"train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"},
+    {"train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"},
+    {"t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"},
+    {"t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"},
+};
+static const ole_known_file fashion_unpacked[] = {
+    {"train-images-idx3-ubyte", 47040016, NULL},
+    {"train-labels-idx1-ubyte", 60008, NULL},
+    {"t10k-images-idx3-ubyte", 7840016, NULL},
+    {"t10k-labels-idx1-ubyte", 10008, NULL},
+};
+
 static const ole_known_file svhn_files[] = {
     {"train_32x32.mat", 182040794, "e26dedcc434d2e4c54c9b2d4a06d8373"},
     {"test_32x32.mat", 64275384, "eb5a983be6a315427106f1b164d9cef3"},
@@ -154,6 +168,24 @@ ole_status ole_known_file_check(const char *folder, const ole_known_file *file,
     return OLE_OK;
 }
 
+/* What is read in a file's place: an idx file may lie there unpacked, or with a dot in its name,
+ * which `path` then has. */
+static ole_known_file find_read(const ole_known_dataset *set, const ole_known_file *file,
+                                const char *folder, char path[OLE_PATH_ROOM]) {
+    const ole_known_file *unpacked = set->files == mnist_files     ? mnist_unpacked
+                                     : set->files == fashion_files ? fashion_unpacked
+                                                                   : NULL;
+    if (!unpacked) return *file;
+    unpacked += file - set->files;
+    if (ole_find_file(path, folder, unpacked->name, NULL) != OLE_OK) return *file;
+    size_t length = strlen(path);
+    bool packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
+    const char *slash = strrchr(path, '/');
+    ole_known_file there = packed ? *file : *unpacked;
+    there.name = slash ? slash + 1 : path;
+    return there;
+}
+
 ole_status ole_dataset_check(const char *name, ole_check_callback *callback, void *context,
                              ole_error *error) {
     if (!name || !callback)
@@ -164,7 +196,9 @@ ole_status ole_dataset_check(const char *name, ole_check_callback *callback, voi
     ole_status status = ole_dataset_locate(name, folder, sizeof folder, error);
     for (const ole_known_file *file = set->files; status == OLE_OK && file->name; file++) {
         ole_file_check check;
-        status = ole_known_file_check(folder, file, &check, error);
+        char path[OLE_PATH_ROOM];
+        const ole_known_file there = find_read(set, file, folder, path);
+        status = ole_known_file_check(folder, &there, &check, error);
         if (status == OLE_OK) callback(context, &check);
     }
     return status;

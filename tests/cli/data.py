@@ -171,6 +171,54 @@ def check_check(ole, work):
     check_that("ole data check --skip-bad, a pipe", told["skipped"] == 1 and told["good"] is True)
 
 
+def check_unpacked(ole, work):
+    """idx files that are unpacked, or have a dot in their names, are checked as they are read."""
+    write_mnist(work / "raw")
+    for path in (work / "raw").glob("*.gz"):
+        (work / "raw" / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    (work / "raw/t10k-labels-idx1-ubyte").rename(work / "raw/t10k-labels.idx1-ubyte")
+    names = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+             "t10k-labels.idx1-ubyte")
+    for data in ("mnist", "fashion-mnist"):
+        told = read_json(ole, "data", "check", f"{data}:raw", "--json")
+        check_that(f"unpacked {data}", [(file["name"], file["state"]) for file in told["files"]] ==
+                   [(name, "differs") for name in names] and told["train"] == 20)
+    (work / "raw/train-labels-idx1-ubyte").unlink()
+    told = read_json(ole, "data", "check", "mnist:raw", "--json")
+    check_that("one of them missing", told["files"][1]["name"] == "train-labels-idx1-ubyte.gz" and
+               told["files"][1]["state"] == "missing")
+    blank = {"train-images-idx3-ubyte": idx(0x803, (60000, 28, 28), bytes(60000 * 784)),
+             "train-labels-idx1-ubyte": idx(0x801, (60000,), bytes(i % 10 for i in range(60000))),
+             "t10k-images-idx3-ubyte": idx(0x803, (10000, 28, 28), bytes(10000 * 784)),
+             "t10k-labels-idx1-ubyte": idx(0x801, (10000,), bytes(i % 10 for i in range(10000)))}
+    (work / "whole").mkdir()
+    for name, data in blank.items():
+        (work / "whole" / name).write_bytes(data)
+    check(ole, "data check fashion-mnist:whole", "".join(f"unchecked  {name}\n" for name in blank) +
+          "fashion-mnist: 60000 samples to train on, 10000 to test; 10 classes; 1x28x28 bytes\n")
+
+
+def check_archive_there(ole, work):
+    """An archive that nobody unpacked is told, with the command."""
+    (work / "packed").mkdir()
+    (work / "packed/cifar-10-binary.tar.gz").write_bytes(tar_gz({
+        f"cifar-10-batches-bin/{name}.bin": bytes(i % 10 if at == 0 else 7 for i in range(10)
+                                                  for at in range(3073))
+        for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]}))
+    unpack = "tar -xzf {0}/cifar-10-binary.tar.gz -C {0}"
+    check(ole, "data check cifar10:packed", code=1, err="ole data check: packed/cifar-10-binary.tar.gz is "
+          f"there, but not unpacked: '{unpack.format('packed')}' does that\n")
+    (work / "data").mkdir()
+    (work / "data/cifar10").symlink_to("../packed")
+    told = ole.run("train", "cifar10", "--net", "C4", "--out", "never")
+    check_that("in one of the usual places", told.returncode == 1 and
+               f"'{unpack.format('data/cifar10')}' does that" in told.stderr)
+    ole.run(shell=unpack.format("packed"))
+    told = read_json(ole, "data", "check", "cifar10", "--json")
+    check_that("the command unpacks it", told["train"] == 50 and told["test"] == 10)
+
+
 def check_sizes(ole, work):
     """A folder of images of several sizes needs no --resize to be checked."""
     for name, header in (("a/1", "P5 2 3"), ("a/2", "P5 7 1"), ("b/1", "P6 2 2"), ("b/2", "P5 4 4")):
@@ -308,6 +356,8 @@ def check_all(ole, work):
     check_usage(ole)
     check_list(ole)
     check_check(ole, work)
+    check_unpacked(ole, work)
+    check_archive_there(ole, work)
     check_sizes(ole, work)
     if "libcurl" in built:
         check_download(ole, work, url)
