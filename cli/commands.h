@@ -6,6 +6,8 @@
 
 #include <ole/base.h>
 
+#include <stdio.h>
+
 /* A command returns the exit code. argv[0] is its name. */
 int run_score(int argc, char **argv);
 int run_analyze(int argc, char **argv);
@@ -47,7 +49,13 @@ extern const char export_summary[];
 extern const char bench_summary[];
 extern const char data_summary[];
 
-/* Prints "ole NAME: message" to stderr; returns EXIT_FAILED. */
+/*
+ * Prints a foreign text, such as a file's name: to a terminal with its control characters as \xNN,
+ * so that it cannot steer it; elsewhere as it is.
+ */
+void print_name(FILE *out, const char *text);
+
+/* Prints "ole NAME: message" to stderr, as by print_name(); returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */

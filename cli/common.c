@@ -9,16 +9,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PATH_ROOM = 4096 };
 
+/* How many bytes at `text` are a control character: of ASCII, or of U+0080 to U+009F in UTF-8. */
+static int control_length(const char *text) {
+    unsigned char c = (unsigned char)text[0], next = (unsigned char)text[1];
+    if (c < 0x20 || c == 0x7f) return 1;
+    return c == 0xc2 && next >= 0x80 && next <= 0x9f ? 2 : 0;
+}
+
+void print_name(FILE *out, const char *text) {
+    if (!isatty(fileno(out))) {
+        fputs(text, out);
+        return;
+    }
+    while (*text) {
+        int control = control_length(text);
+        for (int i = 0; i < control; i++)
+            fprintf(out, "\\x%02x", (unsigned char)*text++);
+        if (control == 0) fputc(*text++, out);
+    }
+}
+
 int fail_command(const char *name, const char *format, ...) {
-    fprintf(stderr, "ole %s: ", name);
+    char *text;
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    bool good = vasprintf(&text, format, args) >= 0;
     va_end(args);
+    fprintf(stderr, "ole %s: ", name);
+    print_name(stderr, good ? text : "out of memory");
     fprintf(stderr, "\n");
+    if (good) free(text);
     return EXIT_FAILED;
 }
 

@@ -8,10 +8,52 @@
 #include <ole/npy.h>
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const char features_summary[] = "deep features and labels of a data set, as .npy files";
+
+/* ---- Both files or none ------------------------------------------------------------------- */
+
+/* A file that is about to be replaced, under a second name: "" where there is none to keep. */
+typedef struct kept_file {
+    char path[PATH_MAX];   /* links resolved */
+    char beside[PATH_MAX]; /* the second name */
+    bool is_new;           /* there was no file */
+} kept_file;
+
+static void keep_file(kept_file *k, const char *path) {
+    struct stat about;
+    *k = (kept_file){.is_new = stat(path, &about) != 0};
+    if (k->is_new || !S_ISREG(about.st_mode) || !realpath(path, k->path)) return;
+    int size = (int)sizeof k->beside;
+    if (snprintf(k->beside, sizeof k->beside, "%s.%ld.part", k->path, (long)getpid()) >= size ||
+        link(k->path, k->beside) != 0)
+        k->beside[0] = '\0'; /* a file system without links: it cannot be put back */
+}
+
+/* Puts back what was there, or lets it go. */
+static void end_keeping(const kept_file *k, const char *path, bool put_back) {
+    if (put_back && k->is_new) unlink(path);
+    if (put_back && k->beside[0]) rename(k->beside, k->path);
+    if (!put_back && k->beside[0]) unlink(k->beside);
+}
+
+static ole_status write_both(const char *const out[2], const int64_t shape[2],
+                             const float *features, const int64_t *labels, ole_error *error) {
+    kept_file before;
+    keep_file(&before, out[0]);
+    ole_status status = ole_npy_write(out[0], OLE_F32, 2, shape, features, error);
+    bool first = status == OLE_OK;
+    if (first) status = ole_npy_write(out[1], OLE_I64, 1, shape, labels, error);
+    end_keeping(&before, out[0], first && status != OLE_OK);
+    return status;
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
 
 /* Runs the split and writes both files; stopped: neither. */
 static ole_status write_files(subject *s, const char *const out[2], float *features,
@@ -25,10 +67,8 @@ static ole_status write_files(subject *s, const char *const out[2], float *featu
         ole_model_run_split(s->model, s->set, (ole_split)s->split, features, NULL, error);
     progress_clear(&s->line);
     *stopped = interrupted();
-    if (*stopped) return status;
-    if (status == OLE_OK) status = ole_npy_write(out[0], OLE_F32, 2, shape, features, error);
-    if (status == OLE_OK) status = ole_npy_write(out[1], OLE_I64, 1, shape, labels, error);
-    return status;
+    if (*stopped || status != OLE_OK) return status;
+    return write_both(out, shape, features, labels, error);
 }
 
 static void report(const subject *s, const char *const out[2], bool json) {

@@ -62,14 +62,21 @@ static const char *label_of(const ole_model_info *info, const ole_prediction *p)
 
 static void print_text(const ole_model_info *info, const char *path, int64_t row,
                        const ole_prediction *p) {
-    printf("%s", path);
+    print_name(stdout, path);
     if (row >= 0) printf(", row %" PRId64, row);
-    printf(": %s %.3f", label_of(info, p), p->score);
+    printf(": ");
+    print_name(stdout, label_of(info, p));
+    printf(" %.3f", p->score);
     bool unknown = p->label < 0;
-    if (unknown) printf(" (%s", info->class_names[p->best]);
-    for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++)
-        printf("%s%s %.3f", i || unknown ? ", " : " (", info->class_names[p->runner_up[i]],
-               p->runner_up_score[i]);
+    if (unknown) {
+        printf(" (");
+        print_name(stdout, info->class_names[p->best]);
+    }
+    for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++) {
+        printf(i || unknown ? ", " : " (");
+        print_name(stdout, info->class_names[p->runner_up[i]]);
+        printf(" %.3f", p->runner_up_score[i]);
+    }
     printf(unknown || p->runner_up[0] >= 0 ? ")\n" : "\n");
 }
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """models.py OLE - what commands make of a trained model: `eval`, `features`, `predict`.
 
-Data are those of the run, as it held them out.
+Data are those of the run, as it held them out; of two files there are both or none; a classifier that
+was not trained gives no labels.
 """
+import os
+import pty
 import shutil
+import subprocess
 
 import npyfile
 import run
@@ -17,6 +21,58 @@ def rows_of(ole, work, args):
     done = ole.run("features", *args.split(), "--out", "F.npy", "L.npy")
     check_that(f"features {args}: {done.stderr}", done.returncode == 0)
     return npyfile.read(work / "F.npy")[1][0]
+
+
+# ---- Files and names ----------------------------------------------------------------------------
+
+def check_both_files(ole, work):
+    """Where one of the two files cannot be written, there is neither; an older one stays."""
+    def wrong(features, labels):
+        before = {path.name: path.read_bytes() for path in work.iterdir() if path.is_file()}
+        bad = features if features.startswith("no/") else labels
+        check(ole, f"features m digits --out {features} {labels}", code=1,
+              err=f"ole features: {bad}: cannot write: No such file or directory\n")
+        after = {path.name: path.read_bytes() for path in work.iterdir() if path.is_file()}
+        check_that(f"{features} {labels}: files as they were", after == before)
+
+    ole.run(*f"train digits --net FC8 {QUICK} --out m".split())
+    wrong("new.npy", "no/L.npy")
+    wrong("no/F.npy", "new.npy")
+    (work / "old.npy").write_bytes(b"old")
+    (work / "link.npy").symlink_to("old.npy")
+    wrong("old.npy", "no/L.npy")
+    wrong("link.npy", "no/L.npy")
+    check_that("features over old ones", rows_of(ole, work, "m digits") ==
+               rows_of(ole, work, "m digits") and not list(work.glob("*.part")))
+
+
+def on_terminal(ole, *args):
+    """What is shown where stdout and stderr are a terminal."""
+    master, end = pty.openpty()
+    job = subprocess.Popen([ole.path, *args], cwd=ole.work, env=ole.environment, stdout=end, stderr=end)
+    os.close(end)
+    shown = b""
+    while True:
+        try:
+            more = os.read(master, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        shown += more
+    os.close(master)
+    job.wait(60)
+    return shown
+
+
+def check_names(ole, work):
+    """Control characters of names are shown to a terminal, not obeyed; data that are piped stay."""
+    name = "a\033[31m\u009b31m\u00e9.pgm"
+    (work / name).write_bytes(b"P5 8 8 255\n" + bytes(64))
+    escaped = "a\\x1b[31m\\xc2\\x9b31m\u00e9.pgm: "
+    check_that("piped", ole.run("predict", "m", name).stdout.startswith(name + ": "))
+    shown = on_terminal(ole, "predict", "m", name)
+    check_that(f"on a terminal: {shown}", escaped.encode() in shown and name.encode() not in shown)
+    shown = on_terminal(ole, "predict", name, "x")
+    check_that(f"in a message: {shown}", b"\033[31m" not in shown and b"ole predict: " in shown)
 
 
 # ---- The data of the run ------------------------------------------------------------------------
@@ -153,6 +209,8 @@ def check_untrained(ole, work):
 
 
 def check_all(ole, work):
+    check_both_files(ole, work)
+    check_names(ole, work)
     check_test_share(ole, work)
     check_flags(ole, work)
     check_few(ole, work)
