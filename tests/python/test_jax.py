@@ -134,8 +134,22 @@ class Edges(unittest.TestCase):
         for bad in (np.nan, np.inf):
             x, y = batch()
             x[3, 2] = bad
-            value, gradient = value_and_grad(x, y)
+            value, gradient = value_and_grad(x, y, check=PLATFORM != "cpu")  # which there changes nothing
             self.assertTrue(np.isnan(value) and np.isnan(gradient).all())
+
+    @unittest.skipUnless(PLATFORM == "cpu", "a GPU is not waited for")
+    def test_bad_rows_are_named(self):
+        for bad in (np.nan, np.inf):
+            (x, y), (good, _) = batch(), batch()
+            x[3, 2] = bad
+            whole = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), PartitionSpec("data"))
+            for run in (lambda: ole_loss(x, y), lambda: value_and_grad(x, y, jit=False), lambda: value_and_grad(x, y),
+                        lambda: value_and_grad(jax.device_put(x, whole), jax.device_put(y, whole)),
+                        lambda: jax.jit(jax.vmap(ole_loss, in_axes=(0, None)))(np.stack([good, x]), y)):
+                with self.assertRaisesRegex(RuntimeError, "row 3 holds NaN or Inf"):
+                    jax.block_until_ready(run())
+            y[3] = -1  # which is not looked at
+            self.assertTrue(np.isfinite(ole_loss(x, y)))
 
     def test_mistakes(self):
         x, y = batch()

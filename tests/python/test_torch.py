@@ -180,16 +180,45 @@ class Inputs(unittest.TestCase):
         with torch.no_grad():
             self.assertEqual(float(ole_loss(features, labels)), want)
 
-    def test_nan_gives_nan(self):
-        features, labels = tensors(6, 4, 2)
+    def broken(self, bad, dtype=torch.float32):
+        features, labels = tensors(6, 4, 2, dtype=dtype)
+        features = features.detach().clone()
+        features[2, 1] = bad
+        return features.requires_grad_(), labels
+
+    def test_bad_rows_are_named(self):
         for bad in (float("nan"), float("inf")):
-            broken = features.detach().clone()
-            broken[2, 1] = bad
-            broken.requires_grad_()
-            loss = ole_loss(broken, labels)
+            for dtype in (torch.float32, torch.float64, torch.bfloat16):
+                features, labels = self.broken(bad, dtype)
+                for given in (features, features.detach()):
+                    with self.assertRaisesRegex(ole.InputError, "row 2 holds NaN or Inf"):
+                        ole_loss(given, labels)
+                with self.assertRaisesRegex(ValueError, "row 2 holds NaN or Inf"):
+                    OLELoss()(features, labels)
+            labels[2] = -1  # which is not looked at
+            self.assertEqual(float(ole_loss(features, labels)), float(ole_loss(features, labels, check=False)))
+
+    def test_unchecked_bad_rows_give_nan(self):
+        for bad in (float("nan"), float("inf")):
+            features, labels = self.broken(bad)
+            loss = OLELoss(check=False)(features, labels)
             loss.backward()
             self.assertTrue(torch.isnan(loss))
-            self.assertTrue(torch.isnan(broken.grad).any())
+            self.assertTrue(torch.isnan(features.grad).any())
+
+    def test_a_scaler_skips_unchecked_bad_rows(self):
+        if not hasattr(torch.amp, "GradScaler"):
+            self.skipTest("this torch scales no gradients of the CPU")
+        layer, labels = torch.nn.Linear(4, 3), torch.arange(6) % 2
+        scaler, optimizer = torch.amp.GradScaler("cpu"), torch.optim.SGD(layer.parameters(), lr=0.1)
+        before, images = layer.weight.detach().clone(), torch.randn(6, 4)
+        for scale in (1e38, 1.0):  # whose products overflow, and do not
+            self.assertTrue(torch.equal(layer.weight, before))
+            optimizer.zero_grad()
+            scaler.scale(ole_loss(scale * 100 * layer(images), labels, check=False)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        self.assertFalse(torch.equal(layer.weight, before))
 
     def test_second_derivatives_are_refused(self):
         features, labels = tensors(6, 4, 2)
@@ -242,6 +271,9 @@ class Inputs(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is a loop
             torch.testing.assert_close(torch.func.vmap(loss)(both), torch.stack([loss(plain), loss(2 * plain)]))
+            both[1, 3, 0] = float("nan")
+            with self.assertRaisesRegex(ole.InputError, "row 3 holds NaN or Inf"):
+                torch.func.vmap(torch.func.grad(loss))(both)
             for rows, dim in ((0, 4), (6, 0)):
                 none = torch.func.vmap(torch.func.grad(lambda x: ole_loss(x, labels[:rows])))(both[:, :rows, :dim])
                 self.assertEqual(tuple(none.shape), (2, rows, dim))
@@ -293,6 +325,7 @@ class Module(unittest.TestCase):
     def test_it_is_a_module(self):
         criterion = copy.deepcopy(OLELoss(weight=0.25, delta_floor=2.0))
         self.assertEqual(repr(criterion), "OLELoss(weight=0.25, delta_floor=2.0)")
+        self.assertEqual(repr(OLELoss(check=False)), "OLELoss(weight=1, check=False)")
         self.assertEqual(criterion.state_dict(), {})
 
     def test_threads_of_python(self):

@@ -16,9 +16,10 @@ if not hasattr(torch.library, "custom_op"):
     print(f"skipped: torch {torch.__version__} has no torch.library.custom_op (2.4 has)")
     sys.exit(77)
 
+from ole import InputError  # noqa: E402
 from ole.torch import OLELoss  # noqa: E402
 
-OPTIONS = (1.0, 1e-6, -1.0, True, 1)
+OPTIONS = (1.0, 1e-6, -1.0, True, 1, True)
 
 
 def tensors(rows=24, dim=12, classes=3, dtype=torch.float32):
@@ -85,6 +86,22 @@ class Compiled(unittest.TestCase):
             loss = compiled(features, torch.zeros(rows, dtype=torch.int64))
             loss.backward()
             self.assertEqual((float(loss), tuple(features.grad.shape)), (0.0, (rows, dim)))
+
+    def test_bad_rows(self):
+        for check in (True, False):
+            torch._dynamo.reset()
+            features, labels = tensors()
+            compiled = torch.compile(lambda x, y: OLELoss(check=check)(2 * x, y), backend="aot_eager", fullgraph=True)
+            self.assertGreater(float(compiled(features.requires_grad_(), labels)), 0)
+            features = features.detach().clone()
+            features[7, 1] = float("inf")
+            if check:
+                with self.assertRaisesRegex(InputError, "row 7 holds NaN or Inf"):
+                    compiled(features.requires_grad_(), labels)
+            else:
+                loss = compiled(features.requires_grad_(), labels)
+                loss.backward()
+                self.assertTrue(torch.isnan(loss) and torch.isnan(features.grad).any())
 
     @unittest.skipIf(getattr(torch._dynamo.config, "specialize_float", True), "this torch compiles every float anew")
     def test_a_weight_that_changes_is_not_compiled_anew(self):

@@ -156,7 +156,7 @@ class Graphs(unittest.TestCase):
     @unittest.skipUnless(hasattr(torch.library, "custom_op"), "needs torch 2.4")
     def test_compiled(self):
         torch.library.opcheck(torch.ops.ole.unweighted_loss.default, (
-            *tensors(24, 12, 3), 1.0, 1e-6, -1.0, True, 0, True))
+            *tensors(24, 12, 3), 1.0, 1e-6, -1.0, True, 0, True, True))
         for mode in ("default", "reduce-overhead"):
             torch._dynamo.reset()
             torch.manual_seed(0)

@@ -15,6 +15,7 @@ typedef struct job {
     ole_loss_batch batch;
     ole_loss_gradient gradient; /* data NULL: not wanted */
     void *outcome;
+    bool check; /* bad rows are an error, on the CPU */
 } job;
 
 /* ---- Answers ------------------------------------------------------------------------------ */
@@ -27,7 +28,8 @@ static xla_error *fail(const xla_call *call, int code, const char *message) {
 }
 
 static xla_error *fail_with(const xla_call *call, const ole_error *error) {
-    int code = error->status == OLE_ERROR_ARGUMENT ? XLA_INVALID_ARGUMENT
+    bool input = error->status == OLE_ERROR_ARGUMENT || error->status == OLE_ERROR_DATA;
+    int code = input                               ? XLA_INVALID_ARGUMENT
                : error->status == OLE_ERROR_MEMORY ? XLA_RESOURCE_EXHAUSTED
                                                    : XLA_INTERNAL;
     return fail(call, code, error->message);
@@ -101,16 +103,18 @@ static const char *read_options(job *j, const xla_call *call, ole_device device)
     ole_loss_options *options = &j->kind.options;
     double mean = get_number(&call->attributes, "mean");
     double threads = get_number(&call->attributes, "threads");
+    double check = get_number(&call->attributes, "check");
     ole_loss_options_init(options);
     options->delta_floor = get_number(&call->attributes, "delta_floor");
     options->delta_abs = get_number(&call->attributes, "delta_abs");
     options->delta_rel = get_number(&call->attributes, "delta_rel");
-    if (isnan(mean) || !(threads >= 1 && threads <= 1024) || isnan(options->delta_floor) ||
-        isnan(options->delta_abs) || isnan(options->delta_rel))
+    if (isnan(mean) || isnan(check) || !(threads >= 1 && threads <= 1024) ||
+        isnan(options->delta_floor) || isnan(options->delta_abs) || isnan(options->delta_rel))
         return "an attribute is missing or wrong: ole/jax.py and libole_jax.so do not fit";
     options->reduction = mean != 0.0 ? OLE_REDUCTION_MEAN : OLE_REDUCTION_SUM;
     options->threads = device == OLE_DEVICE_CPU ? (int)threads : 1;
     options->device = device;
+    j->check = check != 0.0;
     return NULL;
 }
 
@@ -141,7 +145,7 @@ static ole_status evaluate(const job *j, ole_loss_plan *plan, ole_error *error) 
     if (has_label(&j->batch)) {
         ole_status status =
             ole_loss_eval(plan, &j->batch, j->gradient.data ? &j->gradient : NULL, &result, error);
-        bool bad = status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC;
+        bool bad = !j->check && (status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC);
         if (status != OLE_OK && !bad) return status;
         if (bad) {
             result.value = result.class_term = result.global_norm = NAN;

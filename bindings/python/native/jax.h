@@ -5,10 +5,11 @@
  *     arguments   features [N, D] float32 or float64, N >= 1; labels [N] int32 or int64
  *     results     an ole_loss_outcome as 14 words of uint32; and, if there is a second one, the
  *                 gradient [N, D] of the features' type
- *     attributes  delta_floor, delta_abs, delta_rel (float64), mean, threads (int64)
+ *     attributes  delta_floor, delta_abs, delta_rel (float64), mean, threads, check (int64)
  *
- * The words are there because XLA converts types and JAX has no float64 by default.  Data cannot
- * make a call fail: a bad row gives NaN as value and gradient; no row with a label >= 0 gives 0.
+ * The words are there because XLA converts types and JAX has no float64 by default.  A bad
+ * row makes a call on the CPU fail, unless check is 0: then, and on a GPU, value and gradient are NaN.
+ * No row with a label >= 0 gives 0.
  */
 #ifndef OLE_BINDINGS_JAX_H
 #define OLE_BINDINGS_JAX_H

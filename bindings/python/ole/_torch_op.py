@@ -13,8 +13,8 @@ changes compiles nothing anew.  All end in ``_evaluate`` or ``_queue``:
     backward   direction * upstream, and for float16 * weight/rows; for 16 bits multiplied in float32.
 
 Addresses go to the library as they are.  On a GPU everything is queued on the current stream and
-nothing waits.  A row with NaN or Inf makes value and gradient NaN, on the CPU as on a GPU, so that a
-GradScaler can skip the step.
+nothing waits, so a row with NaN or Inf makes value and gradient NaN there; on the CPU it raises, unless
+``check`` is off.
 """
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
 
 _ARGUMENTS = (
     "(Tensor features, Tensor labels, float delta_floor, float delta_abs, float delta_rel, "
-    "bool mean, int threads, bool want_gradient)"
+    "bool mean, int threads, bool check, bool want_gradient)"
 )
 
 
@@ -121,6 +121,7 @@ def _evaluate(
     delta_rel: float,
     mean: bool,
     threads: int,
+    check: bool,
     want_gradient: bool,
 ) -> Tuple[float, Tensor]:
     """On the CPU: the value without weight, and the direction, of float32 for narrow features."""
@@ -138,7 +139,7 @@ def _evaluate(
             return plan.result.value, direction
         if status == native.ARGUMENT and not bool((y >= 0).any()):
             return 0.0, direction.zero_()  # no row is left: nothing to pull at
-        if status in (native.DATA, native.NUMERIC):
+        if status in (native.DATA, native.NUMERIC) and not check:
             return float("nan"), direction.fill_(float("nan"))
         raise plan.failure()
     finally:
@@ -162,6 +163,7 @@ def _queue(
     delta_rel: float,
     mean: bool,
     threads: int,
+    check: bool,
     want_gradient: bool,
 ) -> Tuple[Tensor, Tensor]:
     """On a GPU: queues the evaluation. The outcome-to-be, whose first word is the value without weight,
@@ -299,14 +301,14 @@ class _TracedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Optional[Tensor], _: None) -> Tuple[Optional[Tensor], ...]:
         if upstream is None:
-            return (None,) * 8
+            return (None,) * len(ctx.needs_input_grad)
         direction, features = ctx.saved_tensors
         if ctx.dtype == torch.float16:
             upstream = upstream * ctx.scale
         gradient = (direction.to(upstream.dtype) * upstream).to(ctx.dtype)
         if torch.is_grad_enabled():
             gradient = _TracedOnce.apply(gradient, features)
-        return (gradient,) + (None,) * 7
+        return (gradient,) + (None,) * (len(ctx.needs_input_grad) - 1)
 
 
 # ---- The operators --------------------------------------------------------------------------------
@@ -370,7 +372,8 @@ def _refuse_unseen(features: Tensor) -> None:
 
 
 def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
-    """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean and threads."""
+    """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean, threads and
+    check."""
     wanted = features.requires_grad and torch.is_grad_enabled()
     if _operators is not None:
         if _is_traced(features):

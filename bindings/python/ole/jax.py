@@ -52,6 +52,7 @@ class _Options(NamedTuple):
     delta_rel: float
     mean: bool
     threads: int
+    check: bool
 
 
 def ole_loss(
@@ -64,6 +65,7 @@ def ole_loss(
     delta_rel: Optional[float] = None,
     reduction: str = "mean",
     threads: Optional[int] = None,
+    check: bool = True,
 ) -> Array:
     """The OLÉ loss of a batch, a scalar: float64 of float64 features, else float32.
 
@@ -71,7 +73,13 @@ def ole_loss(
     ``delta_abs`` and ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of
     the largest).  ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.
     ``threads`` of the CPU, by default all processors, at most 16.  A batch without rows or columns, or
-    with all rows ignored, gives 0 and a zero gradient; NaN or Inf in a row give NaN.
+    with all rows ignored, gives 0 and a zero gradient.
+
+    NaN or Inf in a row that is not ignored fail, on the CPU: a jax.errors.JaxRuntimeError that names the
+    row comes when the result is waited for.  On a GPU they make value and gradient NaN, and with
+    ``check=False`` on the CPU too: for loops that skip such steps, for branches that are computed and not
+    taken, and for devices that each take the loss of rows of their own, where the others would wait in
+    the next collective for the one that failed.
     """
     features, labels = jnp.asarray(features), jnp.asarray(labels)
     _check(features, labels)
@@ -82,7 +90,7 @@ def ole_loss(
         raise native.InputError(f"threads is {threads}: give 1 to 1024")
     check_not_negative("delta_floor", delta_floor)
     check_not_negative("delta_abs", delta_abs)
-    options = _Options(float(delta_floor), float(delta_abs), relative_cut(delta_rel), mean, int(threads))
+    options = _Options(float(delta_floor), float(delta_abs), relative_cut(delta_rel), mean, int(threads), bool(check))
     if features.dtype != jnp.float64:
         features = features.astype(jnp.float32)
     if labels.dtype not in (jnp.int32, jnp.int64):
@@ -152,6 +160,7 @@ def _call(
         delta_rel=np.float64(options.delta_rel),
         mean=np.int64(options.mean),
         threads=np.int64(options.threads),
+        check=np.int64(options.check),
     )
     value = _like(features, _first_double(words, features.dtype))
     return value, _like(features, rest[0]) if rest else None

@@ -41,6 +41,7 @@ def ole_loss(
     delta_rel: Optional[float] = None,
     reduction: str = "mean",
     threads: Optional[int] = None,
+    check: bool = True,
 ) -> Tensor:
     """The OLÉ loss of a batch, a tensor of no dimensions.
 
@@ -48,7 +49,11 @@ def ole_loss(
     ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of the largest).
     ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.  ``threads`` of the
     CPU, by default torch's.  A batch without rows or columns, or with all rows ignored, gives 0 and a
-    zero gradient; NaN or Inf in a row give NaN.
+    zero gradient.
+
+    NaN or Inf in a row that is not ignored raise ``ole.InputError``, which names the row.  On a GPU,
+    which is not waited for, they make value and gradient NaN, and with ``check=False`` on the CPU too:
+    for loops that look for NaN themselves and skip the step, as torch.amp.GradScaler does.
 
     The loss can be differentiated once, backwards: what would differentiate its gradient is told so.
     """
@@ -63,6 +68,7 @@ def ole_loss(
         relative_cut(delta_rel),
         mean,
         0 if threads is None else threads,
+        bool(check),
     )
 
 
@@ -94,6 +100,7 @@ class OLELoss(torch.nn.Module):
         delta_rel: Optional[float] = None,
         reduction: str = "mean",
         threads: Optional[int] = None,
+        check: bool = True,
         group: Union[Any, str, None] = None,
         averaged: bool = False,
         rows_per_rank: Optional[int] = None,
@@ -111,6 +118,7 @@ class OLELoss(torch.nn.Module):
         self.delta_rel = delta_rel
         self.reduction = reduction
         self.threads = threads
+        self.check = check
         self.group = group
         self.averaged = averaged
         self.rows_per_rank = rows_per_rank
@@ -148,11 +156,12 @@ class OLELoss(torch.nn.Module):
             delta_rel=self.delta_rel,
             reduction=self.reduction,
             threads=self.threads,
+            check=self.check,
         )
 
     def extra_repr(self) -> str:
         shown = [f"weight={self.weight:g}"]
         usual = {"delta_floor": 1.0, "delta_abs": 1e-6, "delta_rel": None, "reduction": "mean", "threads": None,
-                 "group": None, "averaged": False, "rows_per_rank": None}
+                 "check": True, "group": None, "averaged": False, "rows_per_rank": None}
         shown += [f"{name}={getattr(self, name)}" for name in usual if getattr(self, name) != usual[name]]
         return ", ".join(shown)
