@@ -78,6 +78,8 @@ class Inputs(unittest.TestCase):
         for dtype in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64):
             self.assertEqual(ole.score(features, labels.astype(dtype)).value, want)
         self.assertEqual(ole.score(features, np.repeat(labels, 2)[::2]).value, want)
+        large = ole.score(features, labels.astype(np.uint64) + np.uint64(2**63 - 3))
+        self.assertEqual([one.label for one in large.per_class], [2**63 - 3, 2**63 - 2, 2**63 - 1])
 
     def test_half(self):
         features, labels = make(24, 12, 3)
@@ -100,6 +102,7 @@ class Inputs(unittest.TestCase):
             ((features, labels), {"threads": 0}, "threads"),
             ((features, labels), {"weight": float("nan"), "gradient": True}, "finite"),
             ((features, -1 - labels), {}, "ignored"),
+            ((features, np.uint64(2**63 + 7) * labels.astype(np.uint64)), {}, "row 1 is 9223372036854775815"),
         ):
             with self.subTest(words=words), self.assertRaises(ole.InputError) as raised:
                 ole.score(*arguments, **options)

@@ -172,5 +172,12 @@ def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
     if y.dtype.kind not in "iub":
         raise native.InputError(f"labels are of type {y.dtype}: give integers")
     if y.dtype not in (numpy.int32, numpy.int64) or not y.dtype.isnative:
-        y = y.astype(numpy.int64)
+        given, y = y, y.astype(numpy.int64)
+        wrapped = numpy.flatnonzero(y < 0) if given.dtype.kind == "u" else ()
+        if len(wrapped):
+            at = int(wrapped[0])
+            raise native.InputError(
+                f"labels: row {at} is {given.flat[at]}, which int64 does not hold: give 0 to 2^63 - 1, or below 0 to "
+                "ignore the row"
+            )
     return numpy.ascontiguousarray(y)
