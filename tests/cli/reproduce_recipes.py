@@ -32,7 +32,8 @@ SGD = {"opt": "sgd", "lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay
 ADAM = {"opt": "adam", "lr": 1e-3, "weight_decay": 1e-4}
 OTHER = {
     "facescrub500-vggface": {"lr": 1e-5, "weight_decay": 1e-3, "resize": 224, "channels": 3, "test_share": "20%",
-                             "init_from": "vggface/VGG_FACE.caffemodel"},
+                             "init_from": "vggface/VGG_FACE.caffemodel",
+                             "normalize": "0.506613,0.410833,0.367035/0.003921569,0.003921569,0.003921569"},
     "cifar10-vgg16": {"init": "msra"},
     "stl10+-cnn5": {"weight_decay": 1e-3, "augment": ["crop:12", "flip"]},
 }
@@ -84,6 +85,21 @@ def check_table(ole):
                                            for key in sorted({*top, *train}) if top.get(key) != train.get(key)])
         check_that(f"{name}: the paper's numbers", {key: block.get(key) for key in numbers} == numbers and
                    block["shows"] == f"Table 2, row {place}" and block["kind"] == "compare")
+
+
+def check_pretrained(ole):
+    """VGG-FACE has no batch norm: its weights want what they were trained on, pixels of 0 to 255 less the mean of
+    red, green and blue that its authors publish. Images come as 0 to 1."""
+    for name in ("facescrub500-vggface", "fig6"):
+        how = read_recipe(ole.run("reproduce", name, "--print").stdout)[0].get("normalize", "")
+        if "/" not in how:
+            run.report(f"{name}: images as VGG-FACE was trained on", [f"normalize is '{how}'"])
+            continue
+        means, deviations = ([float(word) for word in half.split(",")] for half in how.split("/"))
+        wrong = [f"{pixel} of channel {i} is {(pixel / 255 - means[i]) / deviations[i]}, not {pixel - mean}"
+                 for i, mean in enumerate((129.1863, 104.7624, 93.5940)) for pixel in (0, 100, 255)
+                 if abs((pixel / 255 - means[i]) / deviations[i] - (pixel - mean)) > 1e-3]
+        run.report(f"{name}: images as VGG-FACE was trained on", wrong)
 
 
 # ---- One's own recipes ----------------------------------------------------------------------------
@@ -275,6 +291,7 @@ def check_line(ole, work):
 
 def check_all(ole, work):
     check_table(ole)
+    check_pretrained(ole)
     check_mistakes(ole, work)
     check_sources(ole, work)
     check_refused(ole, work)
