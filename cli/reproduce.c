@@ -117,7 +117,8 @@ static const char *getting_text(const row *r, const char *data, char out[600]) {
     return out;
 }
 
-static void list_json(const row *r, ole_json *w, const char *data, bool here) {
+/* `part`: of the data that are here. */
+static void list_json(const row *r, ole_json *w, const char *data, bool here, const char *part) {
     const paper *p = &r->asked;
     char reports[256];
     ole_json_open(w, NULL, '{');
@@ -126,6 +127,7 @@ static void list_json(const row *r, ole_json *w, const char *data, bool here) {
     ole_json_string(w, "title", p->title);
     ole_json_string(w, "data", data);
     ole_json_bool(w, "here", here);
+    ole_json_string(w, "part", part);
     ole_json_string(w, "net", r->train.net);
     ole_json_number(w, "lambda", r->train.lambda);
     ole_json_integer(w, "epochs", r->train.epochs);
@@ -146,13 +148,16 @@ static void list_json(const row *r, ole_json *w, const char *data, bool here) {
     ole_json_close(w);
 }
 
-static void list_text(const row *r, const char *data, bool here) {
+static void list_text(const row *r, const char *data, bool here, const char *part) {
     const paper *p = &r->asked;
     char getting[600], reports[256], time[32];
-    printf("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s\n    time   %" PRId64
+    printf("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s%s\n    time   %" PRId64
            " runs of about %s on an H200 in bf16%s%s\n\n",
            p->name, p->shows, p->title, paper_text(p, reports), data,
-           here ? "here" : "not here: ", here ? "" : getting_text(r, data, getting), count_runs(r),
+           !here   ? "not here: "
+           : *part ? "here: "
+                   : "here",
+           here ? "" : getting_text(r, data, getting), part, count_runs(r),
            duration_text(60.0 * r->runs->minutes, time), p->from ? ", shared with " : "",
            p->from ? p->from : "");
 }
@@ -167,12 +172,13 @@ static int list(const arguments *a) {
         row r;
         bool good = row_open(&r, a->count > 0 ? a->names[i] : paper_name(i), &a->how);
         const char *data = good ? r.train.data : NULL;
-        char why[600];
+        char why[600], part[PART_ROOM] = "";
         bool here = good && row_locate(&r, why);
+        if (here) row_part(&r, part);
         if (good && a->json)
-            list_json(&r, &w, data, here);
+            list_json(&r, &w, data, here, part);
         else if (good)
-            list_text(&r, data, here);
+            list_text(&r, data, here, part);
         row_close(&r);
         if (!good) return EXIT_USAGE;
     }
@@ -224,9 +230,10 @@ static void plan_row(row *r) {
     static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
                                        "samples a class",      "known and novel classes",
                                        "features of runs of",  "learning curves of runs of"};
-    char time[32], why[600];
+    char time[32], why[600], part[PART_ROOM];
     int64_t runs = count_runs(r);
     row_locate(r, why); /* without them the line has the recipe's names */
+    row_part(r, part);
     printf("%s: %s, %s%s%s\n", r->asked.name, r->asked.shows, what[r->asked.kind],
            r->asked.from ? " " : "", r->asked.from ? r->asked.from : "");
     print_training(r);
@@ -237,6 +244,7 @@ static void plan_row(row *r) {
         printf("%s%" PRId64, i ? " " : "; samples a class ", r->samples[i]);
     printf("; %" PRId64 " seeds: %" PRId64 " runs, about %s each on an H200 in bf16\n",
            r->train.seeds, runs, duration_text(60.0 * r->runs->minutes, time));
+    if (*part) printf("  on a part of the data: %s\n", part);
     printf("  into %s\n", r->folder);
 }
 
@@ -325,12 +333,16 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
 
 /* What comes, and where runs are whole how long that took elsewhere. */
 static void announce_row(const row *r, const reproduction *how) {
-    char time[32];
+    char time[32], part[PART_ROOM];
+    row_part(r, part);
     fprintf(stderr, "ole reproduce: %s, %s: %s", r->asked.name, r->asked.shows, r->asked.title);
     if (!how->quick && how->epochs <= 0 && r->runs->minutes > 0.0)
         fprintf(stderr, "; %" PRId64 " runs of about %s on an H200 in bf16", count_runs(r),
                 duration_text(60.0 * r->runs->minutes, time));
     fprintf(stderr, "\n");
+    if (*part)
+        fprintf(stderr, "ole reproduce: %s: the data here are a part of what is published: %s\n",
+                r->asked.name, part);
 }
 
 static int run_row(row *r, const reproduction *how) {

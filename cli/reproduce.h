@@ -1,7 +1,8 @@
 /*
  * cli/reproduce.h - `ole reproduce`: what its files share.
  *
- * reproduce.c reads the command line, lists and plans; reproduce_row.c makes a recipe's runs;
+ * reproduce.c reads the command line, lists and plans; reproduce_row.c makes a recipe's runs, on
+ * data that reproduce_data.c finds;
  * reproduce_runs.c says which there are; reproduce_figures.c and reproduce_novelty.c look at what
  * was trained; reproduce_numbers.c sets paper against ours, and reproduce_results.c writes that
  * down for all that is in the folder, each with its command, by reproduce_command.c.
@@ -55,9 +56,6 @@ void row_close(row *r);
 /* A figure takes the runs that another row of the command makes, which must outlive it. */
 void row_share(row *r, const row *with);
 
-/* Finds the data and weights it needs; false with the reason. */
-bool row_locate(row *r, char why[600]);
-
 /* The options of its study, but for callbacks; how it is conducted, and what kind it is. */
 ole_study_options row_study(const row *r);
 ole_status row_conduct(const row *r, const ole_study_options *options, ole_study_result *result,
@@ -70,14 +68,27 @@ bool row_look(const row *r, ole_study_result *result);
 /* "softmax", "softmax + OLÉ" or "OLÉ". */
 const char *side_name(const row *r, int side);
 
-/* "2 of 164 epochs, bf16": what differs from the recipe; "" for nothing. */
-void row_changes(const row *r, char out[256]);
+/* "2 of 164 epochs, bf16": what differs from the recipe; "" for nothing.  `part` of the data is put
+ * behind it. */
+void row_changes(const row *r, const char *part, char out[256]);
 
 /* OUT/NAME of a path, in room for ROW_PATH; the whole text to a file beside, renamed. */
 void join_path(char out[ROW_PATH], const char *folder, const char *name);
 bool put_file(const char *path, const char *text, size_t size);
 bool make_folders(const char *path);
 bool is_there(const char *folder, const char *name);
+
+/* ---- reproduce_data.c --------------------------------------------------------------------- */
+
+/* Finds the data and weights it needs; false with the reason. */
+bool row_locate(row *r, char why[600]);
+
+/* "1600 of 8000 test images", where the data here are a part of what is published; else "". */
+enum { PART_ROOM = 128 };
+void row_part(const row *r, char out[PART_ROOM]);
+
+/* The same of runs that noted no more than their samples of training and test. */
+void row_part_of(const row *r, const int64_t samples[2], char out[PART_ROOM]);
 
 /* ---- reproduce_runs.c --------------------------------------------------------------------- */
 
@@ -166,11 +177,12 @@ typedef struct outcomes {
     double seconds;                 /* of all that ended */
     double chosen;                  /* λ of a tuning; NaN */
     int64_t samples[2];             /* of training and test; 0: not noted */
+    char part[PART_ROOM];           /* of the published data, that these are; "": all */
     bool quick;                     /* made with --quick */
     char devices[DEVICES_ROOM], date[DATE_ROOM];
 } outcomes;
 
-/* Notes in samples.csv how many samples the data have here, which may be a part of them. */
+/* Notes in samples.csv how many samples the data have here, and which part of them that is. */
 bool row_note_samples(const row *r, int threads);
 
 /* What came out so far; false where nothing can be read. */

@@ -227,7 +227,7 @@ static bool is_quick(const row *r, const ole_study_result *s) {
 /* ---- Samples ------------------------------------------------------------------------------ */
 
 bool row_note_samples(const row *r, int threads) {
-    char path[ROW_PATH], text[80];
+    char path[ROW_PATH], part[PART_ROOM], text[80 + PART_ROOM];
     ole_train_options largest = r->train;
     for (int i = 0; i < r->sample_count; i++) /* of a sweep: its last point */
         if (r->samples[i] > largest.samples_per_class) largest.samples_per_class = r->samples[i];
@@ -241,18 +241,24 @@ bool row_note_samples(const row *r, int threads) {
         return false;
     }
     const ole_dataset_info *info = ole_dataset_get_info(set);
-    int size = snprintf(text, sizeof text, "train,test\n%" PRId64 ",%" PRId64 "\n",
-                        info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST]);
+    row_part(r, part);
+    int size = snprintf(text, sizeof text, "train,test,part\n%" PRId64 ",%" PRId64 ",\"%s\"\n",
+                        info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST], part);
     ole_dataset_close(set);
     return put_file(path, text, (size_t)size);
 }
 
-static void read_samples(const row *r, int64_t samples[2]) {
-    char path[ROW_PATH];
+static void read_samples(const row *r, outcomes *o) {
+    char path[ROW_PATH], line[256] = "";
     join_path(path, r->runs_folder, "samples.csv");
     FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "train,test %" SCNd64 ",%" SCNd64, &samples[0], &samples[1]) != 2)
-        samples[0] = samples[1] = 0;
+    bool notes_part = file && fgets(line, sizeof line, file) && strstr(line, ",part");
+    int read = file && fgets(line, sizeof line, file)
+                   ? sscanf(line, "%" SCNd64 ",%" SCNd64 ",\"%127[^\"]", &o->samples[0],
+                            &o->samples[1], o->part)
+                   : 0;
+    if (read < 2) o->samples[0] = o->samples[1] = 0;
+    if (!notes_part) row_part_of(r, o->samples, o->part);
     if (file) fclose(file);
 }
 
@@ -261,7 +267,7 @@ static void read_samples(const row *r, int64_t samples[2]) {
 bool row_outcomes(const row *r, outcomes *o) {
     ole_study_result s;
     *o = (outcomes){.chosen = NAN};
-    read_samples(r, o->samples);
+    read_samples(r, o);
     if (!row_look(r, &s)) return false;
     o->ended = s.ended;
     o->total = s.total;

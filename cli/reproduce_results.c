@@ -79,7 +79,7 @@ static void close_rows(all_rows *all) {
 /* False where the row has not begun, or cannot be read. */
 static bool open_shown(shown *s, const char *name, const char *out) {
     if (row_open_made(&s->row, name, out) && row_outcomes(&s->row, &s->outcomes)) {
-        row_changes(&s->row, s->changes);
+        row_changes(&s->row, s->outcomes.part, s->changes);
         s->command = row_command(&s->row, out, s->outcomes.quick);
         if (s->command) return true;
     }

@@ -1,11 +1,9 @@
 /*
- * cli/reproduce_row.c - a recipe and the flags become a study in a folder; where its data lie.
+ * cli/reproduce_row.c - a recipe and the flags become a study in a folder.
  */
 #include "reproduce.h"
 
 #include "commands.h"
-
-#include <ole/data.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -202,7 +200,7 @@ const char *side_name(const row *r, int side) {
     return r->train.loss == OLE_LOSS_OLE ? "OLÉ" : "softmax + OLÉ";
 }
 
-void row_changes(const row *r, char out[256]) {
+void row_changes(const row *r, const char *part, char out[256]) {
     const ole_train_options *is = &r->train, *was = &r->runs->train;
     size_t used = 0;
     out[0] = '\0';
@@ -214,68 +212,8 @@ void row_changes(const row *r, char out[256]) {
                                  is->samples_per_class);
     if (is->precision && (!was->precision || strcmp(is->precision, was->precision) != 0))
         used += (size_t)snprintf(out + used, 256 - used, "%.20s, ", is->precision);
+    if (*part) used += (size_t)snprintf(out + used, 256 - used, "%.120s, ", part);
     if (used >= 2) out[used - 2] = '\0';
-}
-
-/* ---- Data --------------------------------------------------------------------------------- */
-
-/* The places that the library looks in for data sets. */
-static bool find_path(const char *name, char out[ROW_PATH]) {
-    const char *data = getenv("OLE_DATA"), *cache = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    char folders[4][ROW_PATH / 2] = {""};
-    if (data) snprintf(folders[0], sizeof folders[0], "%s", data);
-    if (cache)
-        snprintf(folders[1], sizeof folders[1], "%s/ole", cache);
-    else if (home)
-        snprintf(folders[1], sizeof folders[1], "%s/.cache/ole", home);
-    snprintf(folders[2], sizeof folders[2], "data");
-    snprintf(folders[3], sizeof folders[3], "/data");
-    snprintf(out, ROW_PATH, "%s", name);
-    if (access(out, F_OK) == 0) return true;
-    for (int i = 0; i < 4; i++) {
-        if (!folders[i][0] || name[0] == '/') continue;
-        join_path(out, folders[i], name);
-        if (access(out, F_OK) == 0) return true;
-    }
-    return false;
-}
-
-static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char why[600]) {
-    static const char folder[] = "folder:";
-    char path[ROW_PATH];
-    ole_error error;
-    if (strncmp(data, folder, strlen(folder)) == 0) {
-        if (find_path(data + strlen(folder), path)) {
-            snprintf(out, ROW_PATH, "%s%.*s", folder, ROW_PATH - 16, path);
-            return true;
-        }
-        snprintf(why, 600,
-                 "%s: there is no folder %.100s here or in $OLE_DATA: it needs %.300s. Put it "
-                 "there; it cannot be downloaded",
-                 r->asked.name, data + strlen(folder),
-                 r->runs->needs ? r->runs->needs : "a sub-folder a class");
-        return false;
-    }
-    snprintf(out, ROW_PATH, "%s", data);
-    if (ole_dataset_locate(data, path, sizeof path, &error) == OLE_OK) return true;
-    snprintf(why, 600, "%s: %s", r->asked.name, error.message);
-    return false;
-}
-
-bool row_locate(row *r, char why[600]) {
-    if (!locate_data(r, r->train.data, r->data, why)) return false;
-    r->train.data = r->data;
-    if (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) return false;
-    if (!r->train.init_from) return true;
-    if (!find_path(r->train.init_from, r->weights)) {
-        snprintf(
-            why, 600, "%s: there is no %.100s here or in $OLE_DATA: it needs %.300s. Put it there",
-            r->asked.name, r->train.init_from, r->runs->needs ? r->runs->needs : "these weights");
-        return false;
-    }
-    r->train.init_from = r->weights;
-    return true;
 }
 
 /* ---- The study ---------------------------------------------------------------------------- */

@@ -161,6 +161,7 @@ typedef struct ole_known_dataset {
     const char *const *sources; /* folders to download from, tried in their order; NULL ends them */
     const ole_known_file *downloads; /* files, or one archive */
     const ole_known_file *files;     /* what lies in the data set's folder in the end */
+    int64_t train, test;             /* samples of it */
 } ole_known_dataset;
 
 /* All of them, the embedded digits first (which have neither sources nor files). */

@@ -1,6 +1,6 @@
 /*
  * src/data/known.c - the data sets of the paper: where their authors publish them, how large the
- * files are, and what their checksums are.
+ * files are, what their checksums are, and how many samples they hold.
  *
  * MNIST's page no longer hands out its files, so a copy that is kept by others comes first; the
  * checksums are those of the original files.
@@ -102,27 +102,27 @@ static const char *const stl10_sources[] = {"http://ai.stanford.edu/~acoates/stl
 static const ole_known_dataset known[] = {
     {"digits", "1,797 handwritten digits, 8x8 grey, 10 classes; inside the library",
      "https://doi.org/10.24432/C50P49", "CC BY 4.0 (E. Alpaydin, C. Kaynak)", nowhere, nothing,
-     nothing},
+     nothing, 1258, 539},
     {"mnist", "70,000 handwritten digits, 28x28 grey, 10 classes",
      "http://yann.lecun.com/exdb/mnist", "CC BY-SA 3.0 (Y. LeCun, C. Cortes)", mnist_sources,
-     mnist_files, mnist_files},
+     mnist_files, mnist_files, 60000, 10000},
     {"fashion-mnist", "70,000 pieces of clothing, 28x28 grey, 10 classes",
      "https://github.com/zalandoresearch/fashion-mnist", "MIT (Zalando)", fashion_sources,
-     fashion_files, fashion_files},
+     fashion_files, fashion_files, 60000, 10000},
     {"svhn", "99,289 house-number digits, 32x32 colour, 10 classes",
      "http://ufldl.stanford.edu/housenumbers", "non-commercial use only (Y. Netzer et al.)",
-     svhn_sources, svhn_files, svhn_files},
+     svhn_sources, svhn_files, svhn_files, 73257, 26032},
     {"cifar10", "60,000 photos, 32x32 colour, 10 classes",
      "https://www.cs.toronto.edu/~kriz/cifar.html", "cite A. Krizhevsky's report of 2009",
-     cifar_sources, cifar10_archive, cifar10_files},
+     cifar_sources, cifar10_archive, cifar10_files, 50000, 10000},
     {"cifar100", "60,000 photos, 32x32 colour, 100 classes",
      "https://www.cs.toronto.edu/~kriz/cifar.html", "cite A. Krizhevsky's report of 2009",
-     cifar_sources, cifar100_archive, cifar100_files},
+     cifar_sources, cifar100_archive, cifar100_files, 50000, 10000},
     {"stl10", "13,000 labelled photos, 96x96 colour, 10 classes",
      "https://cs.stanford.edu/~acoates/stl10",
      "cite A. Coates et al., AISTATS 2011; ImageNet's "
      "terms",
-     stl10_sources, stl10_archive, stl10_files},
+     stl10_sources, stl10_archive, stl10_files, 5000, 8000},
 };
 enum { KNOWN = sizeof known / sizeof *known };
 

@@ -35,6 +35,13 @@ TABLE = {
     "stl10+-cnn5": ("stl10", "cnn5", 1 / 4, 32, ADAM, 164, 1e-3, "crop:12,flip", 18.22, 16.68),
 }
 
+# What the files written here are of those that are published, behind what else differs.
+PARTS = {"cifar10": ", 100 of 50000 training images, 20 of 10000 test images",
+         "cifar100": ", 200 of 50000 training images, 100 of 10000 test images",
+         "svhn": ", 60 of 73257 training images, 20 of 26032 test images",
+         "stl10": ", 60 of 5000 training images, 20 of 8000 test images",
+         "mnist": ", 60 of 60000 training images, 20 of 10000 test images", "folder:facescrub500": ""}
+
 
 # ---- Files as their authors publish them ----------------------------------------------------------
 
@@ -240,8 +247,13 @@ def check_rows(ole, work):
     check_that("VGG-FACE's weights", "1 loaded" in done.stderr)
     got = results(work)
     check_that("all are in results.json", list(got) == names and all(
-        row["complete"] and row["changes"] == f"1 of {row_epochs} epochs"
-        for row, row_epochs in ((got[n], TABLE[n][5]) for n in names)))
+        row["complete"] and row["changes"] == f"1 of {row_epochs} epochs{part}"
+        for row, row_epochs, part in ((got[n], TABLE[n][5], PARTS[TABLE[n][0]]) for n in names)))
+    check_that("a part of the data is told first", "ole reproduce: stl10-cnn5: the data here are a part of "
+               f"what is published: {PARTS['stl10'][2:]}\n" in done.stderr)
+    check_that("and in the table printed", all(re.search(
+        rf"(?m)^{re.escape(n)} +test error.*   1 of \d+ epochs{PARTS[TABLE[n][0]]}$", done.stdout)
+        for n in names))
     for name in names:
         error = measures(got[name])["test error"]
         check_that(f"{name}: paper and ours", error["paper"]["ole"]["mean"] == TABLE[name][9] and
@@ -257,7 +269,27 @@ def check_rows(ole, work):
     page, table = (work / "out/report.html").read_text(), (work / "out/results.md").read_text()
     check_that("the page", "Table 2, row 7" in page and "<svg" in page)
     check_that("results.md", "| cifar10-vgg16 | Table 2, row 7 | test error, % | 8.23 ± 0.13 | 7.22 ± 0.14 |"
-               in table and "1 of 164 epochs" in table)
+               in table and f"1 of 164 epochs{PARTS['cifar10']} |" in table)
+
+
+def check_parts(ole, work):
+    """Files that are a part of what is published are told; a set without a known size is not judged."""
+    rows = {row["name"]: row["part"] for row in read_json(ole, "reproduce", "--list", "--json")}
+    check_that("--list --json", all(rows[name] == PARTS[TABLE[name][0]][2:] for name in TABLE
+                                    if not name.startswith("svhn")))
+    listed = ole.run("reproduce", "--list", "stl10-cnn5", "fig6-cifar10", "fig6-faces").stdout
+    check_that("--list", f"stl10, here: {PARTS['stl10'][2:]}\n" in listed and
+               f"cifar10, here: {PARTS['cifar10'][2:]}\n" in listed and "folder:att_faces, here\n" in listed)
+    plan = ole.run("reproduce", "--dry-run", "mnist-densenet40").stdout
+    check_that("--dry-run", f"\n  on a part of the data: {PARTS['mnist'][2:]}\n" in plan)
+    old = work / "out/stl10-cnn5/samples.csv"  # of an earlier version
+    old.write_text("train,test\n5000,1600\n")
+    again = reproduce(ole, "stl10-cnn5.yaml", "--epochs", "1", "--seeds", "1", "--out", "out")
+    check_that("a folder that noted only samples", again.returncode == 0 and
+               results(work)["stl10-cnn5"]["changes"] == "1 of 164 epochs, 1600 of 8000 test images")
+    old.write_text("train,test\n5000,8000\n")
+    reproduce(ole, "stl10-cnn5.yaml", "--epochs", "1", "--seeds", "1", "--out", "out")
+    check_that("all of them", results(work)["stl10-cnn5"]["changes"] == "1 of 164 epochs")
 
 
 def check_single(ole, work):
@@ -274,7 +306,8 @@ def check_eval_every(ole, work):
     lines = (work / "sparse/cifar10-vgg16/lambda-0/seed-0/metrics.jsonl").read_text().splitlines()
     epochs = [line for line in map(json.loads, lines) if line["event"] == "epoch"]
     check_that("evaluated after epochs 2 and 3", ["test_error" in line for line in epochs] == [False, True, True])
-    check_that("--eval-every is no change", results(work, "sparse")["cifar10-vgg16"]["changes"] == "3 of 164 epochs")
+    check_that("--eval-every is no change", results(work, "sparse")["cifar10-vgg16"]["changes"] ==
+               f"3 of 164 epochs{PARTS['cifar10']}")
 
 
 def check_figures_of_rows(ole, work):
@@ -323,7 +356,7 @@ def check_studies(ole, work):
     check_that("Figs. 4 and 5", done.returncode == 0 and got["fig4"]["lambda_paper"] == 0.25 and
                got["fig4"]["lambda_ours"] is not None and list(measures(got["fig5"])) ==
                ["accuracy, 2 samples a class", "accuracy, 4 samples a class"] and
-               got["fig4"]["changes"] == "2 of 164 epochs, 4 samples a class")
+               got["fig4"]["changes"] == f"2 of 164 epochs, 4 samples a class{PARTS['stl10']}")
 
 
 def check_novelty(ole, work):
@@ -341,6 +374,8 @@ def check_novelty(ole, work):
                    (work / f"novel/{name}/figures/novel-scores.svg").exists())
         check_that(f"{name}: pairs", ("verification AUC, novel pairs" in got) ==
                    (name in ("fig6-faces", "fig6-facescrub12")))
+    check_that("a part of the data, with some of its classes", results(work, "novel")["fig6-cifar10"]["changes"]
+               == f"1 of 164 epochs{PARTS['cifar10']}")
     lines = (work / "novel/fig6/numbers.csv").read_text()
     again = reproduce(ole, *files, "--epochs", "1", "--seeds", "2", "--out", "novel")
     check_that("again: nothing is done twice", again.returncode == 0 and again.stdout == done.stdout and
@@ -382,7 +417,8 @@ def check_resume(ole, work):
           "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': name another\n")
     check(ole, "reproduce cifar10-vgg16.yaml --epochs 5 --out stopped --device cpu --threads 1", code=2,
           err="ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16\nole reproduce: "
-              "stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "
+              f"cifar10-vgg16: the data here are a part of what is published: {PARTS['cifar10'][2:]}\nole "
+              "reproduce: stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "
               "another folder\n")
     first = ole.run("reproduce", "cifar10-vgg16.yaml", "--out", "stopped", "--device", "cpu")
     check_that("of whole runs the time is said first", first.returncode == 2 and first.stderr.startswith(
@@ -395,6 +431,7 @@ def check_all(ole, work):
     write_data(work)
     ole.environment["OLE_DATA"] = str(work / "data")
     check_rows(ole, work)
+    check_parts(ole, work)
     check_single(ole, work)
     check_eval_every(ole, work)
     check_figures_of_rows(ole, work)
