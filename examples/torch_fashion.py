@@ -67,6 +67,11 @@ def accuracy(net, x, y):
     return 100 * float((torch.cat([net(part) for part in x.split(500)]).argmax(1) == y).float().mean())
 
 
+def deviation(found):
+    """Over the seeds; of one there is none."""
+    return f" ± {found.std():.2f}" if len(found) > 1 else ""
+
+
 x, y = data("train")
 test = data("t10k")
 print(f"{SAMPLES} images a class, {SEEDS} seeds, accuracy on {len(test[1])} test images")
@@ -74,7 +79,7 @@ results = []
 for name, weight in (("softmax", 0.0), (f"softmax + OLE, weight {WEIGHT:g}", WEIGHT)):
     chosen = [few(y, seed) for seed in range(SEEDS)]
     found = torch.tensor([accuracy(train(x[rows], y[rows], weight, seed), *test) for seed, rows in enumerate(chosen)])
-    print(f"{name:28} {found.mean():6.2f} ± {found.std():.2f} %", flush=True)
+    print(f"{name:28} {found.mean():6.2f}{deviation(found)} %", flush=True)
     results.append(found)
 better = results[1] - results[0]
-print(f"{'difference, seed by seed':28} {better.mean():+6.2f} ± {better.std():.2f}")
+print(f"{'difference, seed by seed':28} {better.mean():+6.2f}{deviation(better)}")

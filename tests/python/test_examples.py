@@ -40,6 +40,9 @@ class Examples(unittest.TestCase):
         self.assertTrue(lines[0].startswith("5 images a class, 2 seeds"))
         for line in lines[1:3]:
             self.assertGreater(first_numbers(line)[0], 55)
+        one = run("examples/torch_fashion.py", "1", "1")  # seed has no deviation
+        self.assertEqual(len(re.findall(r" [\d.]+ %$", one, re.MULTILINE)), 2, one)
+        self.assertFalse("±" in one or "nan" in one, one)
 
     def test_training_loop_page(self):
         blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "training-loop.md").read_text(),
