@@ -4,7 +4,7 @@
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd)
 cmake --install "$1" --prefix "$dir/prefix" >"$dir/installed"
 
 export PKG_CONFIG_PATH="$dir/prefix/lib/pkgconfig"
@@ -12,6 +12,10 @@ export PKG_CONFIG_PATH="$dir/prefix/lib/pkgconfig"
 cc -std=c17 -Wall -Wextra -Werror "$here/main.c" -o "$dir/with_pkg_config" \
     $(pkg-config --cflags --libs ole) -lm
 LD_LIBRARY_PATH="$dir/prefix/lib" "$dir/with_pkg_config"
+
+# As the guide has it for a prefix of one's own.
+cp "$here/main.c" "$dir/loss.c"
+(cd "$dir" && eval "$(grep -e '^    cc loss.c .*-rpath' "$here/../../docs/guide.md")" && ./loss)
 
 cmake -S "$here" -B "$dir/build" -DCMAKE_PREFIX_PATH="$dir/prefix" >"$dir/configured"
 cmake --build "$dir/build"
