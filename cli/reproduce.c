@@ -32,7 +32,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"ROW", a->names, "names of --list, or a recipe's file, as mine.yaml"}, {0}};
     const arg_option options[] = {
         {"list", ARG_FLAG, .to = &a->list, .help = "what there is: data, time, what the paper has"},
-        {"dry-run", ARG_FLAG, .to = &a->dry_run, .help = "show the runs, make none"},
+        {"dry-run", ARG_FLAG, .to = &a->dry_run,
+         .help = "show the runs and how long they take here"},
         {"print", ARG_FLAG, .to = &a->print, .help = "print the recipe"},
         {"seeds", ARG_INTEGER, &a->how.seeds, "K",
          .help = "runs of each kind (default: as in the recipe, 5)", .min = 1, .max = 100000},
@@ -53,7 +54,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "runs at once (default: the seeds on a GPU, else 1)", .min = 1, .max = 1024},
         {"threads", ARG_INTEGER, &a->how.threads, "N", .help = "threads (default: all processors)",
          .min = 1, .max = 1024},
-        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON: results.json, or the list"},
+        {"json", ARG_FLAG, .to = &a->json,
+         .help = "print JSON: results.json, the list or the plan"},
         {0},
     };
     const arg_command command = {
@@ -89,13 +91,6 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 }
 
 /* ---- The list ----------------------------------------------------------------------------- */
-
-/* Runs of a row, those that follow a choice included. */
-static int64_t count_runs(const row *r) {
-    int64_t values = r->lambda_count > 0 ? r->lambda_count : 2;
-    int64_t points = values * (r->sample_count > 0 ? r->sample_count : 1);
-    return (points + (r->runs->kind == PAPER_TUNE ? 2 : 0)) * r->train.seeds;
-}
 
 static const char *paper_text(const paper *p, char out[256]) {
     char softmax[NUMBER_ROOM], ole[NUMBER_ROOM];
@@ -138,7 +133,7 @@ static void list_json(const row *r, ole_json *w, const char *data, bool here, co
     ole_json_string(w, "augment", r->train.augment ? r->train.augment : "");
     ole_json_string(w, "init", r->train.init ? r->train.init : "");
     ole_json_integer(w, "seeds", r->train.seeds);
-    ole_json_integer(w, "runs", count_runs(r));
+    ole_json_integer(w, "runs", row_count_runs(r));
     ole_json_number(w, "minutes_a_run", r->runs->minutes);
     ole_json_number(w, "softmax", p->reported[SOFTMAX].mean);
     ole_json_number(w, "softmax_std", p->reported[SOFTMAX].std);
@@ -157,7 +152,7 @@ static void list_text(const row *r, const char *data, bool here, const char *par
            !here   ? "not here: "
            : *part ? "here: "
                    : "here",
-           here ? "" : getting_text(r, data, getting), part, count_runs(r),
+           here ? "" : getting_text(r, data, getting), part, row_count_runs(r),
            duration_text(60.0 * r->runs->minutes, time), p->from ? ", shared with " : "",
            p->from ? p->from : "");
 }
@@ -184,68 +179,6 @@ static int list(const arguments *a) {
     }
     if (a->json) ole_json_close(&w);
     return EXIT_DONE;
-}
-
-/* ---- Planning ----------------------------------------------------------------------------- */
-
-/* What each run has of its own, or no run has. */
-static bool is_planned(const row *r, const char *name) {
-    static const char *const names[] = {"data", "out", "resume", "lambda", "seed", "seeds"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return r->sample_count > 0 && strcmp(name, "samples_per_class") == 0;
-}
-
-/* A flag is off by default, but for nesterov. */
-static void print_flag(const ole_train_option *option, const char *value) {
-    bool off = !option->value && strcmp(value, "false") == 0;
-    printf(off ? " --no-" : " --");
-    for (const char *c = option->name; *c; c++)
-        putchar(*c == '_' ? '-' : *c);
-    if (option->value) put_word(stdout, value);
-}
-
-/* The command that makes one of the runs, but for what differs between them. */
-static void print_training(const row *r) {
-    ole_train_options run = r->train, usual;
-    ole_train_options_init(&usual);
-    if (r->runs->kind == PAPER_TUNE) {
-        if (run.val_split == 0.0) run.val_split = 0.1;
-        run.skip_test = true;
-    }
-    printf("  ole train");
-    put_word(stdout, run.data);
-    for (size_t i = 0; i < ole_train_option_count(); i++) {
-        ole_train_option option = ole_train_option_get(i);
-        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
-        const char *is = ole_train_option_text(&run, i, a);
-        const char *was = ole_train_option_text(&usual, i, b);
-        if (is && !is_planned(r, option.name) && strcmp(is, was ? was : "") != 0)
-            print_flag(&option, is);
-    }
-    printf("\n");
-}
-
-static void plan_row(row *r) {
-    static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
-                                       "samples a class",      "known and novel classes",
-                                       "features of runs of",  "learning curves of runs of"};
-    char time[32], why[600], part[PART_ROOM];
-    int64_t runs = count_runs(r);
-    row_locate(r, why); /* without them the line has the recipe's names */
-    row_part(r, part);
-    printf("%s: %s, %s%s%s\n", r->asked.name, r->asked.shows, what[r->asked.kind],
-           r->asked.from ? " " : "", r->asked.from ? r->asked.from : "");
-    print_training(r);
-    printf("  lambda");
-    for (int i = 0; i < r->lambda_count; i++)
-        printf(" %g", r->lambdas[i]);
-    for (int i = 0; i < r->sample_count; i++)
-        printf("%s%" PRId64, i ? " " : "; samples a class ", r->samples[i]);
-    printf("; %" PRId64 " seeds: %" PRId64 " runs, about %s each on an H200 in bf16\n",
-           r->train.seeds, runs, duration_text(60.0 * r->runs->minutes, time));
-    if (*part) printf("  on a part of the data: %s\n", part);
-    printf("  into %s\n", r->folder);
 }
 
 /* ---- A row -------------------------------------------------------------------------------- */
@@ -331,23 +264,56 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* What comes, and where runs are whole how long that took elsewhere. */
-static void announce_row(const row *r, const reproduction *how) {
-    char time[32], part[PART_ROOM];
-    row_part(r, part);
+/* The first of `count` rows whose runs are in this folder; NULL: there is none. */
+static row *find_folder(row *rows, int count, const char *folder) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i].runs_folder, folder) == 0) return &rows[i];
+    return NULL;
+}
+
+static void name_row(const row *r) {
     fprintf(stderr, "ole reproduce: %s, %s: %s", r->asked.name, r->asked.shows, r->asked.title);
-    if (!how->quick && how->epochs <= 0 && r->runs->minutes > 0.0)
-        fprintf(stderr, "; %" PRId64 " runs of about %s on an H200 in bf16", count_runs(r),
-                duration_text(60.0 * r->runs->minutes, time));
-    fprintf(stderr, "\n");
+}
+
+/* What comes, and how long it takes: here, and where runs are whole on an H200. */
+static row_time announce_row(const row *r, const reproduction *how) {
+    progress line = progress_start();
+    char here[32], there[32], part[PART_ROOM];
+    row_part(r, part);
+    progress_wait(&line, "timing a few steps");
+    row_time left = row_time_left(r);
+    progress_clear(&line);
+    bool whole = !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0;
+    name_row(r);
+    fprintf(stderr, "; %" PRId64 " runs to make", left.runs);
+    if (left.runs > 0 && isfinite(left.seconds))
+        fprintf(stderr, ", about %s here", duration_text(left.seconds, here));
+    if (left.runs > 0 && whole)
+        fprintf(stderr, ", about %s on an H200 in bf16",
+                duration_text(60.0 * r->runs->minutes * (double)left.runs, there));
+    fprintf(stderr, left.runs > 1 ? ", one after the other\n" : "\n");
     if (*part)
         fprintf(stderr, "ole reproduce: %s: the data here are a part of what is published: %s\n",
                 r->asked.name, part);
+    return left;
+}
+
+/* All rows, before the first run. */
+static void announce_all(const arguments *a, row *rows) {
+    double seconds = 0.0;
+    int timed = 0;
+    char time[32];
+    for (int i = 0; i < a->count && !interrupted(); i++) {
+        if (find_folder(rows, a->count, rows[i].runs_folder) != &rows[i]) continue;
+        seconds += announce_row(&rows[i], &a->how).seconds;
+        timed++;
+    }
+    if (timed > 1 && isfinite(seconds))
+        fprintf(stderr, "ole reproduce: about %s here in all\n", duration_text(seconds, time));
 }
 
 static int run_row(row *r, const reproduction *how) {
     bool prints = launch_prints(how->ranks), stopped = false;
-    if (prints) announce_row(r, how);
     if (prints && how->seeds > 0 && how->seeds < r->train.seeds)
         fprintf(stderr,
                 "ole reproduce: %s: %" PRId64 " seeds were begun, and are gone on with; another "
@@ -361,13 +327,6 @@ static int run_row(row *r, const reproduction *how) {
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
-
-/* The first of `count` rows whose runs are in this folder; NULL: there is none. */
-static row *find_folder(row *rows, int count, const char *folder) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(rows[i].runs_folder, folder) == 0) return &rows[i];
-    return NULL;
-}
 
 /* Mistakes and missing data are found before the first run of the first row. */
 static int open_all(const arguments *a, row *rows) {
@@ -421,8 +380,14 @@ static int run_all(arguments *a, row *rows) {
     if (!launch_join("reproduce", a->how.out, &a->how.ranks)) return EXIT_FAILED;
     catch_interrupts();
     code = check_all(a, rows);
-    for (int i = 0; i < a->count && code == EXIT_DONE; i++)
+    if (code == EXIT_DONE && launch_prints(a->how.ranks)) announce_all(a, rows);
+    for (int i = 0; i < a->count && code == EXIT_DONE; i++) {
+        if (a->count > 1 && launch_prints(a->how.ranks)) {
+            name_row(&rows[i]);
+            fprintf(stderr, "\n");
+        }
         code = run_row(&rows[i], &a->how);
+    }
     if (launch_prints(a->how.ranks)) code = conclude(a, code);
     return launch_leave(a->how.ranks, code);
 }
@@ -435,8 +400,7 @@ static int reproduce(arguments *a) {
         for (int i = 0; i < a->count; i++)
             fputs(rows[i].asked.text, stdout);
     else if (code == EXIT_DONE && a->dry_run)
-        for (int i = 0; i < a->count; i++)
-            plan_row(&rows[i]);
+        code = plan_rows(rows, a->count, a->json) ? EXIT_DONE : EXIT_FAILED;
     else if (code == EXIT_DONE)
         code = run_all(a, rows);
     for (int i = 0; i < a->count; i++)

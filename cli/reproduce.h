@@ -1,8 +1,9 @@
 /*
  * cli/reproduce.h - `ole reproduce`: what its files share.
  *
- * reproduce.c reads the command line, lists and plans; reproduce_row.c makes a recipe's runs, on
- * data that reproduce_data.c finds;
+ * reproduce.c reads the command line and lists; reproduce_plan.c tells what would be run, and
+ * reproduce_time.c how long that takes; reproduce_row.c makes a recipe's runs, on data that
+ * reproduce_data.c finds;
  * reproduce_runs.c says which there are; reproduce_figures.c and reproduce_novelty.c look at what
  * was trained; reproduce_numbers.c sets paper against ours, and reproduce_results.c writes that
  * down for all that is in the folder, each with its command, by reproduce_command.c.
@@ -65,6 +66,9 @@ ole_study_kind row_study_kind(const row *r);
 /* What its folder holds, without running anything. */
 bool row_look(const row *r, ole_study_result *result);
 
+/* All its runs, those that follow a choice included. */
+int64_t row_count_runs(const row *r);
+
 /* "softmax", "softmax + OLÉ" or "OLÉ". */
 const char *side_name(const row *r, int side);
 
@@ -89,6 +93,21 @@ void row_part(const row *r, char out[PART_ROOM]);
 
 /* The same of runs that noted no more than their samples of training and test. */
 void row_part_of(const row *r, const int64_t samples[2], char out[PART_ROOM]);
+
+/* ---- reproduce_time.c --------------------------------------------------------------------- */
+
+typedef struct row_time {
+    int64_t runs;   /* that are left to make */
+    double seconds; /* that they take here, about, one after the other; NaN: not known */
+} row_time;
+
+/* Times a few steps, for a second or two; Ctrl-C ends that.  The data must have been found. */
+row_time row_time_left(const row *r);
+
+/* ---- reproduce_plan.c --------------------------------------------------------------------- */
+
+/* What would be run, on stdout; false after an error, which was explained. */
+bool plan_rows(row *rows, int count, bool json);
 
 /* ---- reproduce_runs.c --------------------------------------------------------------------- */
 

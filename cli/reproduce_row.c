@@ -224,6 +224,12 @@ ole_study_kind row_study_kind(const row *r) {
                                           : OLE_STUDY_COMPARE;
 }
 
+int64_t row_count_runs(const row *r) {
+    int64_t values = r->lambda_count > 0 ? r->lambda_count : 2;
+    int64_t points = values * (r->sample_count > 0 ? r->sample_count : 1);
+    return (points + (r->runs->kind == PAPER_TUNE ? 2 : 0)) * r->train.seeds;
+}
+
 ole_study_options row_study(const row *r) {
     ole_study_options o;
     ole_study_options_init(&o);

@@ -415,14 +415,55 @@ def check_resume(ole, work):
                in fewer.stderr)
     check(ole, "sweep digits --net C4 --out stopped/cifar10-vgg16", code=2, err="ole sweep: "
           "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': name another\n")
-    check(ole, "reproduce cifar10-vgg16.yaml --epochs 5 --out stopped --device cpu --threads 1", code=2,
-          err="ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16\nole reproduce: "
-              f"cifar10-vgg16: the data here are a part of what is published: {PARTS['cifar10'][2:]}\nole "
-              "reproduce: stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "
-              "another folder\n")
-    first = ole.run("reproduce", "cifar10-vgg16.yaml", "--out", "stopped", "--device", "cpu")
-    check_that("of whole runs the time is said first", first.returncode == 2 and first.stderr.startswith(
-        "ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16; 10 runs of about 3 min 00 s on an H200 in bf16\n"))
+    other = ole.run("reproduce", "cifar10-vgg16.yaml", "--epochs", "5", "--out", "stopped", "--device", "cpu")
+    check_that("other epochs", other.returncode == 2 and other.stderr.endswith(
+        f"cifar10-vgg16: the data here are a part of what is published: {PARTS['cifar10'][2:]}\nole "
+        "reproduce: stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with the same, or name "
+        "another folder\n"))
+
+
+def check_times(ole, work):
+    """The time that the runs take here is said before them; of a folder that is there what is left."""
+    title = "ole reproduce: cifar10-vgg16, Table 2, row 7: CIFAR-10, VGG-16; "
+    args = ["cifar10-vgg16.yaml", "--seeds", "2", "--out", "times"]
+    plans = {epochs: read_json(ole, "reproduce", *args, "--epochs", str(epochs), "--dry-run", "--json")[0]
+             for epochs in (1, 100)}
+    check_that("--dry-run --json", all(plan["name"] == "cifar10-vgg16" and plan["lambdas"] == [0, 0.5] and
+                                       plan["runs"] == plan["runs_left"] == 4 and plan["seconds_left"] > 0 and
+                                       plan["part"] == PARTS["cifar10"][2:] and plan["here"] and
+                                       plan["command"].startswith("ole train cifar10 --net C4-MP-FC8 ")
+                                       for plan in plans.values()))
+    check_that("100 epochs take longer than one",
+               plans[100]["seconds_left"] > 5 * plans[1]["seconds_left"])
+    plan = ole.run("reproduce", *args, "--dry-run")
+    check_that("--dry-run", re.search(r"\n  4 runs to make, about \d.* here, one after the other, by a few steps "
+                                      r"timed\n", plan.stdout) and not (work / "times").exists())
+    done = reproduce(ole, *args, "--epochs", "1")
+    check_that("before the runs", done.returncode == 0 and re.match(
+        re.escape(title) + r"4 runs to make, about \d+ s here, one after the other\n", done.stderr))
+    more = reproduce(ole, "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "3", "--out", "times")
+    check_that("of what is left", more.stderr.startswith(f"{title}2 runs to make, about "))
+    none = reproduce(ole, "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "3", "--out", "times")
+    check_that("nothing is left", none.stderr.startswith(f"{title}0 runs to make\n"))
+    left = read_json(ole, "reproduce", "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "3", "--out", "times",
+                     "--dry-run", "--json")[0]
+    check_that("nor in the plan", (left["runs"], left["runs_left"], left["seconds_left"]) == (6, 0, 0))
+    process = subprocess.Popen([ole.path, "reproduce", *args[:3], "--out", "all-epochs", "--threads", "1"],
+                               cwd=work, env=ole.environment, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    first = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    check_that("beside an H200's where runs are whole", re.fullmatch(
+        re.escape(title) + r"4 runs to make, about .* here, about 12 min 00 s on an H200 in bf16, one after the "
+        r"other\n", first))
+    several = reproduce(ole, "cifar10-vgg16.yaml", "stl10-cnn5.yaml", "--epochs", "1", "--seeds", "1",
+                        "--out", "several")
+    lines = several.stderr.splitlines()
+    at = next((i for i, line in enumerate(lines) if re.fullmatch(r"ole reproduce: about \d+ s here in all", line)), 0)
+    check_that("of several rows, before the first run", several.returncode == 0 and at > 0 and
+               sum("runs to make, about" in line for line in lines[:at]) == 2 and
+               not any(line.startswith("run ") for line in lines[:at]))
 
 
 def check_all(ole, work):
@@ -439,6 +480,7 @@ def check_all(ole, work):
     check_studies(ole, work)
     check_novelty(ole, work)
     check_resume(ole, work)
+    check_times(ole, work)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,152 @@
+/*
+ * cli/reproduce_plan.c - `ole reproduce --dry-run`: the runs that would be made, and how long they
+ * will take.
+ */
+#include "reproduce.h"
+
+#include "commands.h"
+
+#include <ole/json.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What each run has of its own, or no run has. */
+static bool is_planned(const row *r, const char *name) {
+    static const char *const names[] = {"data", "out", "resume", "lambda", "seed", "seeds"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return r->sample_count > 0 && strcmp(name, "samples_per_class") == 0;
+}
+
+/* A flag is off by default, but for nesterov. */
+static void put_flag(FILE *out, const ole_train_option *option, const char *value) {
+    bool off = !option->value && strcmp(value, "false") == 0;
+    fprintf(out, off ? " --no-" : " --");
+    for (const char *c = option->name; *c; c++)
+        fputc(*c == '_' ? '-' : *c, out);
+    if (option->value) put_word(out, value);
+}
+
+/* The command that makes one of the runs, but for what differs between them; free() it.  NULL
+ * without memory. */
+static char *training_command(const row *r) {
+    ole_train_options run = r->train, usual;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    ole_train_options_init(&usual);
+    if (r->runs->kind == PAPER_TUNE) {
+        if (run.val_split == 0.0) run.val_split = 0.1;
+        run.skip_test = true;
+    }
+    fprintf(out, "ole train");
+    put_word(out, run.data);
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        ole_train_option option = ole_train_option_get(i);
+        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
+        const char *is = ole_train_option_text(&run, i, a);
+        const char *was = ole_train_option_text(&usual, i, b);
+        if (is && !is_planned(r, option.name) && strcmp(is, was ? was : "") != 0)
+            put_flag(out, &option, is);
+    }
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* What is known of a row before it runs. */
+typedef struct plan {
+    bool here; /* its data */
+    char part[PART_ROOM];
+    char *command;
+    row_time left;
+} plan;
+
+static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
+                                   "samples a class",      "known and novel classes",
+                                   "features of runs of",  "learning curves of runs of"};
+
+/* Beside the runs in an H200's time, where that is known: what they take here. */
+static void print_time(const plan *p) {
+    char time[32];
+    if (!p->here)
+        printf("  not timed here, where its data are missing\n");
+    else if (p->left.runs == 0)
+        printf("  all runs are there\n");
+    else if (isfinite(p->left.seconds))
+        printf("  %" PRId64 " runs to make, about %s here, one after the other, by a few steps "
+               "timed\n",
+               p->left.runs, duration_text(p->left.seconds, time));
+}
+
+static void print_plan(const row *r, const plan *p) {
+    char time[32];
+    printf("%s: %s, %s%s%s\n  %s\n  lambda", r->asked.name, r->asked.shows, what[r->asked.kind],
+           r->asked.from ? " " : "", r->asked.from ? r->asked.from : "", p->command);
+    for (int i = 0; i < r->lambda_count; i++)
+        printf(" %g", r->lambdas[i]);
+    for (int i = 0; i < r->sample_count; i++)
+        printf("%s%" PRId64, i ? " " : "; samples a class ", r->samples[i]);
+    printf("; %" PRId64 " seeds: %" PRId64 " runs, about %s each on an H200 in bf16\n",
+           r->train.seeds, row_count_runs(r), duration_text(60.0 * r->runs->minutes, time));
+    print_time(p);
+    if (*p->part) printf("  on a part of the data: %s\n", p->part);
+    printf("  into %s\n", r->folder);
+}
+
+static void put_plan(const row *r, const plan *p, ole_json *w) {
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "name", r->asked.name);
+    ole_json_string(w, "shows", r->asked.shows);
+    ole_json_string(w, "title", r->asked.title);
+    if (r->asked.from) ole_json_string(w, "from", r->asked.from);
+    ole_json_string(w, "command", p->command);
+    ole_json_open(w, "lambdas", '[');
+    for (int i = 0; i < r->lambda_count; i++)
+        ole_json_number(w, NULL, r->lambdas[i]);
+    ole_json_close(w);
+    ole_json_open(w, "samples", '[');
+    for (int i = 0; i < r->sample_count; i++)
+        ole_json_integer(w, NULL, r->samples[i]);
+    ole_json_close(w);
+    ole_json_integer(w, "seeds", r->train.seeds);
+    ole_json_integer(w, "runs", row_count_runs(r));
+    ole_json_integer(w, "runs_left", p->left.runs);
+    ole_json_number(w, "seconds_left", p->left.seconds);
+    ole_json_number(w, "minutes_a_run", r->runs->minutes);
+    ole_json_bool(w, "here", p->here);
+    ole_json_string(w, "part", p->part);
+    ole_json_string(w, "folder", r->folder);
+    ole_json_close(w);
+}
+
+bool plan_rows(row *rows, int count, bool json) {
+    ole_json w;
+    bool good = true;
+    ole_json_init(&w, stdout, 2);
+    if (json) ole_json_open(&w, NULL, '[');
+    for (int i = 0; i < count && good; i++) {
+        row *r = &rows[i];
+        progress line = progress_start();
+        plan p = {.left = {.runs = row_count_runs(r), .seconds = NAN}};
+        char why[600];
+        p.here = row_locate(r, why); /* without them the line has the recipe's names */
+        row_part(r, p.part);
+        progress_wait(&line, "timing a few steps");
+        if (p.here) p.left = row_time_left(r);
+        progress_clear(&line);
+        p.command = training_command(r);
+        good = p.command != NULL;
+        if (good && json) put_plan(r, &p, &w);
+        if (good && !json) print_plan(r, &p);
+        free(p.command);
+    }
+    if (json) ole_json_close(&w);
+    if (!good) fail_command("reproduce", "out of memory");
+    return good;
+}
