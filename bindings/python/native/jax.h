@@ -8,8 +8,8 @@
  *     attributes  delta_floor, delta_abs, delta_rel (float64), mean, threads, check (int64)
  *
  * The words are there because XLA converts types and JAX has no float64 by default.  A bad
- * row makes a call on the CPU fail, unless check is 0: then, and on a GPU, value and gradient are NaN.
- * No row with a label >= 0 gives 0.
+ * row makes a call on the CPU fail, unless check is 0: then, and on a GPU, value and gradient are
+ * NaN. No row with a label >= 0 gives 0.
  */
 #ifndef OLE_BINDINGS_JAX_H
 #define OLE_BINDINGS_JAX_H
