@@ -1,5 +1,6 @@
 /*
- * cli/demo_page.c - the page of `ole demo`: softmax beside OLÉ, on the digits and on the toy.
+ * cli/demo_page.c - the page of `ole demo`: softmax beside OLÉ, on the digits, on few of them and
+ * on the toy.
  */
 #include "demo.h"
 
@@ -162,6 +163,48 @@ static bool add_digits(demo *d, ole_page *page, feature_view views[2]) {
     return good;
 }
 
+/* Error against images a class, as a picture, which is few.svg too, and as a table. */
+static bool add_few(demo *d, ole_page *page) {
+    enum { COLUMNS = 4 };
+    double x[FEW], y[2][FEW], spread[2][FEW];
+    char text[FEW * COLUMNS][TEXT], path[4200];
+    const char *cells[FEW * COLUMNS];
+    const char *const names[COLUMNS] = {"images a class", title_of(&d->digits[0]),
+                                        title_of(&d->digits[1]), "runs in which OLÉ errs less"};
+    for (int i = 0; i < FEW; i++) {
+        const few_images *f = &d->few[i];
+        x[i] = f->samples;
+        snprintf(text[i * COLUMNS], TEXT, "%d", f->samples);
+        for (int k = 0; k < 2; k++) {
+            y[k][i] = f->mean[k];
+            spread[k][i] = f->deviation[k];
+            spread_text(text[i * COLUMNS + 1 + k], f->mean[k], f->deviation[k], "");
+        }
+        snprintf(text[i * COLUMNS + 3], TEXT, "%d of %d", f->better, d->seeds);
+    }
+    for (int i = 0; i < FEW * COLUMNS; i++)
+        cells[i] = text[i];
+    const ole_series series[2] = {{names[1], FEW, x, y[0], .spread = spread[0]},
+                                  {names[2], FEW, x, y[1], .spread = spread[1]}};
+    ole_figure figure;
+    ole_figure_init(&figure);
+    figure.title = "Few images a class";
+    figure.x_label = "images a class";
+    figure.y_label = "test error, %";
+    figure.x_min = 0;
+    figure.x_max = 25;
+    figure.series = series;
+    figure.series_count = 2;
+    ole_page_section(page, "Few images a class");
+    ole_page_figure(page, &figure,
+                    "Test error of the same network, trained on a few images of each class. Both "
+                    "ways see the same images; bars are standard deviations over the draws.");
+    ole_page_table(page, "Test error, %: means and standard deviations over the seeds.", FEW,
+                   COLUMNS, names, cells);
+    snprintf(path, sizeof path, "%s/few.svg", d->directory);
+    return !d->directory || ole_figure_save(&figure, path, &d->error) == OLE_OK;
+}
+
 static bool add_toy(demo *d, ole_page *page) {
     ole_page_section(page, "Three digits, three features");
     ole_page_text(
@@ -186,7 +229,7 @@ bool write_demo_page(demo *d, const char *path) {
     if (ole_page_create(&page, "What OLÉ does to features", subtitle, &d->error) != OLE_OK)
         return false;
     add_headlines(page, d->digits);
-    bool good = add_digits(d, page, views) && add_toy(d, page) &&
+    bool good = add_digits(d, page, views) && add_few(d, page) && add_toy(d, page) &&
                 ole_page_write(page, path, &d->error) == OLE_OK;
     for (int i = 0; i < 2; i++)
         feature_view_free(&views[i]);

@@ -452,6 +452,12 @@ def check_demo(ole, work):
     check_that("OLE turns the demo's classes apart",
                digits["ole"]["angle_between"] > digits["softmax"]["angle_between"])
     check_that("the demo learns", digits["ole"]["test_error"] < 20)
+    few = figures.get("few", [])
+    check_that("the demo learns more from more", [row["samples_per_class"] for row in few] == [5, 10, 20] and all(
+        few[0][way]["test_error"] > few[2][way]["test_error"] > digits[way]["test_error"] for way in ("softmax", "ole")))
+    check_that("few images in the text and on the page", "\n10 images a class" in first.stdout and
+               ">Few images a class</h2>" in (work / "demo/report.html").read_text() and
+               (work / "demo/few.svg").read_text().startswith("<svg"))
     check_that("OLE alone has no classifier", toy["ole"]["test_error"] is None and
                toy["ole"]["knn1_error"] < 60)
     for name in ("F-softmax", "F-ole"):
