@@ -69,6 +69,7 @@ static double time_image(const row *r, const ole_dataset_info *info) {
     o.classes = info->classes;
     o.threads = train->threads;
     o.seconds = 0.2;
+    o.step_only = true;
     o.callback = note_step;
     if (train->device) o.device = train->device;
     if (train->precision) o.precision = train->precision;
@@ -78,6 +79,7 @@ static double time_image(const row *r, const ole_dataset_info *info) {
     double flop = 3.0 * (double)ole_net_totals(net).flop, most = (double)train->batch_size;
     ole_net_destroy(net);
     double batch = fmin(most, floor(fmax(FEW, FIRST_FLOP / flop)));
+    if (ole_device_queues(o.device)) batch = most;
     double least, seconds = time_step(&o, (int64_t)batch, &least);
     if (!isfinite(seconds)) return NAN;
     double larger = fmin(most, floor(batch * STEP_SECONDS / least));

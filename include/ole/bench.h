@@ -38,6 +38,8 @@ typedef struct ole_bench_options {
     int threads;                 /* 0 (default): all processors */
     double seconds;              /* to measure for, at least 5 steps; default 3 */
     bool softmax_only;           /* leave OLÉ out; default false */
+    bool step_only;              /* a step's time alone: none of the parts that take time to find
+                                    (stages and kinds on a GPU, loader, product); default false */
     const char *bn, *ole_scope;  /* of ole_bench_ranks(): as in ole/train.h */
     ole_part_callback *callback; /* NULL (default): none.  Images run of those expected; of
                                     ole_bench_ranks() rows of the table, which cannot be stopped */

@@ -121,6 +121,10 @@ typedef struct ole_train_options {
 
 OLE_API void ole_train_options_init(ole_train_options *options);
 
+/* Whether a device of such a name runs steps by itself once they are recorded, as a GPU does: then
+ * several runs can share it. */
+OLE_API bool ole_device_queues(const char *device);
+
 /*
  * What the data decide.  Without `net`, ole_net_suggest() names one.  Without `resize`, the images
  * of a folder that differ in size are scaled to 32, 64 or 96 pixels, whichever is nearest to the

@@ -383,9 +383,9 @@ ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
         result->param_bytes = ole_params_bytes(b.network.params);
         result->threads = b.network.threads;
         strncpy(result->device, b.network.backend->name, sizeof result->device - 1);
-        status = measure_peak(&b.network, &result->peak_gflops, error);
+        if (!options->step_only) status = measure_peak(&b.network, &result->peak_gflops, error);
     }
-    if (status == OLE_OK && !result->interrupted)
+    if (status == OLE_OK && !result->interrupted && !options->step_only)
         status = measure_loader(&b, &result->loader_images_per_s, error);
     close_bench(&b);
     return status;

@@ -41,6 +41,7 @@ static bool has_op(const ole_graph *graph, ole_op op) {
 /* What all measurements take together. */
 static double find_budget(const bench *b) {
     double parts = 0.5 + 0.1 + 5 * 0.05;
+    if (b->options->step_only) return 0.5 * b->options->seconds;
     for (size_t k = 0; k < ole_bench_op_count; k++)
         if (has_op(b->network->graph, ole_bench_ops[k].op)) parts += 2 * 0.05;
     return parts * b->options->seconds;
@@ -118,7 +119,7 @@ static ole_status fill_kinds(bench *b, ole_bench_result *result, ole_error *erro
 static ole_status measure(bench *b, ole_bench_result *result, ole_error *error) {
     b->budget = find_budget(b);
     ole_status status = measure_part(b, OLE_QUEUE_STEP, OLE_OP_INPUT, 0.5, &b->step, error);
-    if (status == OLE_OK)
+    if (status == OLE_OK && !b->options->step_only)
         status = measure_part(b, OLE_QUEUE_STEP_IDLE, OLE_OP_INPUT, 0.1, &b->idle, error);
     if (status != OLE_OK || b->interrupted) return status;
     result->step_ms = b->step * 1e3;
@@ -128,6 +129,7 @@ static ole_status measure(bench *b, ole_bench_result *result, ole_error *error) 
     result->plan_bytes = ole_plan_bytes(ole_stepper_plan(b->stepper));
     result->unshared_bytes = ole_plan_bytes_unshared(ole_stepper_plan(b->stepper));
     result->peak_bytes = result->plan_bytes + ole_params_bytes(b->network->params);
+    if (b->options->step_only) return OLE_OK;
     status = fill_stages(b, result, error);
     return status == OLE_OK ? fill_kinds(b, result, error) : status;
 }

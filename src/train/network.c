@@ -6,6 +6,7 @@
 #include "base/cuda_module.h"
 #include "base/error.h"
 #include "base/show.h"
+#include "ole/train.h"
 
 #include <sched.h>
 #include <stdlib.h>

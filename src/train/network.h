@@ -9,9 +9,6 @@
 /* `given` threads, or for 0 as many as this process may use processors. */
 int ole_threads(int given);
 
-/* Whether a device of that name queues its steps (device/recorder.h), so that runs can share it. */
-bool ole_device_queues(const char *device);
-
 typedef struct ole_network_options {
     const char *net;
     ole_shape input;
