@@ -2,6 +2,7 @@
  * cli/main.c - the program `ole`: finds the command, and makes sure that what it printed arrived.
  */
 #include "commands.h"
+#include "patience.h"
 
 #include <ole/ranks.h>
 
@@ -19,30 +20,31 @@ static const struct {
     const char *summary;
     int (*run)(int argc, char **argv);
     bool together; /* the processes of a launch work together; else the first one works alone */
+    bool long_work; /* of several threads */
 } commands[] = {
 #ifdef OLE_TRAIN
-    {"demo", demo_summary, run_demo, false},
-    {"train", train_summary, run_train, true},
-    {"tune", tune_summary, run_tune, true},
-    {"sweep", sweep_summary, run_sweep, true},
-    {"reproduce", reproduce_summary, run_reproduce, true},
-    {"eval", eval_summary, run_eval, false},
-    {"predict", predict_summary, run_predict, false},
-    {"report", report_summary, run_report, false},
-    {"features", features_summary, run_features, false},
-    {"novelty", novelty_summary, run_novelty, false},
-    {"export", export_summary, run_export, false},
+    {"demo", demo_summary, run_demo, false, true},
+    {"train", train_summary, run_train, true, true},
+    {"tune", tune_summary, run_tune, true, true},
+    {"sweep", sweep_summary, run_sweep, true, true},
+    {"reproduce", reproduce_summary, run_reproduce, true, true},
+    {"eval", eval_summary, run_eval, false, true},
+    {"predict", predict_summary, run_predict, false, false},
+    {"report", report_summary, run_report, false, false},
+    {"features", features_summary, run_features, false, true},
+    {"novelty", novelty_summary, run_novelty, false, true},
+    {"export", export_summary, run_export, false, false},
 #endif
-    {"score", score_summary, run_score, false},
-    {"analyze", analyze_summary, run_analyze, false},
-    {"verify", verify_summary, run_verify, false},
-    {"tsne", tsne_summary, run_tsne, false},
+    {"score", score_summary, run_score, false, true},
+    {"analyze", analyze_summary, run_analyze, false, true},
+    {"verify", verify_summary, run_verify, false, false},
+    {"tsne", tsne_summary, run_tsne, false, true},
 #ifdef OLE_TRAIN
-    {"bench", bench_summary, run_bench, true},
-    {"data", data_summary, run_data, false},
-    {"net", net_summary, run_net, false},
+    {"bench", bench_summary, run_bench, true, true},
+    {"data", data_summary, run_data, false, false},
+    {"net", net_summary, run_net, false, false},
 #endif
-    {"info", info_summary, run_info, false},
+    {"info", info_summary, run_info, false, false},
 };
 /* clang-format on */
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -87,6 +89,7 @@ static int dispatch(int argc, char **argv) {
     }
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i].name) != 0) continue;
+        if (commands[i].long_work) be_patient(argv);
         return is_needed(commands[i].together) ? commands[i].run(argc - 1, argv + 1) : EXIT_DONE;
     }
     return unknown_command(name);

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """bench.py OLE - runs `ole bench`: its JSON, its text, the peer, and mistakes. No time is judged."""
 import json
+import os
 import re
 import shutil
 import stat
+import subprocess
 
 import launched
 import run
@@ -90,6 +92,23 @@ def check_peer(ole, work):
                "set OLE_PYTHON" in result.stderr)
 
 
+def check_patience(ole, work):
+    """Threads spin for a short time, unless the user chose; programs started from here have their own."""
+    fake = work / "spy"
+    fake.write_text('#!/bin/sh\ncat > graph; env > child; tr "\\0" "\\n" < /proc/$PPID/environ > parent\n'
+                    'echo \'{"library": "x", "modes": {"a": 1}}\'\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    for chosen in ({}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "77"}, {"LD_PRELOAD": ""}):
+        environment = {name: value for name, value in ole.environment.items() if name != "OMP_WAIT_POLICY"}
+        result = subprocess.run([ole.path, *NET, "--peer", "torch"], cwd=work, text=True, capture_output=True,
+                                env={**environment, "OLE_PYTHON": str(fake), **chosen})
+        words = [set((work / name).read_text().split("\n")) for name in ("parent", "child")]
+        check_that(f"threads' patience, {chosen}", result.returncode == 0 and
+                   ("GOMP_SPINCOUNT=10000" in words[0]) == (not chosen and os.cpu_count() > 1) and
+                   all(f"{name}={value}" in words[1] for name, value in chosen.items()) and
+                   not any(word.startswith(("OLE_STARTED", "GOMP_SPINCOUNT=1")) for word in words[1]))
+
+
 def check_mistakes(ole):
     for line, message in (
             ("--net Q", "net: column 1: 'Q' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, "
@@ -108,6 +127,7 @@ def check_all(ole, work):
     check_figures(ole)
     check_ranks(ole)
     check_peer(ole, work)
+    check_patience(ole, work)
     check_mistakes(ole)
 
 
