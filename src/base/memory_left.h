@@ -12,7 +12,8 @@
 int64_t ole_memory_left(const char *root);
 
 /* OLE_ERROR_MEMORY where less is left: `what` ("a batch of 64") needs that many bytes; the message
- * says how much there is, and `remedy`, what to do. */
+ * says how much there is, and `remedy`, what to do.  OLE_MEMORY_CHECK=off in the environment:
+ * never. */
 ole_status ole_memory_check(size_t bytes, const char *what, const char *remedy, ole_error *error);
 
 #endif

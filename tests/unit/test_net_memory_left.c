@@ -88,6 +88,13 @@ static void test_too_large(void **state) {
     assert_null(plan);
     assert_non_null(strstr(error.message, "a batch of 1073741824: "));
     assert_non_null(strstr(error.message, " GiB left: take a smaller batch (--batch-size)"));
+    assert_non_null(strstr(error.message, "; OLE_MEMORY_CHECK=off tries it all the same"));
+
+    const size_t much = (size_t)1 << 60;
+    assert_int_equal(ole_memory_check(much, "it", "do", &error), OLE_ERROR_MEMORY);
+    setenv("OLE_MEMORY_CHECK", "off", 1);
+    assert_ok(ole_memory_check(much, "it", "do", &error), &error);
+    unsetenv("OLE_MEMORY_CHECK");
     ole_params_free(params);
     ole_graph_free(graph);
     backend->close(context);
