@@ -145,16 +145,15 @@ static void list_json(const row *r, ole_json *w, const char *data, bool here, co
 
 static void list_text(const row *r, const char *data, bool here, const char *part) {
     const paper *p = &r->asked;
-    char getting[600], reports[256], time[32];
+    char getting[600], reports[256], time[USUAL_ROOM];
     printf("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s%s\n    time   %" PRId64
-           " runs of about %s on an H200 in bf16%s%s\n\n",
+           " runs%s%s%s\n\n",
            p->name, p->shows, p->title, paper_text(p, reports), data,
            !here   ? "not here: "
            : *part ? "here: "
                    : "here",
            here ? "" : getting_text(r, data, getting), part, row_count_runs(r),
-           duration_text(60.0 * r->runs->minutes, time), p->from ? ", shared with " : "",
-           p->from ? p->from : "");
+           row_usual_time(r, time), p->from ? ", shared with " : "", p->from ? p->from : "");
 }
 
 /* All, or those named. */

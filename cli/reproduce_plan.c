@@ -85,15 +85,15 @@ static void print_time(const plan *p) {
 }
 
 static void print_plan(const row *r, const plan *p) {
-    char time[32];
+    char time[USUAL_ROOM];
     printf("%s: %s, %s%s%s\n  %s\n  lambda", r->asked.name, r->asked.shows, what[r->asked.kind],
            r->asked.from ? " " : "", r->asked.from ? r->asked.from : "", p->command);
     for (int i = 0; i < r->lambda_count; i++)
         printf(" %g", r->lambdas[i]);
     for (int i = 0; i < r->sample_count; i++)
         printf("%s%" PRId64, i ? " " : "; samples a class ", r->samples[i]);
-    printf("; %" PRId64 " seeds: %" PRId64 " runs, about %s each on an H200 in bf16\n",
-           r->train.seeds, row_count_runs(r), duration_text(60.0 * r->runs->minutes, time));
+    printf("; %" PRId64 " seeds: %" PRId64 " runs%s\n", r->train.seeds, row_count_runs(r),
+           row_usual_time(r, time));
     print_time(p);
     if (*p->part) printf("  on a part of the data: %s\n", p->part);
     printf("  into %s\n", r->folder);

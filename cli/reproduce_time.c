@@ -15,6 +15,7 @@
 #include <ole/net.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { STEPS = 6, FEW = 2 };
@@ -145,6 +146,15 @@ static double images_left(const row *r, const ole_dataset_info *info, const ole_
     }
     *runs = s->total - s->ended;
     return images + (double)(s->total - s->run_count) * images_of(r, info, true, 0, 0.0);
+}
+
+const char *row_usual_time(const row *r, char out[USUAL_ROOM]) {
+    char time[32];
+    out[0] = '\0';
+    if (r->runs->minutes > 0.0)
+        snprintf(out, USUAL_ROOM, ", about %s each on an H200 in bf16",
+                 duration_text(60.0 * r->runs->minutes, time));
+    return out;
 }
 
 row_time row_time_left(const row *r) {

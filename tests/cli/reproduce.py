@@ -203,6 +203,11 @@ def check_mistakes(ole, work):
     (work / "wrong.yaml").write_text("data: digits\npaper:\n  title: x\n  shows: y\n")
     check(ole, "reproduce wrong.yaml --dry-run", code=2,
           err="ole reproduce: wrong.yaml: data or net is missing\n")
+    (work / "own.yaml").write_text("data: digits\nnet: C4-FC4\nseeds: 2\npaper:\n  title: x\n  shows: y\n")
+    for how in ("--dry-run", "--list"):
+        own = ole.run("reproduce", "own.yaml", how)
+        check_that(f"a recipe that knows no time, {how}", own.returncode == 0 and "4 runs\n" in own.stdout and
+                   "?" not in own.stdout)
     check(ole, "reproduce nowhere.yaml", code=2,
           err="ole reproduce: nowhere.yaml: cannot read this recipe\n")
     shown = ole.run("reproduce", "fig6", "--print")
