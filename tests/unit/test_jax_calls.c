@@ -31,7 +31,7 @@ static const xla_api api = {.struct_size = sizeof api,
                             .make_error = make_error,
                             .get_stream = get_stream};
 
-enum { ATTRIBUTES = 5 };
+enum { ATTRIBUTES = 6, CHECK = 2 /* of the integers */ };
 
 /* A call with all that its pointers point at. */
 typedef struct frame {
@@ -41,18 +41,18 @@ typedef struct frame {
     void *arguments[2], *results[2];
     int buffers[2], scalars[ATTRIBUTES];
     double number[3];
-    int64_t integer[2];
+    int64_t integer[3];
     xla_scalar scalar[ATTRIBUTES];
     xla_text name[ATTRIBUTES], *names[ATTRIBUTES];
     void *values[ATTRIBUTES];
 } frame;
 
 static void set_attributes(frame *f) {
-    static const char *const names[ATTRIBUTES] = {"delta_abs", "delta_floor", "delta_rel", "mean",
-                                                  "threads"};
+    static const char *const names[ATTRIBUTES] = {"delta_abs", "delta_floor", "delta_rel",
+                                                  "mean",      "threads",     "check"};
     const double numbers[3] = {1e-6, 1.0, OLE_DELTA_REL_AUTO};
     memcpy(f->number, numbers, sizeof numbers);
-    f->integer[0] = f->integer[1] = 1;
+    f->integer[0] = f->integer[1] = f->integer[CHECK] = 1;
     for (int i = 0; i < ATTRIBUTES; i++) {
         f->scalar[i] = i < 3 ? (xla_scalar){XLA_F64, &f->number[i]}
                              : (xla_scalar){XLA_S64, &f->integer[i - 3]};
@@ -130,7 +130,8 @@ static void test_cpu(void **state) {
     assert_true(outcome.value == result.value);
 }
 
-static void test_data_do_not_fail(void **state) {
+/* A bad row fails with its number; unchecked it gives NaN. */
+static void test_data(void **state) {
     (void)state;
     float x[ROWS * DIM], gradient[ROWS * DIM];
     int32_t none[ROWS] = {-1, -1, -1, -1, -1, -1};
@@ -142,6 +143,10 @@ static void test_data_do_not_fail(void **state) {
     ignored.labels = none;
     frame f;
     frame_open(&f, &bad, DIM, OLE_F32, gradient, &outcome);
+    assert_ptr_equal(ole_jax_loss_cpu(&f.call), &last_error);
+    assert_int_equal(last_error.code, XLA_INVALID_ARGUMENT);
+    assert_non_null(strstr(last_error.message, "row 1"));
+    f.integer[CHECK] = 0;
     assert_null(ole_jax_loss_cpu(&f.call));
     assert_true(isnan(outcome.value) && isnan(gradient[0]) && isnan(gradient[ROWS * DIM - 1]));
     frame_open(&f, &ignored, DIM, OLE_F32, gradient, &outcome);
@@ -230,7 +235,7 @@ static void test_card(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpu),      cmocka_unit_test(test_data_do_not_fail),
+        cmocka_unit_test(test_cpu),      cmocka_unit_test(test_data),
         cmocka_unit_test(test_metadata), cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_card),
     };
