@@ -21,14 +21,20 @@ enum { PATH = 4096, LINE = 512 };
 /* The two kinds of control groups: where they are, and what their files are called. */
 typedef struct group_kind {
     const char *folder, *limit, *used, *cache[2];
+    const char *swap[2]; /* what may be swapped out is the first less the second */
 } group_kind;
 
 static const group_kind kinds[2] = {
-    {"sys/fs/cgroup", "memory.max", "memory.current", {"active_file", "inactive_file"}},
+    {"sys/fs/cgroup",
+     "memory.max",
+     "memory.current",
+     {"active_file", "inactive_file"},
+     {"memory.swap.max", "memory.swap.current"}},
     {"sys/fs/cgroup/memory",
      "memory.limit_in_bytes",
      "memory.usage_in_bytes",
-     {"total_active_file", "total_inactive_file"}},
+     {"total_active_file", "total_inactive_file"},
+     {"memory.memsw.limit_in_bytes", "memory.limit_in_bytes"}},
 };
 
 static FILE *open_file(const char *folder, const char *name) {
@@ -60,26 +66,40 @@ static int64_t find_number(const char *folder, const char *name, const char *key
     return found ? number : 0;
 }
 
-static int64_t left_in_group(const char *folder, const group_kind *kind) {
+static int64_t lesser(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Of the machine's `swap` what a group may use; all of it where it says nothing. */
+static int64_t swap_of_group(const char *folder, const group_kind *kind, int64_t swap) {
+    int64_t number[2];
+    for (int i = 0; i < 2; i++)
+        if (!read_number(folder, kind->swap[i], &number[i])) return swap;
+    return number[0] > number[1] ? lesser(swap, number[0] - number[1]) : 0;
+}
+
+static int64_t left_in_group(const char *folder, const group_kind *kind, int64_t swap) {
     int64_t limit, used;
     if (!read_number(folder, kind->limit, &limit) || !read_number(folder, kind->used, &used))
         return INT64_MAX;
     for (int i = 0; i < 2; i++)
         used -= find_number(folder, "memory.stat", kind->cache[i]);
     if (used < 0) used = 0;
-    return limit > used ? limit - used : 0;
+    int64_t left = limit > used ? limit - used : 0;
+    swap = swap_of_group(folder, kind, swap);
+    return left < INT64_MAX - swap ? left + swap : INT64_MAX;
 }
 
 /* The least of a group and those above it, up to the folder where groups are. */
-static int64_t left_in_groups(const char *root, const group_kind *kind, const char *group) {
+static int64_t left_in_groups(const char *root, const group_kind *kind, const char *group,
+                              int64_t swap) {
     char path[PATH];
     int above = snprintf(path, sizeof path, "%s/%s", root, kind->folder);
     int length = snprintf(path, sizeof path, "%s/%s%s", root, kind->folder, group);
     if (length < 0 || length >= (int)sizeof path) return INT64_MAX;
     int64_t least = INT64_MAX;
     for (;;) {
-        int64_t left = left_in_group(path, kind);
-        if (left < least) least = left;
+        least = lesser(least, left_in_group(path, kind, swap));
         char *slash = strrchr(path, '/');
         if (slash - path < above) return least;
         *slash = '\0';
@@ -87,7 +107,7 @@ static int64_t left_in_groups(const char *root, const group_kind *kind, const ch
 }
 
 /* Of the groups in proc/self/cgroup: lines "0::/group", or "4:memory:/group" of the older kind. */
-static int64_t left_in_own_groups(const char *root) {
+static int64_t left_in_own_groups(const char *root, int64_t swap) {
     char folder[PATH], line[LINE];
     int64_t least = INT64_MAX;
     snprintf(folder, sizeof folder, "%s/proc/self", root);
@@ -100,8 +120,7 @@ static int64_t left_in_own_groups(const char *root) {
         *group++ = '\0';
         bool older = strcmp(controllers, "memory") == 0;
         if (*controllers && !older) continue;
-        int64_t left = left_in_groups(root, &kinds[older], group);
-        if (left < least) least = left;
+        least = lesser(least, left_in_groups(root, &kinds[older], group, swap));
     }
     if (file) fclose(file);
     return least;
@@ -112,9 +131,8 @@ int64_t ole_memory_left(const char *root) {
     snprintf(folder, sizeof folder, "%s/proc", root);
     int64_t machine = find_number(folder, "meminfo", "MemAvailable");
     int64_t swap = find_number(folder, "meminfo", "SwapFree") * 1024;
-    int64_t left = left_in_own_groups(root);
-    if (machine > 0 && machine * 1024 < left) left = machine * 1024;
-    return left < INT64_MAX - swap ? left + swap : left;
+    int64_t left = left_in_own_groups(root, swap);
+    return machine > 0 ? lesser(left, machine * 1024 + swap) : left;
 }
 
 ole_status ole_memory_check(size_t bytes, const char *what, const char *remedy, ole_error *error) {

@@ -188,9 +188,11 @@ static ole_status check_room(const ole_plan *plan, ole_error *error) {
     char what[48];
     snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
     if (plan->backend->own_memory) return OLE_OK;
-    return ole_memory_check(plan->bytes, what,
-                            "take a smaller batch (--batch-size), smaller images or a smaller net",
-                            error);
+    return ole_memory_check(
+        plan->bytes, what,
+        plan->train ? "take a smaller batch (--batch-size), smaller images or a smaller net"
+                    : "end other programs, or take smaller images or a smaller net",
+        error);
 }
 
 static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {

@@ -45,6 +45,13 @@ static void test_groups(void **state) {
     write_text("sys/fs/cgroup/user/memory.stat",
                "anon 9437184\nactive_file 2097152\ninactive_file 4194304\n");
     assert_int_equal(ole_memory_left(data_dir), 11 * mib);
+    write_text("proc/meminfo", "MemAvailable: 1024000 kB\nSwapFree: 8192 kB\n");
+    assert_int_equal(ole_memory_left(data_dir), 19 * mib);
+    write_text("sys/fs/cgroup/user/memory.swap.max", "3145728\n");
+    write_text("sys/fs/cgroup/user/memory.swap.current", "1048576\n");
+    assert_int_equal(ole_memory_left(data_dir), 13 * mib);
+    write_text("sys/fs/cgroup/user/memory.swap.max", "0\n");
+    assert_int_equal(ole_memory_left(data_dir), 11 * mib);
     write_text("sys/fs/cgroup/user/memory.max", "1048576\n"); /* lowered since */
     assert_int_equal(ole_memory_left(data_dir), 0);
 }
