@@ -50,6 +50,8 @@ ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) 
 void ole_run_remove_folder(const char *out, size_t made) {
     char path[OLE_RUN_PATH];
     if (made == 0 || ole_run_path(path, out, "", NULL) != OLE_OK) return;
+    char *away = strstr(path + made, "/../"); /* what new/../mine leads to may have been there */
+    if (away) away[1] = '\0';
     for (size_t length = strlen(path) - 1; length >= made; length--) {
         if (path[length] != '/') continue;
         path[length] = '\0';

@@ -18,7 +18,8 @@ ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *na
  */
 ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error);
 
-/* Removes what that made, as far as it is empty: for what is refused before it begins. */
+/* Removes what that made, as far as it is empty and below the first of them: for what is refused
+ * before it begins. */
 void ole_run_remove_folder(const char *out, size_t made);
 
 /* An error where the folder holds a run. */

@@ -71,7 +71,8 @@ def check_refused(ole, work):
     (work / "mine").mkdir()
     for args in ("--net Q12 --out refused", "--net Q12 --out refused/deep/er", "--net Q12 --out mine",
                  "--net Q12 --seeds 2 --out refused", "--net Q12 --seeds 2 --out mine/deep",
-                 "--net Q12 --seeds 2 --out mine", "--net C4 --device tpu --out refused"):
+                 "--net Q12 --seeds 2 --out mine", "--net C4 --device tpu --out refused",
+                 "--net Q12 --out refused/../mine", "--net Q12 --out refused//deep/./er/"):
         refused = ole.run("train", "digits", *args.split())
         check_that(f"ole train digits {args}", refused.returncode == 2 and
                    not (work / "refused").exists() and list((work / "mine").iterdir()) == [])
