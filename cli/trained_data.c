@@ -173,14 +173,17 @@ void trained_data_warn(const trained_data *r, const char *command,
                 "those that --test-share takes; %s\n",
                 command, 100.0 * o->test_share, effect);
     if (!validation || options->validation == 0.0) return;
+    bool moved = has_share(r) && options->test_share != o->test_share; /* the rest is dealt anew */
     if (o->val_split == 0.0)
         fprintf(stderr,
                 "ole %s: warning: the run held no samples out: it was trained on those that "
                 "--val-split takes; %s\n",
                 command, effect);
-    else if (options->seed != o->seed || options->validation > o->val_split)
+    else if (options->seed != o->seed || options->validation > o->val_split || moved)
         fprintf(stderr,
                 "ole %s: warning: the run held other samples out: it was trained on some of those "
-                "that --val-split and --seed take; %s\n",
-                command, effect);
+                "that %s; %s\n",
+                command,
+                moved ? "--test-share leaves for validation" : "--val-split and --seed take",
+                effect);
 }

@@ -116,6 +116,11 @@ def check_flags(ole, work):
     done = ole.run(*"eval shared folder:photos --val-split 10% --split validation".split())
     check_that(f"--val-split: {done.stderr}", done.returncode == 0 and
                "\nole eval: warning: the run held no samples out: " in done.stderr)
+    ole.run(*f"train folder:photos --net FC8 --val-split 20% --test-share 20% {QUICK} --out held".split())
+    done = ole.run(*"eval held folder:photos --split validation --test-share 10%".split())
+    check_that(f"what another --test-share leaves: {done.stderr}", "\nole eval: warning: the run held other "
+               "samples out: it was trained on some of those that --test-share leaves for validation; "
+               in "\n" + done.stderr)
     check(ole, "eval shared folder:photos --test-share 1", code=2, err="ole eval: --test-share 1: a "
           "share such as 10% or 0.1, less than 1, expected\n")
 
