@@ -21,7 +21,7 @@ static const char SETTING[] = "GOMP_SPINCOUNT", ROUNDS[] = "10000";
 static const char AGAIN[] = "OLE_STARTED_AGAIN";
 
 /* The user's own settings count; tools that preload something (valgrind) follow no new start; and
- * a program that the loader was told to run is not what /proc/self/exe is. */
+ * a program that the loader was told to run is not what /proc/self/exe names. */
 static bool may_start_again(void) {
     return !getenv(SETTING) && !getenv("OMP_WAIT_POLICY") && !getenv("LD_PRELOAD") &&
            getauxval(AT_BASE) != 0;
@@ -34,8 +34,9 @@ void be_patient(char **argv) {
         return;
     }
     if (!may_start_again() || sysconf(_SC_NPROCESSORS_ONLN) < 2) return;
-    if (setenv(SETTING, ROUNDS, 1) == 0 && setenv(AGAIN, "1", 1) == 0)
-        execv("/proc/self/exe", argv);
+    char path[4096] = ""; /* by its own name, which ps and killall know */
+    bool named = readlink("/proc/self/exe", path, sizeof path - 1) > 0;
+    if (named && setenv(SETTING, ROUNDS, 1) == 0 && setenv(AGAIN, "1", 1) == 0) execv(path, argv);
     unsetenv(AGAIN); /* it could not be: threads spin as they do by default */
     unsetenv(SETTING);
 }

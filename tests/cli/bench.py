@@ -6,6 +6,7 @@ import re
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 
 import launched
 import run
@@ -96,12 +97,14 @@ def check_patience(ole, work):
     """Threads spin for a short time, unless the user chose; programs started from here have their own."""
     fake = work / "spy"
     fake.write_text('#!/bin/sh\ncat > graph; env > child; tr "\\0" "\\n" < /proc/$PPID/environ > parent\n'
+                    'cat /proc/$PPID/comm > name\n'
                     'echo \'{"library": "x", "modes": {"a": 1}}\'\n')
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     for chosen in ({}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "77"}, {"LD_PRELOAD": ""}):
         environment = {name: value for name, value in ole.environment.items() if name != "OMP_WAIT_POLICY"}
         result = subprocess.run([ole.path, *NET, "--peer", "torch"], cwd=work, text=True, capture_output=True,
                                 env={**environment, "OLE_PYTHON": str(fake), **chosen})
+        check_that(f"it is called as it was, {chosen}", (work / "name").read_text() == Path(ole.path).name[:15] + "\n")
         words = [set((work / name).read_text().split("\n")) for name in ("parent", "child")]
         check_that(f"threads' patience, {chosen}", result.returncode == 0 and
                    ("GOMP_SPINCOUNT=10000" in words[0]) == (not chosen and os.cpu_count() > 1) and
