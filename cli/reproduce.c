@@ -263,13 +263,6 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* The first of `count` rows whose runs are in this folder; NULL: there is none. */
-static row *find_folder(row *rows, int count, const char *folder) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(rows[i].runs_folder, folder) == 0) return &rows[i];
-    return NULL;
-}
-
 static void name_row(const row *r) {
     fprintf(stderr, "ole reproduce: %s, %s: %s", r->asked.name, r->asked.shows, r->asked.title);
 }
@@ -277,7 +270,7 @@ static void name_row(const row *r) {
 /* What comes, and how long it takes: here, and where runs are whole on an H200. */
 static row_time announce_row(const row *r, const reproduction *how) {
     progress line = progress_start();
-    char here[32], there[32], part[PART_ROOM];
+    char time[32], part[PART_ROOM];
     row_part(r, part);
     progress_wait(&line, "timing a few steps");
     row_time left = row_time_left(r);
@@ -285,12 +278,12 @@ static row_time announce_row(const row *r, const reproduction *how) {
     bool whole = !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0;
     name_row(r);
     fprintf(stderr, "; %" PRId64 " runs to make", left.runs);
-    if (left.runs > 0 && isfinite(left.seconds))
-        fprintf(stderr, ", about %s here", duration_text(left.seconds, here));
-    if (left.runs > 0 && whole)
+    bool here = left.runs > 0 && isfinite(left.seconds), there = left.runs > 0 && whole;
+    if (here) fprintf(stderr, ", about %s here", duration_text(left.seconds, time));
+    if (there)
         fprintf(stderr, ", about %s on an H200 in bf16",
-                duration_text(60.0 * r->runs->minutes * (double)left.runs, there));
-    fprintf(stderr, left.runs > 1 ? ", one after the other\n" : "\n");
+                duration_text(60.0 * r->runs->minutes * (double)left.runs, time));
+    fprintf(stderr, (here || there) && left.runs > 1 ? ", one after the other\n" : "\n");
     if (*part)
         fprintf(stderr, "ole reproduce: %s: the data here are a part of what is published: %s\n",
                 r->asked.name, part);
@@ -303,7 +296,7 @@ static void announce_all(const arguments *a, row *rows) {
     int timed = 0;
     char time[32];
     for (int i = 0; i < a->count && !interrupted(); i++) {
-        if (find_folder(rows, a->count, rows[i].runs_folder) != &rows[i]) continue;
+        if (row_with_runs(rows, a->count, &rows[i]) != &rows[i]) continue;
         seconds += announce_row(&rows[i], &a->how).seconds;
         timed++;
     }
@@ -351,11 +344,11 @@ static int open_all(const arguments *a, row *rows) {
     return EXIT_DONE;
 }
 
-/* So are nets, options and folders that do not fit; a row that is alone finds them itself. */
+/* So are nets, options and folders that do not fit. */
 static int check_all(const arguments *a, row *rows) {
     int code = EXIT_DONE;
-    for (int i = 0; i < a->count && a->count > 1 && code == EXIT_DONE; i++)
-        if (find_folder(rows, a->count, rows[i].runs_folder) == &rows[i])
+    for (int i = 0; i < a->count && code == EXIT_DONE; i++)
+        if (row_with_runs(rows, a->count, &rows[i]) == &rows[i])
             code = check_row(&rows[i], &a->how);
     return code;
 }

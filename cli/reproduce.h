@@ -66,6 +66,9 @@ ole_study_kind row_study_kind(const row *r);
 /* What its folder holds, without running anything. */
 bool row_look(const row *r, ole_study_result *result);
 
+/* The first of the rows that makes the runs of one of them: itself, or one it shares them with. */
+row *row_with_runs(row *rows, int count, const row *r);
+
 /* All its runs, those that follow a choice included. */
 int64_t row_count_runs(const row *r);
 
@@ -97,8 +100,9 @@ void row_part_of(const row *r, const int64_t samples[2], char out[PART_ROOM]);
 /* ---- reproduce_time.c --------------------------------------------------------------------- */
 
 typedef struct row_time {
-    int64_t runs;   /* that are left to make */
-    double seconds; /* that they take here, about, one after the other; NaN: not known */
+    int64_t runs;    /* that are left to make */
+    double seconds;  /* that they take here, about, one after the other; NaN: not known */
+    ole_error error; /* then: why */
 } row_time;
 
 /* ", about 12 min 00 s each on an H200 in bf16", or "" where the recipe does not know. */

@@ -61,7 +61,8 @@ static char *training_command(const row *r) {
 
 /* What is known of a row before it runs. */
 typedef struct plan {
-    bool here; /* its data */
+    bool here;        /* its data */
+    const char *with; /* the row above whose runs these are, or NULL */
     char part[PART_ROOM];
     char *command;
     row_time left;
@@ -76,9 +77,13 @@ static void print_time(const plan *p) {
     char time[32];
     if (!p->here)
         printf("  not timed here, where its data are missing\n");
+    else if (p->with)
+        printf("  its runs are those of %s\n", p->with);
     else if (p->left.runs == 0)
         printf("  all runs are there\n");
-    else if (isfinite(p->left.seconds))
+    else if (!isfinite(p->left.seconds))
+        printf("  not timed here%s%s\n", *p->left.error.message ? ": " : "", p->left.error.message);
+    else
         printf("  %" PRId64 " runs to make, about %s here, one after the other, by a few steps "
                "timed\n",
                p->left.runs, duration_text(p->left.seconds, time));
@@ -138,7 +143,12 @@ bool plan_rows(row *rows, int count, bool json) {
         p.here = row_locate(r, why); /* without them the line has the recipe's names */
         row_part(r, p.part);
         progress_wait(&line, "timing a few steps");
-        if (p.here) p.left = row_time_left(r);
+        const row *first = row_with_runs(rows, count, r);
+        p.with = first != r ? first->asked.name : NULL;
+        if (p.with)
+            p.left = (row_time){.runs = 0};
+        else if (p.here)
+            p.left = row_time_left(r);
         progress_clear(&line);
         p.command = training_command(r);
         good = p.command != NULL;

@@ -224,6 +224,12 @@ ole_study_kind row_study_kind(const row *r) {
                                           : OLE_STUDY_COMPARE;
 }
 
+row *row_with_runs(row *rows, int count, const row *r) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i].runs_folder, r->runs_folder) == 0) return &rows[i];
+    return NULL;
+}
+
 int64_t row_count_runs(const row *r) {
     int64_t values = r->lambda_count > 0 ? r->lambda_count : 2;
     int64_t points = values * (r->sample_count > 0 ? r->sample_count : 1);

@@ -46,19 +46,19 @@ static bool note_step(void *context, const char *part, int64_t done, int64_t tot
 }
 
 /* Seconds, and of the fastest one; NaN where it cannot be timed. */
-static double time_step(ole_bench_options *o, int64_t batch, double *least) {
+static double time_step(ole_bench_options *o, int64_t batch, double *least, ole_error *error) {
     watch w = {.least = INFINITY};
     ole_bench_result result;
     o->batch_size = batch;
     o->callback_context = &w;
-    if (ole_bench(o, &result, NULL) != OLE_OK || interrupted()) return NAN;
+    if (ole_bench(o, &result, error) != OLE_OK || interrupted()) return NAN;
     *least = result.interrupted ? w.least : 1e-3 * result.step_ms;
     return result.interrupted ? w.seconds / (w.steps - 1) : *least;
 }
 
 /* Seconds of an image that is trained on.  Steps get as many as they have in the runs, or as many
  * as a step that is not too long has. */
-static double time_image(const row *r, const ole_dataset_info *info) {
+static double time_image(const row *r, const ole_dataset_info *info, ole_error *error) {
     const ole_train_options *train = &r->train;
     ole_bench_options o;
     ole_net *net;
@@ -75,17 +75,17 @@ static double time_image(const row *r, const ole_dataset_info *info) {
     if (train->device) o.device = train->device;
     if (train->precision) o.precision = train->precision;
     if (train->conv) o.conv = train->conv;
-    if (ole_net_create(&net, o.net, o.channels, o.height, o.width, o.classes, NULL) != OLE_OK)
+    if (ole_net_create(&net, o.net, o.channels, o.height, o.width, o.classes, error) != OLE_OK)
         return NAN;
     double flop = 3.0 * (double)ole_net_totals(net).flop, most = (double)train->batch_size;
     ole_net_destroy(net);
     double batch = fmin(most, floor(fmax(FEW, FIRST_FLOP / flop)));
     if (ole_device_queues(o.device)) batch = most;
-    double least, seconds = time_step(&o, (int64_t)batch, &least);
+    double least, seconds = time_step(&o, (int64_t)batch, &least, error);
     if (!isfinite(seconds)) return NAN;
     double larger = fmin(most, floor(batch * STEP_SECONDS / least));
     if (larger <= batch) return seconds / batch;
-    return time_step(&o, (int64_t)larger, &least) / larger;
+    return time_step(&o, (int64_t)larger, &least, error) / larger;
 }
 
 /* ---- The runs ----------------------------------------------------------------------------- */
@@ -162,13 +162,13 @@ row_time row_time_left(const row *r) {
     ole_dataset *set;
     row_time time = {.runs = row_count_runs(r), .seconds = NAN};
     ole_dataset_options options = run_dataset_options(&r->train, default_threads());
-    if (ole_dataset_open(&set, r->train.data, &options, NULL) != OLE_OK) return time;
+    if (ole_dataset_open(&set, r->train.data, &options, &time.error) != OLE_OK) return time;
     const ole_dataset_info *info = ole_dataset_get_info(set);
     bool begun = is_there(r->runs_folder, "study.json");
     if (!begun || row_look(r, &s)) {
         double images =
             begun ? images_left(r, info, &s, &time.runs) : images_of_all(r, info, &time.runs);
-        time.seconds = time.runs > 0 ? images * time_image(r, info) : 0.0;
+        time.seconds = time.runs > 0 ? images * time_image(r, info, &time.error) : 0.0;
     }
     ole_study_result_free(&s);
     ole_dataset_close(set);
