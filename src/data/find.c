@@ -109,7 +109,7 @@ static ole_status not_unpacked(const char *archive, const char *place, ole_error
     ole_shown shown;
     ole_show_string(&shown, place);
     return ole_fail(error, OLE_ERROR_IO,
-                    "%s/%s is there, but not unpacked: 'tar -xzf %s/%s -C %s' does that",
+                    "%s/%s is there, but not unpacked; this does that: tar -xzf '%s/%s' -C '%s'",
                     shown.text, archive, shown.text, archive, shown.text);
 }
 

@@ -206,14 +206,14 @@ def check_archive_there(ole, work):
         f"cifar-10-batches-bin/{name}.bin": bytes(i % 10 if at == 0 else 7 for i in range(10)
                                                   for at in range(3073))
         for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]}))
-    unpack = "tar -xzf {0}/cifar-10-binary.tar.gz -C {0}"
+    unpack = "tar -xzf '{0}/cifar-10-binary.tar.gz' -C '{0}'"
     check(ole, "data check cifar10:packed", code=1, err="ole data check: packed/cifar-10-binary.tar.gz is "
-          f"there, but not unpacked: '{unpack.format('packed')}' does that\n")
+          f"there, but not unpacked; this does that: {unpack.format('packed')}\n")
     (work / "data").mkdir()
     (work / "data/cifar10").symlink_to("../packed")
     told = ole.run("train", "cifar10", "--net", "C4", "--out", "never")
     check_that("in one of the usual places", told.returncode == 1 and
-               f"'{unpack.format('data/cifar10')}' does that" in told.stderr)
+               unpack.format("data/cifar10") in told.stderr)
     ole.run(shell=unpack.format("packed"))
     told = read_json(ole, "data", "check", "cifar10", "--json")
     check_that("the command unpacks it", told["train"] == 50 and told["test"] == 10)
