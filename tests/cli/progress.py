@@ -148,8 +148,8 @@ def check_shares(ole, work):
     """Comparisons of known number: a bar and the time left; Ctrl-C ends them at once."""
     write_numbers(work / "V.npy", "<f4", (2, 8192))
     (work / "pairs.txt").write_text("0 1 1\n0 1 0\n" * 200000)
-    write_numbers(work / "O.npy", "<f4", (12000, 512))
-    (work / "O-y.npy").write_bytes(npyfile.array("<i8", (12000,), [i % 1500 for i in range(12000)]))
+    write_numbers(work / "O.npy", "<f4", (16000, 512))
+    (work / "O-y.npy").write_bytes(npyfile.array("<i8", (16000,), [i % 2000 for i in range(16000)]))
     for command, part in (("verify V.npy --pairs pairs.txt", "comparing pairs"),
                           ("score O.npy O-y.npy --threads 1", "overlaps")):
         job = Watched(ole, command)
