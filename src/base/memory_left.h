@@ -6,8 +6,9 @@
 
 /*
  * Bytes that can be filled before the kernel ends somebody for them: what the machine has free or
- * can free, and free swap, or less where a control group of the process has less.  INT64_MAX where the
- * system does not tell.  `root` is "", or for tests a folder with a proc and a sys/fs/cgroup in it.
+ * can free, and free swap, or less where a control group of the process has less.  INT64_MAX where
+ * the system does not tell.  `root` is "", or for tests a folder with a proc and a sys/fs/cgroup in
+ * it.
  */
 int64_t ole_memory_left(const char *root);
 
