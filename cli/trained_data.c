@@ -93,15 +93,7 @@ static void compare_data(trained_data *r, const char *command, const char *data)
 
 ole_dataset_options run_dataset_options(const ole_train_options *run, int threads) {
     ole_dataset_options options;
-    ole_dataset_options_init(&options);
-    options.validation = run->val_split;
-    options.samples_per_class = run->samples_per_class;
-    options.classes = run->classes;
-    options.seed = run->seed;
-    options.resize = run->resize;
-    options.channels = run->channels;
-    options.skip_bad = run->skip_bad;
-    options.test_share = run->test_share;
+    ole_train_dataset_options(run, &options);
     options.threads = threads;
     return options;
 }

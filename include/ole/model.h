@@ -47,9 +47,8 @@ typedef struct ole_model_info {
     double threshold;          /* of the score under which a sample is unknown; 0: none stored */
     ole_score threshold_score; /* which score that is; OLE_SCORE_NONE: none stored */
     double temperature;        /* that logits are divided by for the scores of predictions */
-    bool
-        classifier; /* false: trained with OLE_LOSS_OLE, which leaves the classifier as it began: */
-                    /* logits and softmax scores mean nothing, features do */
+    bool classifier;           /* false: trained with OLE_LOSS_OLE, which leaves it as it began: */
+                               /* logits and softmax scores mean nothing, features do */
 } ole_model_info;
 
 /*

@@ -16,6 +16,7 @@
 #define OLE_TRAIN_H
 
 #include "ole/base.h"
+#include "ole/data.h"
 #include "ole/ranks.h"
 
 #include <stdbool.h>
@@ -120,6 +121,9 @@ typedef struct ole_train_options {
 } ole_train_options;
 
 OLE_API void ole_train_options_init(ole_train_options *options);
+
+/* The samples that a run takes, and those that it holds out: the options to open its data with. */
+OLE_API void ole_train_dataset_options(const ole_train_options *options, ole_dataset_options *data);
 
 /* Whether a device of such a name runs steps by itself once they are recorded, as a GPU does: then
  * several runs can share it. */

@@ -166,6 +166,18 @@ void ole_train_options_init(ole_train_options *options) {
     };
 }
 
+void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *data) {
+    ole_dataset_options_init(data);
+    data->validation = o->val_split;
+    data->samples_per_class = o->samples_per_class;
+    data->classes = o->classes;
+    data->seed = o->seed;
+    data->resize = o->resize;
+    data->channels = o->channels;
+    data->skip_bad = o->skip_bad;
+    data->test_share = o->test_share;
+}
+
 size_t ole_train_option_count(void) {
     return COUNT;
 }

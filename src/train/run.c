@@ -46,15 +46,7 @@ static const ole_ranks *neighbours(const ole_train_options *options) {
 
 static ole_status open_data(ole_dataset **set, const ole_train_options *o, ole_error *error) {
     ole_dataset_options options;
-    ole_dataset_options_init(&options);
-    options.validation = o->val_split;
-    options.samples_per_class = o->samples_per_class;
-    options.classes = o->classes;
-    options.seed = o->seed;
-    options.resize = o->resize;
-    options.channels = o->channels;
-    options.skip_bad = o->skip_bad;
-    options.test_share = o->test_share;
+    ole_train_dataset_options(o, &options);
     options.threads = ole_rank_threads(o->threads, neighbours(o));
     options.skip_test = o->skip_test;
     return ole_samples_open(set, o->data, &options, o->ranks, error);
