@@ -4,7 +4,7 @@
  * OpenMP's threads spin for milliseconds by default.  On a machine that has other work, the thread
  * they wait for is often the one that is not running: a step of a small net then takes sixty times
  * as long (docs/results.md).  A tenth of a millisecond is enough where the processors are free,
- * and cost little where they are not.
+ * and costs little where they are not.
  *
  * libgomp reads its settings when it is loaded, before main(), so the program starts itself once
  * more with one of them.  That is taken back at once: other programs that are started from here
