@@ -78,9 +78,11 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
     return choose_open(study, error);
 }
 
-/* Mistakes are found now, before anything is written: the run with the most samples is opened. */
+/* Mistakes are found now, before anything is written: the run with the most samples is opened.
+ * Where all have ended nothing is: their device, say, may be one of another machine. */
 static ole_status try_run(const ole_study *study, ole_error *error) {
     const ole_study_result *r = &study->result;
+    if (r->ended == r->total) return OLE_OK;
     ole_train_options options = ole_study_run_options(study, &r->runs[r->run_count - 1]);
     options.beside = study->ranks;
     options.out = NULL;
@@ -139,18 +141,19 @@ static ole_status open_record(ole_study *study, const ole_study_options *options
     status = ole_ranks_agree(study->ranks, status, error);
     if (status == OLE_OK) status = ole_record_share(study, error);
     if (status == OLE_OK) status = ole_study_plan(study, error);
-    if (status == OLE_OK && !options->look) status = try_run(study, error);
     return ole_ranks_agree(study->ranks, status, error);
 }
 
 static ole_status begin(ole_study *study, const ole_study_options *options, ole_error *error) {
     ole_status status = open_record(study, options, error);
+    if (status == OLE_OK) status = take_up(study, 0, error);
+    if (status == OLE_OK) status = choose(study, error);
+    if (status == OLE_OK && !options->look)
+        status = ole_ranks_agree(study->ranks, try_run(study, error), error);
     if (status == OLE_OK && is_run(options)) {
         if (ole_study_leads(study)) status = ole_record_write(study, error);
         status = ole_ranks_agree(study->ranks, status, error);
     }
-    if (status == OLE_OK) status = take_up(study, 0, error);
-    if (status == OLE_OK) status = choose(study, error);
     if (status == OLE_OK && study->result.ended > 0 && is_run(options) && ole_study_leads(study))
         ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
                       study->train.out, study->result.ended, study->result.total);

@@ -209,6 +209,26 @@ def check_place(ole, work):
                "cpu and cuda" and "on cpu and cuda in fp32" in (out / "results.md").read_text())
 
 
+def check_brought(ole, work):
+    """Runs of a machine with a card, in a folder that was brought to one without."""
+    out = work / "brought"
+    shutil.copytree(work / "kinds", out)
+    for path in [*out.rglob("config.yaml"), *out.rglob("study.json")]:
+        path.write_text(path.read_text().replace("device: cpu", "device: cuda"))
+    ole.environment["OLE_CUDA_MODULE"] = str(work / "no-such.so")
+    shutil.rmtree(out / "looked")
+    done = ole.run("reproduce", "looked.yaml", "--out", "brought")
+    check_that(f"figures of runs that have ended need no card: {done.stderr}", done.returncode == 0 and
+               (out / "looked/figures/ole-spectrum.svg").exists())
+    check_that("they stay those of a card", "device: cuda" in (out / "mine/config.yaml").read_text())
+    for name in ("mine", "tuned"):
+        done = ole.run("reproduce", f"{name}.yaml", "--device", "cuda", "--out", "brought")
+        check_that(f"nor do results: {done.stderr}", done.returncode == 0)
+    done = ole.run("reproduce", "mine.yaml", "--device", "cuda", "--seeds", "3", "--out", "brought")
+    check_that(f"more runs do: {done.stderr}", done.returncode == 1 and "no-such.so" in done.stderr)
+    del ole.environment["OLE_CUDA_MODULE"]
+
+
 # ---- Runs that diverged ---------------------------------------------------------------------------
 
 def let_diverge(folder):
@@ -355,6 +375,7 @@ def check_table(ole, work):
 def check_all(ole, work):
     check_kinds(ole, work)
     check_place(ole, work)
+    check_brought(ole, work)
     check_diverged(ole, work)
     check_anew(ole, work)
     check_best(ole, work)
