@@ -2,7 +2,8 @@
  * src/data/download.c - data sets from the network, through libcurl.
  *
  * A file is fetched as NAME.part, compared with its checksum and renamed.  A .part that is there is
- * continued, whoever left it; when it cannot be continued, it is fetched again from the start.
+ * continued, whoever left it; when it cannot be continued, or the file has changed since, it is
+ * fetched again from the start.
  */
 #include "base/error.h"
 #include "base/show.h"
@@ -31,7 +32,9 @@ typedef struct fetch {
     int64_t size;    /* 0: not known */
     const char *checksum;
     const ole_download_options *options;
+    FILE *file;     /* the .part, open */
     int64_t offset; /* where the transfer under way began */
+    int unwritten;  /* errno of a write that failed; 0: none did */
     bool stopped;   /* by the callback */
 } fetch;
 
@@ -71,9 +74,18 @@ static int report_progress(void *context, curl_off_t total, curl_off_t now, curl
     return f->stopped;
 }
 
-static void set_options(CURL *curl, fetch *f, FILE *file, char *message) {
+static size_t write_part(char *bytes, size_t size, size_t count, void *context) {
+    fetch *f = context;
+    size_t written = fwrite(bytes, size, count, f->file);
+    if (written < count) f->unwritten = errno;
+    return size * written;
+}
+
+static void set_options(CURL *curl, fetch *f, char *message) {
     curl_easy_setopt(curl, CURLOPT_URL, f->url);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, file);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, write_part);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, f);
+    curl_easy_setopt(curl, CURLOPT_FILETIME, 1L);
     curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)f->offset);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, report_progress);
@@ -96,8 +108,15 @@ static void set_options(CURL *curl, fetch *f, FILE *file, char *message) {
 #endif
 }
 
-static outcome judge(CURLcode code, long http) {
-    switch (code) {
+/* How a transfer ended. */
+typedef struct ending {
+    CURLcode code;
+    long http, changed; /* the server's answer; when the file there was changed, or -1 */
+    char message[CURL_ERROR_SIZE];
+} ending;
+
+static outcome judge(const ending *end) {
+    switch (end->code) {
     case CURLE_OK:
         return DONE;
     case CURLE_RANGE_ERROR:
@@ -110,38 +129,63 @@ static outcome judge(CURLcode code, long http) {
     case CURLE_OPERATION_TIMEDOUT:
         return AGAIN;
     case CURLE_HTTP_RETURNED_ERROR:
-        return http >= 500 ? AGAIN : FAILED;
+        return end->http >= 500 ? AGAIN : FAILED;
     default:
         return FAILED;
     }
 }
 
+/* Whether what was there before, of the time `since`, may belong to another file than what came:
+ * the server's was changed later, or has no more bytes (416) and no checksum that says it is whole.
+ */
+static bool is_stale(const fetch *f, const ending *end, time_t since) {
+    return f->offset > 0 && (end->changed > (long)since || (end->http == 416 && !f->checksum));
+}
+
+static ole_status explain(const fetch *f, const ending *end, ole_error *error) {
+    ole_shown shown;
+    if (f->unwritten)
+        return ole_fail(error, OLE_ERROR_IO,
+                        "%s: cannot write: %s; what has arrived is kept, the next call goes on "
+                        "from there",
+                        ole_show_string(&shown, f->part), strerror(f->unwritten));
+    const char *why = *end->message ? end->message : curl_easy_strerror(end->code);
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot download: %s", f->shown.text,
+                    ole_show_string(&shown, why));
+}
+
+static void perform(fetch *f, ending *end) {
+    CURL *curl = curl_easy_init();
+    *end = (ending){.code = CURLE_OUT_OF_MEMORY, .changed = -1};
+    if (!curl) return;
+    set_options(curl, f, end->message);
+    end->code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &end->http);
+    curl_easy_getinfo(curl, CURLINFO_FILETIME, &end->changed);
+    curl_easy_cleanup(curl);
+}
+
 /* Appends to the .part what is missing of it. */
 static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
-    FILE *file = fopen(f->part, "abe");
-    if (!file) {
+    struct stat about;
+    f->file = fopen(f->part, "abe");
+    if (!f->file || fstat(fileno(f->file), &about) != 0) {
         ole_shown shown;
         *status = ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s",
                            ole_show_string(&shown, f->part), strerror(errno));
+        if (f->file) fclose(f->file);
         return FAILED;
     }
-    f->offset = file_size(f->part);
-    CURL *curl = curl_easy_init();
-    CURLcode code = CURLE_OUT_OF_MEMORY;
-    long http = 0;
-    char message[CURL_ERROR_SIZE] = "";
-    if (curl) {
-        set_options(curl, f, file, message);
-        code = curl_easy_perform(curl);
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
-        curl_easy_cleanup(curl);
+    ending end;
+    f->offset = about.st_size;
+    f->unwritten = 0;
+    perform(f, &end);
+    if (fclose(f->file) != 0 && end.code == CURLE_OK) {
+        end.code = CURLE_WRITE_ERROR;
+        f->unwritten = errno;
     }
-    if (fclose(file) != 0 && code == CURLE_OK) code = CURLE_WRITE_ERROR;
-    ole_shown why;
-    if (code != CURLE_OK)
-        *status = ole_fail(error, OLE_ERROR_IO, "%s: cannot download: %s", f->shown.text,
-                           ole_show_string(&why, *message ? message : curl_easy_strerror(code)));
-    return judge(code, http);
+    if (end.code != CURLE_OK) *status = explain(f, &end, error);
+    return !f->stopped && is_stale(f, &end, about.st_mtime) ? FROM_START : judge(&end);
 }
 
 /* 0.2 s, then twice as long each time, up to 10 s. */
@@ -158,7 +202,7 @@ static void wait_before(int attempt) {
 static ole_status fetch_part(fetch *f, ole_error *error) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_curl);
-    for (int attempt = 0;; attempt++) {
+    for (int attempt = 0;;) {
         int64_t have = file_size(f->part);
         if (f->size > 0 && have == f->size) return OLE_OK;
         if (f->size > 0 && have > f->size) unlink(f->part);
@@ -170,9 +214,12 @@ static ole_status fetch_part(fetch *f, ole_error *error) {
                             "%s: stopped; what has arrived is kept, the next call goes on from "
                             "there",
                             f->shown.text);
-        if (result == FAILED || attempt >= f->options->retries) return status;
-        if (result == FROM_START) unlink(f->part);
-        if (result == AGAIN) wait_before(attempt + 1);
+        if (result == FROM_START && f->offset > 0) {
+            unlink(f->part);
+            continue;
+        }
+        if (result != AGAIN || attempt >= f->options->retries) return status;
+        wait_before(++attempt);
     }
 }
 
@@ -206,6 +253,7 @@ static ole_status fetch_file(fetch *f, ole_error *error) {
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path it goes to is too long",
                         f->shown.text);
     ole_status status = fetch_part(f, error);
+    if (status != OLE_OK && file_size(f->part) == 0) unlink(f->part);
     if (status != OLE_OK) return status;
     status = verify(f, f->part, error);
     if (status == OLE_ERROR_FORMAT) unlink(f->part);

@@ -27,6 +27,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     files = {}     # path: bytes
     breaks = {}    # path: how many bytes a connection lasts; each break is used once
     ranges = True  # whether Range is honoured
+    changed = None  # Last-Modified
     requests = []  # (path, Range header)
 
     def do_GET(self):
@@ -47,6 +48,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         self.send_header("Content-Length", str(len(body) - start))
+        if Handler.changed:
+            self.send_header("Last-Modified", Handler.changed)
         self.end_headers()
         lasts = Handler.breaks.pop(self.path, None)
         self.wfile.write(body[start:] if lasts is None else body[start:start + lasts])
@@ -289,6 +292,27 @@ def check_resume(ole, work, url):
     check_that("a complete part is used", (work / "done/big.bin").read_bytes() == BIG)
 
 
+def check_changed(ole, work, url):
+    """What a call left is not continued with another file's bytes, nor taken for the whole of it."""
+    serve("/big.bin", BIG, breaks=70000)
+    ole.run("data", "get", f"{url}/big.bin", "--out", "changed", "--retries", "0")
+    new = BIG[::-1]
+    for date, body in (("Fri, 01 Jan 2100 00:00:00 GMT", new), (None, new[:50000])):
+        serve("/big.bin", body)
+        Handler.changed = date
+        (work / "changed/big.bin.part").write_bytes(BIG[:70000])
+        check(ole, f"data get {url}/big.bin --out changed --retries 0", f"{url}/big.bin is in changed\n")
+        check_that("the file of now", (work / "changed/big.bin").read_bytes() == body)
+        (work / "changed/big.bin").unlink()
+    Handler.changed = "Thu, 01 Jan 1970 00:00:01 GMT"
+    serve("/big.bin", BIG)
+    (work / "changed/big.bin.part").write_bytes(BIG[:70000])
+    check(ole, f"data get {url}/big.bin --out changed", f"{url}/big.bin is in changed\n")
+    check_that("one that is as it was is continued", Handler.requests == [("/big.bin", "bytes=70000-")] and
+               (work / "changed/big.bin").read_bytes() == BIG)
+    Handler.changed = None
+
+
 def check_errors(ole, work, url):
     serve("/big.bin", BIG)
     wrong = "0" * 32
@@ -301,6 +325,11 @@ def check_errors(ole, work, url):
           "sum\n", code=2)
     check(ole, f"data get {url}/none.bin --out wrong", err=f"ole data get: {url}/none.bin: cannot "
           "download: The requested URL returned error: 404\n", code=1)
+    check_that("nor is anything left of one that is not there", os.listdir(work / "wrong") == [])
+    check(ole, f"data get {url}/big.bin --out full", err="ole data get: full/big.bin.part: cannot write: "
+          "File too large; what has arrived is kept, the next call goes on from there\n", code=1,
+          shell="trap '' XFSZ; ulimit -f 100; \"$@\"")
+    check(ole, f"data get {url}/big.bin --out full --checksum {MD5}", f"{url}/big.bin is in full\n")
     check(ole, f"data get {url}/ --out wrong", err=f"ole data get: {url}/: this URL does not end "
           "in a file's name\n", code=2)
     check(ole, f"data get {url}/big.bin --out photos/cat/0.pgm", err="ole data get: "
@@ -362,6 +391,7 @@ def check_all(ole, work):
     if "libcurl" in built:
         check_download(ole, work, url)
         check_resume(ole, work, url)
+        check_changed(ole, work, url)
         check_errors(ole, work, url)
         check_known(ole, work, url)
     if "libcurl" in built and "libarchive" in built:
