@@ -136,14 +136,15 @@ static int get(const char *what, ole_download_options *options, bool json) {
     ole_status status = ole_dataset_download(what, options, &error);
     progress_clear(&m.line);
     char folder[PATH_ROOM] = "";
-    if (status == OLE_OK && !options->folder)
+    bool inside = strcmp(what, "digits") == 0; /* the library, wherever it should go */
+    if (status == OLE_OK && !options->folder && !inside)
         status = ole_dataset_locate(what, folder, sizeof folder, &error);
     if (status != OLE_OK) {
         int code = fail_with("data get", &error);
         return interrupted() ? EXIT_INTERRUPTED : code;
     }
     const char *there = options->folder ? options->folder : folder;
-    print_fetched(what, *there ? there : "the library", json);
+    print_fetched(what, inside ? "the library" : there, json);
     return EXIT_DONE;
 }
 
@@ -276,6 +277,15 @@ static void json_contents(ole_json *json, const ole_dataset_info *info, bool res
     ole_json_integer(json, "skipped", info->skipped);
 }
 
+static int fail_different(const char *name, int files) {
+    int length = (int)strcspn(name, ":");
+    const char *folder = name[length] ? name + length + 1 : "";
+    return fail_command("data check",
+                        "%s: %d file%s not as published; this fetches %s: ole data get %.*s%s%s%s",
+                        name, files, files == 1 ? " is" : "s are", files == 1 ? "it" : "them",
+                        length, name, *folder ? " --out '" : "", folder, *folder ? "'" : "");
+}
+
 /* Files against what is published, then the whole set through its reader. Images that get no size
  * are kept as one pixel each: of them all that counts is that they can be read. */
 static int check(const char *name, ole_dataset_options *options, bool json) {
@@ -307,12 +317,7 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
         ole_json_close(&w);
     }
     if (status != OLE_OK) return fail_with("data check", &error);
-    if (!good)
-        return fail_command("data check",
-                            "%s: %d files are not as published: 'ole data get' "
-                            "fetches them",
-                            name, c.bad);
-    return EXIT_DONE;
+    return good ? EXIT_DONE : fail_different(name, c.bad);
 }
 
 static int run_check(int argc, char **argv) {

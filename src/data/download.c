@@ -369,10 +369,13 @@ static ole_status check_options(const ole_download_options *o, ole_error *error)
                         o->retries, MAX_RETRIES);
     size_t digits = o->checksum ? strlen(o->checksum) : OLE_MD5_DIGITS;
     bool hexadecimal = !o->checksum || strspn(o->checksum, "0123456789abcdefABCDEF") == digits;
+    ole_shown shown;
     if (!hexadecimal || (digits != OLE_MD5_DIGITS && digits != OLE_SHA256_DIGITS))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.checksum: give the 32 hexadecimal digits of an md5 sum or the 64 "
-                        "of a sha256 sum");
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "checksum %s: the 32 hexadecimal digits of an md5 sum or the 64 of a sha256 "
+            "sum expected",
+            ole_show_string(&shown, o->checksum));
     return OLE_OK;
 }
 

@@ -148,8 +148,8 @@ def check_check(ole, work):
     differs = "".join(f"differs    {part}-{kind}-ubyte.gz\n" for part in ("train", "t10k")
                       for kind in ("images-idx3", "labels-idx1"))
     check(ole, "data check mnist:small", differs + "mnist: 20 samples to train on, 10 to test; 10 "
-          "classes; 1x2x2 bytes\n", "ole data check: mnist:small: 4 files are not as published: "
-          "'ole data get' fetches them\n", 1)
+          "classes; 1x2x2 bytes\n", "ole data check: mnist:small: 4 files are not as published; "
+          "this fetches them: ole data get mnist --out 'small'\n", 1)
     told = read_json(ole, "data", "check", "mnist:small", "--json")
     check_that("ole data check --json", told["good"] is False and told["train"] == 20 and
                told["shape"] == [1, 2, 2] and len(told["files"][0]["md5"]) == 32)
@@ -321,8 +321,7 @@ def check_errors(ole, work, url):
           "damaged on the way or is another one; it was removed\n", code=1)
     check_that("a wrong file is removed", os.listdir(work / "wrong") == [])
     check(ole, f"data get {url}/big.bin --out wrong --checksum xyz", err="ole data get: "
-          "options.checksum: give the 32 hexadecimal digits of an md5 sum or the 64 of a sha256 "
-          "sum\n", code=2)
+          "checksum xyz: the 32 hexadecimal digits of an md5 sum or the 64 of a sha256 sum expected\n", code=2)
     check(ole, f"data get {url}/none.bin --out wrong", err=f"ole data get: {url}/none.bin: cannot "
           "download: The requested URL returned error: 404\n", code=1)
     check_that("nor is anything left of one that is not there", os.listdir(work / "wrong") == [])
@@ -375,7 +374,8 @@ def check_known(ole, work, url):
                "not f68b3c2dcbeaaa9fbdd348bbdeb94873: the file was damaged" in failed.stderr)
     check_that("one file was tried", Handler.requests == [
         ("/mirror/train-images-idx3-ubyte.gz", None)])
-    check(ole, "data get digits", "digits is in the library\n")
+    for more in ("", " --out here"):
+        check(ole, f"data get digits{more}", "digits is in the library\n")
 
 
 def check_all(ole, work):
