@@ -55,6 +55,9 @@ extern const char data_summary[];
  */
 void print_name(FILE *out, const char *text);
 
+/* The same in a column of a table: cut off, or followed by spaces, to be `width` characters. */
+void print_column(FILE *out, const char *text, int width);
+
 /* Prints "ole NAME: message" to stderr, as by print_name(); returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -20,17 +20,34 @@ static int control_length(const char *text) {
     return c == 0xc2 && next >= 0x80 && next <= 0x9f ? 2 : 0;
 }
 
+/* Prints the character at *text, on a terminal control characters as \xNN, and goes on to the next;
+ * the columns it took. */
+static int put_character(FILE *out, const char **text, bool terminal) {
+    int control = terminal ? control_length(*text) : 0;
+    for (int i = 0; i < control; i++)
+        fprintf(out, "\\x%02x", (unsigned char)*(*text)++);
+    if (control > 0) return 4 * control;
+    do
+        fputc(*(*text)++, out);
+    while (((unsigned char)**text & 0xc0) == 0x80); /* the rest of a character in UTF-8 */
+    return 1;
+}
+
 void print_name(FILE *out, const char *text) {
-    if (!isatty(fileno(out))) {
-        fputs(text, out);
-        return;
-    }
+    bool terminal = isatty(fileno(out));
+    while (*text)
+        put_character(out, &text, terminal);
+}
+
+void print_column(FILE *out, const char *text, int width) {
+    bool terminal = isatty(fileno(out));
+    int column = 0;
     while (*text) {
-        int control = control_length(text);
-        for (int i = 0; i < control; i++)
-            fprintf(out, "\\x%02x", (unsigned char)*text++);
-        if (control == 0) fputc(*text++, out);
+        int control = terminal ? control_length(text) : 0;
+        if (column + (control > 0 ? 4 * control : 1) > width) break;
+        column += put_character(out, &text, terminal);
     }
+    fprintf(out, "%*s", width - column, "");
 }
 
 int fail_command(const char *name, const char *format, ...) {

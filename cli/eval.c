@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const char eval_summary[] = "error, confusion, 1-NN and nearest-subspace error of a model";
 
@@ -85,7 +86,8 @@ static void print_classes(const ole_evaluation *e, const char *const *names) {
     for (int c = 0; c < e->classes; c++) {
         char percent[32] = "";
         if (class_count(e, c) > 0) snprintf(percent, sizeof percent, "%.2f %%", class_error(e, c));
-        printf("%-16.16s %8" PRId64 " %9s", names[c], class_count(e, c), percent);
+        print_column(stdout, names[c], 16);
+        printf(" %8" PRId64 " %9s", class_count(e, c), percent);
         for (int k = 0; table && k < e->classes; k++)
             printf("%s%5" PRId64, k ? " " : "  ", at(e, c, k));
         printf("\n");
@@ -108,8 +110,11 @@ static void print_pairs(const ole_evaluation *e, const char *const *names) {
         if (shown++ == 0) printf("\nmost confused\n");
         limit = e->confusion[best];
         last = best;
-        printf("  %s taken for %s: %" PRId64 "\n", names[best / e->classes],
-               names[best % e->classes], limit);
+        printf("  ");
+        print_name(stdout, names[best / e->classes]);
+        printf(" taken for ");
+        print_name(stdout, names[best % e->classes]);
+        printf(": %" PRId64 "\n", limit);
     }
 }
 
@@ -126,6 +131,19 @@ static void print_text(const subject *s, const ole_evaluation *e) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
+/* Where the model knows none of the set's names, ole_evaluate() goes by their order. */
+static void warn_of_names(const subject *s) {
+    const ole_dataset_info *set = ole_dataset_get_info(s->set);
+    const ole_model_info *model = ole_model_get_info(s->model);
+    for (int c = 0; c < set->classes; c++)
+        for (int m = 0; m < model->classes; m++)
+            if (strcmp(set->class_names[c], model->class_names[m]) == 0) return;
+    fprintf(stderr,
+            "ole eval: warning: the model knows none of the names of %s's classes: they are taken "
+            "for the model's in their order\n",
+            set->name);
+}
+
 static int evaluate(subject *s, bool json) {
     ole_evaluation e;
     ole_error error;
@@ -137,6 +155,7 @@ static int evaluate(subject *s, bool json) {
         fprintf(stderr, "ole eval: the model was trained with OLE alone: its classifier was not "
                         "trained, so that its error and confusion are left out; 1-NN and nearest "
                         "subspace go by the features\n");
+    warn_of_names(s);
     (json ? print_json : print_text)(s, &e);
     ole_evaluation_free(&e);
     return EXIT_DONE;

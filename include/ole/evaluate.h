@@ -28,9 +28,10 @@ typedef struct ole_evaluation {
 } ole_evaluation;
 
 /*
- * Runs the split through the model.  The set must have the model's shape and number of classes.
- * Class subspaces hold 95 % of their class's energy.  ole_model_watch() says how far it is.  On
- * failure, and when interrupted, there is nothing to free.
+ * Runs the split through the model.  The set must have the model's shape, and no classes but the
+ * model's, which are found by their names; where the model knows none of the names, as many, in the
+ * model's order.  Class subspaces hold 95 % of their class's energy.  ole_model_watch() says how
+ * far it is.  On failure, and when interrupted, there is nothing to free.
  */
 OLE_API ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
                                 ole_split split, int threads, ole_error *error);

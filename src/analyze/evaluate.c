@@ -6,12 +6,14 @@
 
 #include "analyze/nearest.h"
 #include "base/error.h"
+#include "base/show.h"
 #include "linalg/knn.h"
 #include "train/model.h"
 #include "train/network.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double energy = 0.95; /* of a class, in its subspace */
 
@@ -45,14 +47,54 @@ static ole_status collect(outputs *o, ole_model *model, const ole_dataset *set, 
     return status;
 }
 
-static ole_status count_confusion(ole_evaluation *e, const outputs *o, ole_error *error) {
+/* ---- Classes ------------------------------------------------------------------------------ */
+
+/* The model's class of this name, sought from `from` on, where it is where both have the same; -1
+ * without one. */
+static int find_class(const ole_model_info *model, const char *name, int from) {
+    for (int k = 0; k < model->classes; k++) {
+        int c = (from + k) % model->classes;
+        if (strcmp(model->class_names[c], name) == 0) return c;
+    }
+    return -1;
+}
+
+/* Which class of the model each class of the set is, [set->classes]: by their names; by their order
+ * where the model knows none of the names. */
+static ole_status match_classes(const ole_model_info *model, const ole_dataset_info *set, int *to,
+                                ole_error *error) {
+    int known = 0, stranger = -1;
+    for (int c = 0; c < set->classes; c++) {
+        to[c] = find_class(model, set->class_names[c], c);
+        if (to[c] >= 0) known++;
+        if (to[c] < 0 && stranger < 0) stranger = c;
+    }
+    if (known == set->classes) return OLE_OK;
+    ole_shown shown;
+    if (known > 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: the model does not know its class '%s': leave it out, by naming the "
+                        "others with --classes",
+                        set->name, ole_show_string(&shown, set->class_names[stranger]));
+    if (set->classes != model->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model knows %d classes, %s has %d, and none of their names: choose "
+                        "them with --classes",
+                        model->classes, set->name, set->classes);
+    for (int c = 0; c < set->classes; c++)
+        to[c] = c;
+    return OLE_OK;
+}
+
+static ole_status count_confusion(ole_evaluation *e, const outputs *o, const int *to,
+                                  ole_error *error) {
     size_t classes = (size_t)e->classes;
     e->confusion = calloc(classes * classes, sizeof *e->confusion);
     if (!e->confusion) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the confusion");
     int64_t wrong = 0;
     for (int64_t i = 0; i < e->count; i++) {
         int predicted = ole_largest(o->logits + i * e->classes, e->classes);
-        int32_t label = o->rows.labels[i];
+        int label = to[o->rows.labels[i]];
         e->confusion[label * e->classes + predicted]++;
         wrong += predicted != label;
     }
@@ -137,31 +179,37 @@ static ole_status compare_with_training(ole_evaluation *e, ole_model *model, con
     return status;
 }
 
+static ole_status measure(ole_evaluation *e, ole_model *model, const ole_dataset *set,
+                          ole_split split, const int *to, int threads, ole_error *error) {
+    bool trained = ole_model_get_info(model)->classifier;
+    outputs o;
+    ole_status status = collect(&o, model, set, split, trained, &e->interrupted, error);
+    if (status != OLE_OK || e->interrupted) return status;
+    if (trained) status = count_confusion(e, &o, to, error);
+    if (status == OLE_OK && ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN] > 0)
+        status = compare_with_training(e, model, set, &o.rows, threads, error);
+    release(&o);
+    return status;
+}
+
 ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
                         ole_split split, int threads, ole_error *error) {
     if (!result || !model || !set || threads < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_evaluate: result, model or set is NULL, or threads is not positive");
     const ole_dataset_info *info = ole_dataset_get_info(set);
-    int classes = ole_model_get_info(model)->classes;
-    if (info->classes != classes)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "the model knows %d classes, %s has %d: choose them with --classes",
-                        classes, info->name, info->classes);
     if (info->count[split] == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no samples in this split", info->name);
+    int *to = malloc((size_t)info->classes * sizeof *to);
+    if (!to) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     ole_evaluation e = {.count = info->count[split],
-                        .classes = classes,
+                        .classes = ole_model_get_info(model)->classes,
                         .error = NAN,
                         .knn1_error = NAN,
                         .subspace_error = NAN};
-    bool trained = ole_model_get_info(model)->classifier;
-    outputs o;
-    ole_status status = collect(&o, model, set, split, trained, &e.interrupted, error);
-    if (status == OLE_OK && !e.interrupted && trained) status = count_confusion(&e, &o, error);
-    if (status == OLE_OK && !e.interrupted && info->count[OLE_SPLIT_TRAIN] > 0)
-        status = compare_with_training(&e, model, set, &o.rows, threads, error);
-    release(&o);
+    ole_status status = match_classes(ole_model_get_info(model), info, to, error);
+    if (status == OLE_OK) status = measure(&e, model, set, split, to, threads, error);
+    free(to);
     bool interrupted = e.interrupted;
     if (status != OLE_OK || interrupted) ole_evaluation_free(&e);
     e.interrupted = interrupted;

@@ -7,6 +7,8 @@
  */
 #include "ole/json.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,19 +23,6 @@ static void put_line_break(ole_json *writer, int depth) {
     fprintf(writer->file, "\n%*s", depth * writer->indent, "");
 }
 
-/* Bytes in the well-formed UTF-8 sequence at `s`; 0 when there is none. */
-static size_t utf8_length(const unsigned char *s) {
-    if (s[0] < 0x80) return 1;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0; /* stops at the terminator too */
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
-    bool too_large = s[0] == 0xf4 && s[1] >= 0x90;
-    return overlong || surrogate || too_large ? 0 : length;
-}
-
 static void put_control(ole_json *writer, unsigned char c) {
     static const char plain[] = "\b\f\n\r\t", letters[] = "bfnrt";
     const char *at = memchr(plain, c, sizeof plain - 1);
@@ -44,17 +33,16 @@ static void put_control(ole_json *writer, unsigned char c) {
 }
 
 static void put_quoted(ole_json *writer, const char *string) {
-    const unsigned char *s = (const unsigned char *)string;
     putc('"', writer->file);
-    while (*s) {
-        size_t length = utf8_length(s);
+    for (const char *s = string; *s;) {
+        size_t length = ole_utf8_sequence(s);
         if (length == 0) {
             put(writer, "\\ufffd"); /* the replacement character stands for one bad byte */
             length = 1;
         } else if (*s == '"' || *s == '\\') {
             fprintf(writer->file, "\\%c", *s);
-        } else if (*s < 0x20) {
-            put_control(writer, *s);
+        } else if ((unsigned char)*s < 0x20) {
+            put_control(writer, (unsigned char)*s);
         } else {
             fwrite(s, 1, length, writer->file);
         }

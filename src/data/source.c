@@ -4,6 +4,7 @@
 #include "data/source.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,10 +59,20 @@ ole_status ole_source_set_classes(ole_source *source, int classes, ole_error *er
     return OLE_OK;
 }
 
+/* Of names in UTF-8; others have the replacement character for each byte that is none, as a model's
+ * file and JSON will show them. */
 ole_status ole_source_name_class(ole_source *source, int index, const char *name,
                                  ole_error *error) {
-    source->class_names[index] = strdup(name);
-    if (!source->class_names[index]) return out_of_memory(error, "classes", 0);
+    char *to = malloc(strlen(name) * strlen(OLE_UTF8_REPLACEMENT) + 1);
+    if (!to) return out_of_memory(error, "classes", 0);
+    source->class_names[index] = to;
+    while (*name) {
+        size_t length = ole_utf8_sequence(name), size = length ? length : 3;
+        memcpy(to, length ? name : OLE_UTF8_REPLACEMENT, size);
+        name += length ? length : 1;
+        to += size;
+    }
+    *to = '\0';
     return OLE_OK;
 }
 

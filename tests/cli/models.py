@@ -106,6 +106,37 @@ def check_test_share(ole, work):
         "samples                  24\n"))
 
 
+def check_classes(ole, work):
+    """Classes of other data are the model's of the same names; a table keeps them apart."""
+    shutil.copytree(work / "photos/night", work / "nights/night")
+    judged = read_json(ole, *"eval shared folder:nights --json".split())
+    check_that(f"one of two classes: {judged}", [row["n"] for row in judged["per_class"]] == [0, 12] and
+               judged["confusion"][0] == [0, 0] and judged["error"] == judged["per_class"][1]["error"])
+    (work / "others/night").rename(work / "others/dusk")
+    check(ole, "eval shared folder:others", code=1, err="ole eval: folder: the model does not know its "
+          "class 'dusk': leave it out, by naming the others with --classes\n")
+    (work / "others/day").rename(work / "others/dawn")
+    done = ole.run("eval", "shared", "folder:others")
+    check_that(f"none of the names: {done.stderr}", done.returncode == 0 and done.stderr ==
+               "ole eval: warning: the model knows none of the names of folder's classes: they are "
+               "taken for the model's in their order\n")
+
+
+def check_strange_names(ole, work):
+    """Names of classes that are no UTF-8, that steer a terminal, that are long."""
+    names = [b"caf\xe9", "漢字のとても長い名前です、十六字より".encode(), b"red\033[31m\n"]
+    write_photos(work / "strange", [os.fsdecode(name) for name in names], 12)
+    ole.run(*f"train folder:strange --net FC8 --val-split 20% {QUICK} --out strange-run".split())
+    done = ole.run(*"eval strange-run folder:strange".split())
+    check_that(f"eval: {done.stdout}", done.returncode == 0 and
+               "\ncaf\ufffd                    2 " in done.stdout and
+               "\n漢字のとても長い名前です、十六字        2 " in done.stdout)
+    shown = on_terminal(ole, "eval", "strange-run", "folder:strange")
+    check_that(f"on a terminal: {shown}", b"\nred\\x1b[31m\\x0a         2 " in shown)
+    done = ole.run(*"novelty strange-run --known folder:strange --novel folder:photos --json".split())
+    check_that(f"novelty: {done.stderr}", done.returncode == 0)
+
+
 def check_flags(ole, work):
     """A flag goes before the run; one that takes what was trained on is warned of."""
     done = ole.run(*"eval shared folder:photos --test-share 0.5".split())
@@ -217,6 +248,8 @@ def check_all(ole, work):
     check_both_files(ole, work)
     check_names(ole, work)
     check_test_share(ole, work)
+    check_classes(ole, work)
+    check_strange_names(ole, work)
     check_flags(ole, work)
     check_few(ole, work)
     check_novelty(ole, work)
