@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/module.h"
+#include "base/number.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi.h"
 #include "ranks/watch.h"
@@ -34,7 +35,7 @@ void ole_ranks_options_init(ole_ranks_options *options) {
     *options = (ole_ranks_options){.struct_size = sizeof *options, .silence = 20};
     const char *text = getenv("OLE_RANK_SILENCE");
     char *end;
-    double seconds = text ? strtod(text, &end) : 0;
+    double seconds = text ? ole_number_read(text, &end) : 0;
     if (seconds > 0 && seconds < 1e9 && *end == '\0') options->silence = seconds;
 }
 

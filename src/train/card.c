@@ -4,6 +4,7 @@
 #include "train/card.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/show.h"
 #include "ole/json.h"
 #include "train/score.h"
@@ -106,11 +107,13 @@ static void list_names(const ole_card *card, FILE *out) {
 }
 
 static void list_floats(const ole_card *card, const float *values, FILE *out) {
+    char text[OLE_NUMBER_TEXT];
     for (int i = 0; i < normalised_channels(card->input); i++)
-        fprintf(out, "%s%.9g", i ? "," : "", (double)values[i]);
+        fprintf(out, "%s%s", i ? "," : "", ole_number_write(text, 9, values[i]));
 }
 
 static void print_text(const ole_card *card, int which, FILE *out) {
+    char text[OLE_NUMBER_TEXT];
     switch (which) {
     case 0:
         fprintf(out, "ole %s", ole_version());
@@ -132,13 +135,13 @@ static void print_text(const ole_card *card, int which, FILE *out) {
         list_floats(card, card->deviation, out);
         return;
     case 6:
-        fprintf(out, "%.17g", card->threshold);
+        fputs(ole_number_write(text, 17, card->threshold), out);
         return;
     case 7:
         fputs(ole_score_name(card->threshold_score), out);
         return;
     case 8:
-        fprintf(out, "%.17g", card->temperature);
+        fputs(ole_number_write(text, 17, card->temperature), out);
         return;
     default:
         fputs(card->classifier ? trained : untrained, out);
@@ -191,7 +194,7 @@ static bool parse_input(const char *text, ole_shape *input) {
 static bool parse_floats(const char *text, int count, float *out) {
     for (int i = 0; i < count; i++) {
         char *end;
-        out[i] = strtof(text, &end);
+        out[i] = (float)ole_number_read(text, &end);
         if (end == text || *end != (i + 1 < count ? ',' : '\0')) return false;
         text = end + 1;
     }
@@ -220,11 +223,11 @@ static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
     const char *score = ole_safetensors_metadata(file, "threshold_score");
     const char *temperature = ole_safetensors_metadata(file, "temperature");
     const char *classifier = ole_safetensors_metadata(file, "classifier");
-    card->threshold = threshold ? strtod(threshold, NULL) : 0.0;
+    card->threshold = threshold ? ole_number_read(threshold, NULL) : 0.0;
     if (!isfinite(card->threshold)) return "threshold";
     card->threshold_score = card->threshold != 0.0 ? OLE_SCORE_SOFTMAX : OLE_SCORE_NONE;
     if (score && !ole_score_parse(score, &card->threshold_score)) return "threshold_score";
-    card->temperature = temperature ? strtod(temperature, NULL) : 1.0;
+    card->temperature = temperature ? ole_number_read(temperature, NULL) : 1.0;
     if (!(card->temperature > 0.0 && isfinite(card->temperature))) return "temperature";
     card->classifier = !classifier || strcmp(classifier, untrained) != 0;
     return NULL;

@@ -4,6 +4,7 @@
 #include "train/options.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/show.h"
 #include "train/schedule.h"
 #include "train/spec.h"
@@ -207,8 +208,8 @@ static const void *field_of(const ole_train_options *options, const entry *e) {
 
 void ole_option_number(double value, char room[OLE_TRAIN_OPTION_TEXT]) {
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(room, OLE_TRAIN_OPTION_TEXT, "%.*g", digits, value);
-        if (strtod(room, NULL) == value) return;
+        ole_number_write(room, digits, value);
+        if (ole_number_read(room, NULL) == value) return;
     }
 }
 
@@ -380,7 +381,7 @@ ole_status ole_train_options_check(const ole_train_options *given, ole_train_opt
 /* A number, a quotient of two, or (where `percent`) one followed by %. */
 static bool parse_number(const char *text, bool percent, double *value) {
     char *end;
-    *value = strtod(text, &end);
+    *value = ole_number_read(text, &end);
     if (end == text) return false;
     if (percent && strcmp(end, "%") == 0) {
         *value /= 100.0;
@@ -388,7 +389,7 @@ static bool parse_number(const char *text, bool percent, double *value) {
     }
     if (*end == '/') {
         const char *second = end + 1;
-        double divisor = strtod(second, &end);
+        double divisor = ole_number_read(second, &end);
         if (end == second || divisor == 0.0) return false;
         *value /= divisor;
     }

@@ -4,10 +4,10 @@
 #include "train/schedule.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/show.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Fills the milestones, which must rise; false for a mistake. */
@@ -15,7 +15,7 @@ static bool parse_milestones(ole_schedule *schedule, const char *text) {
     double last = 0.0;
     for (const char *at = text; *at;) {
         char *end;
-        double value = strtod(at, &end);
+        double value = ole_number_read(at, &end);
         if (end == at || !isfinite(value)) return false;
         if (*end == '%') {
             value *= schedule->epochs / 100.0;

@@ -4,12 +4,12 @@
 #include "train/score.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/show.h"
 #include "train/network.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,19 +165,18 @@ ole_status ole_directions_read(ole_directions *d, const ole_safetensors *file, c
 /* ---- Storing ------------------------------------------------------------------------------ */
 
 /* Texts that change; the rest of the metadata is kept. */
-enum { CHANGED = 3, NUMBER = 32 };
+enum { CHANGED = 3 };
 
 typedef struct changes {
-    char threshold[NUMBER], temperature[NUMBER];
+    char threshold[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
     ole_metadata pair[CHANGED];
 } changes;
 
 static void list_changes(changes *c, const ole_scorer *s, double threshold) {
-    snprintf(c->threshold, NUMBER, "%.17g", threshold);
-    snprintf(c->temperature, NUMBER, "%.17g", s->temperature);
-    c->pair[0] = (ole_metadata){"threshold", c->threshold};
+    c->pair[0] = (ole_metadata){"threshold", ole_number_write(c->threshold, 17, threshold)};
     c->pair[1] = (ole_metadata){"threshold_score", ole_score_name(s->score)};
-    c->pair[2] = (ole_metadata){"temperature", c->temperature};
+    c->pair[2] =
+        (ole_metadata){"temperature", ole_number_write(c->temperature, 17, s->temperature)};
 }
 
 static bool is_changed(const char *key) {

@@ -4,6 +4,7 @@
 #include "train/spec.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/show.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static bool take_whole(const char **at, long min, long max, int *value) {
 /* A finite number at *at, which moves behind it. */
 static bool take_number(const char **at, double *value) {
     char *end;
-    *value = strtod(*at, &end);
+    *value = ole_number_read(*at, &end);
     if (end == *at || !isfinite(*value)) return false;
     *at = end;
     return true;

@@ -2,6 +2,7 @@
  * tests/unit/test_figure.c - figures: what is in them, the kinds of file, the same bytes again, and
  * what is refused; the round numbers of axes.
  */
+#include "comma_locale.h"
 #include "ole/figure.h"
 #include "report/axis.h"
 #include "report/palette.h"
@@ -10,7 +11,6 @@
 #include "test.h"
 
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +199,7 @@ static void test_numbers_do_not_follow_the_locale(void **state) {
     (void)state;
     ole_figure f = lines();
     char *before = svg_of(&f);
-    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8")) {
+    if (!comma_locale_set()) {
         free(before);
         skip();
     }

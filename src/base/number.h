@@ -1,0 +1,18 @@
+/*
+ * src/base/number.h - numbers in files and options: with a point, whatever the process's locale.
+ *
+ * The program around the library may have called setlocale().  In many languages printf() then
+ * writes 0,5 and strtod() reads 0.5 as 0: a model could be neither stored nor loaded.
+ */
+#ifndef OLE_SRC_BASE_NUMBER_H
+#define OLE_SRC_BASE_NUMBER_H
+
+enum { OLE_NUMBER_TEXT = 32 }; /* room for a number of 17 digits */
+
+/* strtod() of the C locale. */
+double ole_number_read(const char *text, char **end);
+
+/* "%.*g" of the C locale, with up to 17 digits; returns `room`. */
+const char *ole_number_write(char room[OLE_NUMBER_TEXT], int digits, double value);
+
+#endif
