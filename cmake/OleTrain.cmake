@@ -135,6 +135,7 @@ target_sources(ole_objects PRIVATE
     src/data/loader.c
     src/data/npy.c
     src/data/order.c
+    src/data/orientation.c
     src/data/shared.c
     src/data/source.c
     src/data/split.c

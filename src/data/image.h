@@ -25,11 +25,12 @@ typedef struct ole_image {
     uint8_t *planar; /* [channels][height][width] */
 } ole_image;
 
-/* `channels`: 1 or 3 to have it converted, 0 as it is in the file. Transparency lies on black. */
+/* `channels`: 1 or 3 to have it converted, 0 as it is in the file. Transparency lies on black;
+ * photos are turned upright. */
 ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error);
 void ole_image_free(ole_image *image);
 
-/* Size and channels alone, as the file's header says; `planar` is NULL. */
+/* Size, upright, and channels alone, as the file's header says; `planar` is NULL. */
 ole_status ole_image_look(const char *path, ole_image *out, ole_error *error);
 
 /*
@@ -57,5 +58,11 @@ void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);
 
 /* One row of interleaved pixels into the planes. */
 void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved);
+
+/* How a photo lies, 1 to 8, by the Exif block of a jpeg; 1, upright, where it does not say. */
+int ole_exif_orientation(const uint8_t *block, size_t size);
+
+/* Turns and mirrors an image that lies so until it is upright; false without memory. */
+bool ole_image_turn(ole_image *image, int orientation);
 
 #endif

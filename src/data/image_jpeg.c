@@ -2,7 +2,8 @@
  * src/data/image_jpeg.c - jpeg through libjpeg (-turbo).
  *
  * libjpeg reports errors by a callback that must not return; here it jumps back.  It goes on after
- * damage in the pixels with a warning and grey blocks; such a file is refused here.
+ * damage in the pixels with a warning and grey blocks; such a file is refused here.  Photos are
+ * turned upright, and inks (CMYK, as printers' programs store) become red, green and blue.
  */
 #include "data/image.h"
 
@@ -24,6 +25,7 @@ ole_status ole_image_read_jpeg(FILE *file, const char *name, bool pixels, ole_im
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jpeglib.h>
 
@@ -56,6 +58,39 @@ static void say_nothing(j_common_ptr jpeg) {
     (void)jpeg;
 }
 
+/* Inks to red, green, blue, in place; Adobe's programs store what the inks leave. */
+static void mix_inks(uint8_t *row, int width, bool adobe) {
+    uint8_t *to = row;
+    for (const uint8_t *from = row; from < row + 4 * width; from += 4)
+        for (int c = 0; c < 3; c++) {
+            unsigned ink = adobe ? from[c] : 255u - from[c];
+            unsigned black = adobe ? from[3] : 255u - from[3];
+            *to++ = (uint8_t)((ink * black + 127) / 255);
+        }
+}
+
+/* How the photo lies, by the first Exif block. */
+static int find_orientation(const struct jpeg_decompress_struct *jpeg) {
+    for (jpeg_saved_marker_ptr m = jpeg->marker_list; m; m = m->next)
+        if (m->data_length >= 4 && memcmp(m->data, "Exif", 4) == 0)
+            return ole_exif_orientation(m->data, m->data_length);
+    return 1;
+}
+
+/* The rows, as they are stored. */
+static void read_rows(decoder *d, ole_image *out) {
+    struct jpeg_decompress_struct *jpeg = &d->jpeg;
+    jpeg_start_decompress(jpeg);
+    while (jpeg->output_scanline < jpeg->output_height) {
+        int y = (int)jpeg->output_scanline;
+        JSAMPROW row = d->row;
+        jpeg_read_scanlines(jpeg, &row, 1);
+        if (jpeg->num_components == 4) mix_inks(d->row, out->width, jpeg->saw_Adobe_marker);
+        ole_image_set_row(out, y, d->row);
+    }
+    jpeg_finish_decompress(jpeg);
+}
+
 /* All that may jump: returns false after an error of libjpeg, with d->message set. */
 static bool read_all(decoder *d, FILE *file, const char *name, bool pixels, ole_image *out,
                      ole_status *status, ole_error *error) {
@@ -63,25 +98,18 @@ static bool read_all(decoder *d, FILE *file, const char *name, bool pixels, ole_
     if (setjmp(d->back)) return false;
     jpeg_create_decompress(jpeg);
     jpeg_stdio_src(jpeg, file);
+    jpeg_save_markers(jpeg, JPEG_APP0 + 1, 0xffff);
     jpeg_read_header(jpeg, TRUE);
-    jpeg->out_color_space = jpeg->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    int channels = jpeg->num_components == 1 ? 1 : 3;
+    int components = jpeg->num_components, channels = components == 1 ? 1 : 3;
+    jpeg->out_color_space = components == 1 ? JCS_GRAYSCALE : components == 4 ? JCS_CMYK : JCS_RGB;
     *status = ole_image_allocate(out, jpeg->image_width, jpeg->image_height, channels, pixels, name,
                                  error);
-    if (*status != OLE_OK || !pixels) return true;
-    d->row = malloc((size_t)out->width * (size_t)channels);
-    if (!d->row) {
+    if (*status != OLE_OK) return true;
+    int orientation = find_orientation(jpeg); /* before the markers go with the last row */
+    d->row = pixels ? malloc((size_t)out->width * (size_t)components) : NULL;
+    if (d->row) read_rows(d, out);
+    if ((pixels && !d->row) || !ole_image_turn(out, orientation))
         *status = ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
-        return true;
-    }
-    jpeg_start_decompress(jpeg);
-    while (jpeg->output_scanline < jpeg->output_height) {
-        int y = (int)jpeg->output_scanline;
-        JSAMPROW row = d->row;
-        jpeg_read_scanlines(jpeg, &row, 1);
-        ole_image_set_row(out, y, d->row);
-    }
-    jpeg_finish_decompress(jpeg);
     return true;
 }
 

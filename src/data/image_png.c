@@ -48,6 +48,7 @@ ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_ima
                               ole_error *error) {
     png_image png = {.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_stdio(&png, file)) return fail_png(file, name, &png, error);
+    png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* which libpng takes for linear light otherwise */
     int channels = png.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
     ole_status status =
         ole_image_allocate(out, png.width, png.height, channels, pixels, name, error);

@@ -134,6 +134,24 @@ static void test_png(void **state) {
     check_image(&image, 3, 1, 2, (const uint8_t[]){200, 0, 100, 0, 50, 0});
 }
 
+/* 16 bits a pixel, as most programs write them: not a word about their gamma. */
+static void test_png_deep(void **state) {
+    (void)state;
+    FILE *file = fopen(data_path("deep.png"), "wb");
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_infop info = png_create_info_struct(png);
+    png_init_io(png, file);
+    png_set_IHDR(png, info, 3, 1, 16, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    png_write_row(png, (const uint8_t[]){50, 50, 128, 128, 204, 204});
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    fclose(file);
+    ole_image image = read_good("deep.png", 0);
+    check_image(&image, 1, 1, 3, (const uint8_t[]){50, 128, 204});
+}
+
 static void test_png_damage(void **state) {
     (void)state;
     uint8_t pixels[32 * 32];
@@ -213,11 +231,76 @@ static void test_jpeg_damage(void **state) {
         ole_image_free(&image);
     }
     free(whole);
-    write_jpeg("cmyk.jpg", 8, 4, JCS_CMYK);
-    read_bad("cmyk.jpg", OLE_ERROR_FORMAT, "cmyk.jpg: unreadable jpeg");
+}
+
+/* Ink c leaves 100 + 10 c + y of 255 of the light, black 130 + y, by Adobe's marker. */
+static void test_jpeg_inks(void **state) {
+    (void)state;
+    write_jpeg("inks.jpg", 32, 4, JCS_CMYK);
+    ole_image image = read_good("inks.jpg", 0);
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 32 * 32; i++) {
+            int light = 100 + 10 * c + i / 32, black = 130 + i / 32;
+            assert_true(abs(image.planar[c * 1024 + i] - light * black / 255) <= 3);
+        }
+    check_image(&image, 3, 32, 32, NULL);
+}
+
+/* The jpeg of a name with an Exif block behind its first two bytes. */
+static void add_exif(const char *from, const char *to, int orientation, bool little) {
+    size_t size;
+    unsigned char *whole = data_read(from, &size), *with = malloc(size + 36);
+    unsigned char block[36] = {0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0};
+    static const unsigned char tiff[2][26] = {
+        {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1},
+        {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0}};
+    memcpy(block + 10, tiff[little], 26);
+    block[10 + 18 + (little ? 0 : 1)] = (unsigned char)orientation;
+    memcpy(with, whole, 2);
+    memcpy(with + 2, block, sizeof block);
+    memcpy(with + 38, whole + 2, size - 2);
+    data_write(to, with, size + 36);
+    free(whole);
+    free(with);
+}
+
+/* A picture whose stored rows grow brighter, which may be its columns, or the other way round. */
+static void test_jpeg_orientation(void **state) {
+    (void)state;
+    static const int down[10] = {1, 1, 1, -1, -1, 0, 0, 0, 0, 1}; /* 0 and 9 are none */
+    static const int right[10] = {0, 0, 0, 0, 0, 1, -1, -1, 1, 0};
+    write_jpeg("c.jpg", 32, 1, JCS_GRAYSCALE);
+    for (int o = 0; o <= 9; o++) {
+        add_exif("c.jpg", "o.jpg", o, o % 2);
+        ole_image image = read_good("o.jpg", 0);
+        const uint8_t *p = image.planar;
+        int rows = p[31 * 32] - p[0], columns = p[31] - p[0];
+        assert_true(abs(rows - 31 * down[o]) <= 3);
+        assert_true(abs(columns - 31 * right[o]) <= 3);
+        check_image(&image, 1, 32, 32, NULL);
+    }
 }
 
 #endif
+
+/* All eight of a picture whose six pixels differ. */
+static void test_turn(void **state) {
+    (void)state;
+    static const char *const upright[9] = {NULL,     "abcdef", "cbafed", "fedcba", "defabc",
+                                           "adbecf", "daebfc", "fcebda", "cfbead"};
+    for (int o = 1; o <= 8; o++) {
+        ole_image image = {.width = 3, .height = 2, .channels = 1, .planar = malloc(6)};
+        memcpy(image.planar, "abcdef", 6);
+        assert_true(ole_image_turn(&image, o));
+        assert_int_equal(image.width, o < 5 ? 3 : 2);
+        assert_int_equal(image.height, o < 5 ? 2 : 3);
+        assert_memory_equal(image.planar, upright[o], 6);
+        ole_image_free(&image);
+    }
+    ole_image looked = {.width = 3, .height = 2, .channels = 1};
+    assert_true(ole_image_turn(&looked, 6));
+    assert_true(looked.width == 2 && looked.height == 3 && !looked.planar);
+}
 
 /* ---- Fitting ------------------------------------------------------------------------------ */
 
@@ -272,12 +355,16 @@ int main(void) {
         cmocka_unit_test_setup(test_pnm_damage, data_dir_empty),
 #ifdef OLE_HAVE_PNG
         cmocka_unit_test_setup(test_png, data_dir_empty),
+        cmocka_unit_test_setup(test_png_deep, data_dir_empty),
         cmocka_unit_test_setup(test_png_damage, data_dir_empty),
 #endif
 #ifdef OLE_HAVE_JPEG
         cmocka_unit_test_setup(test_jpeg, data_dir_empty),
         cmocka_unit_test_setup(test_jpeg_damage, data_dir_empty),
+        cmocka_unit_test_setup(test_jpeg_inks, data_dir_empty),
+        cmocka_unit_test_setup(test_jpeg_orientation, data_dir_empty),
 #endif
+        cmocka_unit_test(test_turn),
         cmocka_unit_test(test_fit_same),
         cmocka_unit_test(test_fit_scale),
         cmocka_unit_test(test_fit_channels),
