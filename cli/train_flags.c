@@ -139,7 +139,11 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
     if (f->no_nesterov) s->options.nesterov = false;
     if (f->data) s->options.data = f->data;
     const char *missing = what_is_missing(f, &s->options);
-    if (missing) fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);
+    if (missing && s->options.resume && s->options.out)
+        fail_command(f->command, "%s: there is no %s to go on with", s->options.out,
+                     f->study ? "study" : "run");
+    else if (missing)
+        fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);
     return !missing;
 }
 

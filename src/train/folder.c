@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -65,12 +66,32 @@ bool ole_run_has(const char *out, const char *name) {
     return ole_run_path(path, out, name, &error) == OLE_OK && access(path, F_OK) == 0;
 }
 
-ole_status ole_run_refuse_used(const char *out, ole_error *error) {
-    if (!ole_run_has(out, "last.safetensors") && !ole_run_has(out, "config.yaml")) return OLE_OK;
+/* What the folder of a resumed run or runs must not hold; NULL: nothing of it is there. */
+static const char *find_other(const char *out, int64_t seeds, const char *first) {
+    bool one = ole_run_has(out, "last.safetensors") || ole_run_has(out, "previous.safetensors");
+    if (seeds > 1 && one)
+        return "there is one run in it, not one for each seed: leave --seeds out, or name another "
+               "folder";
+    if (seeds <= 1 && !one && ole_run_has(out, first))
+        return "there are runs of several seeds in it: go on with as many --seeds, or in the "
+               "folder of one of them";
+    return NULL;
+}
+
+ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint64_t seed,
+                               ole_error *error) {
+    char first[32];
+    const char *why = NULL;
+    snprintf(first, sizeof first, "seed-%" PRIu64, seed);
+    if (ole_run_has(out, "study.json"))
+        why = "this is a folder of 'ole tune', 'ole sweep' or 'ole reproduce': name another";
+    else if (resume)
+        why = find_other(out, seeds, first);
+    else if (ole_run_has(out, "last.safetensors") || ole_run_has(out, "config.yaml"))
+        why = "there is a run already: go on with it by --resume, or name another folder";
     ole_shown shown;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: there is a run already: go on with it by --resume, or name another folder",
-                    ole_show_string(&shown, out));
+    return why ? ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s", ole_show_string(&shown, out), why)
+               : OLE_OK;
 }
 
 ole_status ole_run_lock(int *lock, const char *out, ole_error *error) {

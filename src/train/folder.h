@@ -5,6 +5,7 @@
 #include "ole/base.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { OLE_RUN_PATH = 4096 };
 
@@ -22,8 +23,12 @@ ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error);
  * before it begins. */
 void ole_run_remove_folder(const char *out, size_t made);
 
-/* An error where the folder holds a run. */
-ole_status ole_run_refuse_used(const char *out, ole_error *error);
+/*
+ * An error where the folder holds something else: a study; a run, where none is resumed; one run
+ * where there are to be several, with the first of these seeds, or the other way round.
+ */
+ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint64_t seed,
+                               ole_error *error);
 
 /*
  * Takes the folder, so that two processes do not work in it at once: *lock is to be closed when the

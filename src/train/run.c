@@ -169,8 +169,8 @@ static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_status status = o->resume ? OLE_OK : ole_run_make_folder(o->out, &run->made, error);
     if (status == OLE_OK && ole_run_has(o->out, ""))
         status = ole_run_lock(&run->lock, o->out, error);
-    if (status != OLE_OK) return status;
-    if (!o->resume) return ole_run_refuse_used(o->out, error);
+    if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, 1, o->seed, error);
+    if (status != OLE_OK || !o->resume) return status;
     if (ole_run_has(o->out, "last.safetensors") || ole_run_has(o->out, "previous.safetensors"))
         return OLE_OK;
     ole_shown shown;

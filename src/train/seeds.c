@@ -163,7 +163,7 @@ static ole_status open_folder(const ole_train_options *o, shared_folder *folder,
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
     ole_status status = ole_run_make_folder(o->out, &folder->made, error);
     if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
-    if (status == OLE_OK && !o->resume) status = ole_run_refuse_used(o->out, error);
+    if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, o->seeds, o->seed, error);
     if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
     if (status != OLE_OK) return status;
     folder->began = !o->resume;

@@ -50,6 +50,7 @@ def check_usage(ole, work):
     def wrong(args, message):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
+    wrong("tune --resume --out nowhere", "nowhere: there is no study to go on with")
     wrong("tune", f"DATA is missing: a data set, as digits or folder:photos; {SEE}")
     wrong("tune digits", f"--out is missing: the folder of the study, as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
@@ -251,6 +252,12 @@ def check_changes(ole, work):
           "not of 'ole sweep': name another\n")
     check(ole, f"{TUNE} --out single-0", code=2, err="ole tune: single-0: there is a run of "
           "'ole train' in it: name another folder\n")
+    config = (work / "tune/config.yaml").read_text()
+    for args in ("--resume", "digits --net C4", "--resume --seeds 1"):
+        check(ole, f"train {args} --out tune", code=2, err="ole train: tune: this is a folder of 'ole tune', "
+              "'ole sweep' or 'ole reproduce': name another\n")
+    check_that("it stays as it was", (work / "tune/config.yaml").read_text() == config and
+               not (work / "tune/last.safetensors").exists())
     before = stamps(work / "tune")
     more = ole.run(*TUNE.split(), "--lambdas", "0,1/16,1/4,1", "--seeds", "3", "--out", "tune")
     got, after = results(work / "tune"), stamps(work / "tune")

@@ -33,6 +33,7 @@ def check_usage(ole):
         check(ole, "train " + args, err=f"ole train: {message}\n", code=2)
 
     wrong("", f"DATA is missing: a data set, as digits or folder:photos; {SEE}")
+    wrong("--resume --out nowhere", "nowhere: there is no run to go on with")
     wrong("digits --resume", f"--out is missing: the folder to go on in, as runs/first; {SEE}")
     wrong("digits mnist", f"unexpected argument 'mnist'; {SEE}")
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
@@ -203,6 +204,22 @@ def check_two(ole, work):
                    [line["epoch"] for line in lines] == list(range(1, len(lines) + 1)))
 
 
+def check_other_folders(ole, work):
+    """One run does not go on where there are several, nor the other way round."""
+    one = f"{SMALL} --epochs 1"
+    ole.run(*one.split(), "--out", "single")
+    ole.run(*one.split(), "--seeds", "2", "--out", "several")
+    before = {name: (work / name / "config.yaml").read_text() for name in ("single", "several")}
+    check(ole, "train --resume --out single --seeds 2", code=2, err="ole train: single: there is one run in it, "
+          "not one for each seed: leave --seeds out, or name another folder\n")
+    check(ole, "train --resume --out several --seeds 1", code=2, err="ole train: several: there are runs of "
+          "several seeds in it: go on with as many --seeds, or in the folder of one of them\n")
+    check_that("both stay as they were", not (work / "single/seed-0").exists() and before == {
+        name: (work / name / "config.yaml").read_text() for name in before})
+    more = ole.run("train", "--resume", "--out", "several", "--seeds", "3")
+    check_that("more seeds", more.returncode == 0 and (work / "several/seed-2/last.safetensors").exists())
+
+
 def check_resume(ole, work):
     """A run cut short by a limit on epochs goes on to the same bits; times differ."""
     args = SMALL.split() + ["--milestones", "none", "--val-split", "20%", "--opt", "adam"]
@@ -313,6 +330,7 @@ def check_all(ole, work):
     check_interrupts(ole, work)
     check_two(ole, work)
     check_resume(ole, work)
+    check_other_folders(ole, work)
     check_models(ole, work)
     check_inputs_stay(ole, work)
     check_predict(ole, work)
