@@ -8,7 +8,9 @@
  *     printf("%s %.3f\n", ole_model_get_info(model)->class_names[p.label], p.score);
  *     ole_model_free(model);
  *
- * Use one model from one thread at a time.
+ * Use one model from one thread at a time.  A model of 1 thread runs in the caller's.  More are
+ * OpenMP's: they stay when the model is freed, and a child of fork() that predicts with them waits
+ * for ever, for it has none.  A program that predicts and forks loads its models with 1 thread.
  */
 #ifndef OLE_MODEL_H
 #define OLE_MODEL_H
@@ -75,6 +77,7 @@ typedef struct ole_prediction {
  * images: [count, channels, height, width] floats in [0, 1] (bytes / 255), not normalised; the
  * model normalises as it was trained.  Either output may be NULL.  Of a model whose classifier was
  * not trained the logits are given all the same; look at ole_model_info.classifier.
+ * OLE_ERROR_DATA: NaN or Inf in an image, which the message names.
  */
 OLE_API ole_status ole_model_run(ole_model *model, const float *images, int64_t count,
                                  float *features /* [count, features] */,
@@ -95,7 +98,8 @@ OLE_API void ole_model_watch(ole_model *model, ole_part_callback *callback, void
 
 /*
  * OLE_ERROR_UNSUPPORTED where the classifier was not trained: compare features instead, of
- * ole_model_run(), as ole/classify.h does.
+ * ole_model_run(), as ole/classify.h does.  OLE_ERROR_DATA as above; OLE_ERROR_NUMERIC where the
+ * logits of an image overflow: predictions of images before it may be there.
  */
 OLE_API ole_status ole_model_predict(ole_model *model, const float *images, int64_t count,
                                      ole_prediction *predictions, ole_error *error);

@@ -4,15 +4,20 @@
  * Tasks are taken from a shared counter, so a slow task does not hold up the rest.  Between loops a
  * worker watches for the next one for some microseconds before it goes to sleep: the loops of one
  * evaluation follow each other closely, and waking a sleeper costs more than a short loop.
+ *
+ * The workers are the library's business and nobody else's: signals of the program are left to its
+ * own threads.  A child of fork() has no workers, so there the calling thread does all the tasks.
  */
 #include "base/pool.h"
 
 #include "base/error.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { WATCH = 2000 }; /* looks at the next loop's number before sleeping, about 20 µs */
 
@@ -33,6 +38,7 @@ struct ole_pool {
     void *context;
     int busy; /* workers that have not finished the current loop; under the mutex */
     bool stop;
+    pid_t process; /* that the workers are threads of */
     int workers;
     worker worker[];
 };
@@ -75,18 +81,32 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* A thread that takes none of the program's signals, but those of its own mistakes. */
+static int start(worker *w) {
+    sigset_t all, before;
+    sigfillset(&all);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failed = pthread_create(&w->thread, NULL, work, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
 ole_status ole_pool_create(ole_pool **result, int threads, ole_error *error) {
     *result = NULL;
     if (threads <= 1) return OLE_OK;
     ole_pool *pool = calloc(1, sizeof *pool + sizeof(worker) * (size_t)(threads - 1));
     if (!pool) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %d threads", threads);
+    pool->process = getpid();
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
     for (int i = 0; i < threads - 1; i++) {
         worker *w = &pool->worker[i];
         *w = (worker){.pool = pool, .index = i + 1};
-        if (pthread_create(&w->thread, NULL, work, w) != 0) {
+        if (start(w) != 0) {
             ole_pool_destroy(pool);
             return ole_fail(error, OLE_ERROR_MEMORY,
                             "the system refused thread %d of %d: ask for fewer threads", i + 2,
@@ -100,6 +120,10 @@ ole_status ole_pool_create(ole_pool **result, int threads, ole_error *error) {
 
 void ole_pool_destroy(ole_pool *pool) {
     if (!pool) return;
+    if (pool->process != getpid()) {
+        free(pool); /* the parent's workers may hold the mutex for ever */
+        return;
+    }
     pthread_mutex_lock(&pool->mutex);
     pool->stop = true;
     pthread_cond_broadcast(&pool->wake);
@@ -113,7 +137,7 @@ void ole_pool_destroy(ole_pool *pool) {
 }
 
 void ole_pool_run(ole_pool *pool, int64_t count, ole_task *task, void *context) {
-    if (!pool || count <= 1) {
+    if (!pool || count <= 1 || pool->process != getpid()) {
         for (int64_t i = 0; i < count; i++)
             task(context, i, 0);
         return;

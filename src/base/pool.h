@@ -18,7 +18,10 @@ typedef void ole_task(void *context, int64_t task, int worker);
 ole_status ole_pool_create(ole_pool **pool, int threads, ole_error *error);
 void ole_pool_destroy(ole_pool *pool);
 
-/* Runs tasks 0 to count-1 and returns when all are done. A NULL pool runs them in order here. */
+/*
+ * Runs tasks 0 to count-1 and returns when all are done.  A NULL pool runs them in order here, and
+ * so does one that came over a fork().
+ */
 void ole_pool_run(ole_pool *pool, int64_t count, ole_task *task, void *context);
 
 #endif

@@ -9,6 +9,7 @@
 #include "train/checkpoint.h"
 #include "train/score.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,11 +177,22 @@ static ole_status get_inference(ole_model *m, int64_t count, ole_inference **inf
     return ole_inference_open(*inference, &m->network, NULL, batch_sizes[k], error);
 }
 
-ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float *features,
-                         float *logits, ole_error *error) {
-    if (!m || !images || count < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_model_run: model or images is NULL, or count is not positive");
+/* The image that the first NaN or Inf of `count` rows is in; -1: none. */
+static int64_t find_bad(const float *rows, int64_t count, int64_t size) {
+    for (int64_t i = 0; i < count * size; i++)
+        if (!isfinite(rows[i])) return i / size;
+    return -1;
+}
+
+static ole_status check_images(const ole_model *m, const float *images, int64_t count,
+                               ole_error *error) {
+    int64_t bad = find_bad(images, count, ole_network_image_size(&m->network));
+    if (bad < 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_DATA, "image %" PRId64 " holds NaN or Inf", bad);
+}
+
+static ole_status run_batches(ole_model *m, const float *images, int64_t count, float *features,
+                              float *logits, ole_error *error) {
     ole_inference *inference;
     ole_status status = get_inference(m, count, &inference, error);
     if (status != OLE_OK) return status;
@@ -199,6 +211,15 @@ ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float
                    (size_t)rows * classes * sizeof(float));
     }
     return OLE_OK;
+}
+
+ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float *features,
+                         float *logits, ole_error *error) {
+    if (!m || !images || count < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_run: model or images is NULL, or count is not positive");
+    ole_status status = check_images(m, images, count, error);
+    return status == OLE_OK ? run_batches(m, images, count, features, logits, error) : status;
 }
 
 static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, ole_error *error) {
@@ -299,18 +320,24 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
                         "knows no class; train with softmax too (--loss softmax+ole), or compare "
                         "features ('ole features')");
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
-    for (int64_t first = 0; first < count; first += most) {
+    ole_status status = check_images(m, images, count, error);
+    for (int64_t first = 0; first < count && status == OLE_OK; first += most) {
         int64_t rows = count - first < most ? count - first : most;
-        ole_status status =
-            ole_model_run(m, images + first * size, rows, m->features, m->logits, error);
+        status = run_batches(m, images + first * size, rows, m->features, m->logits, error);
         if (status != OLE_OK) return status;
+        int64_t bad = find_bad(m->logits, rows, m->info.classes);
+        if (bad >= 0)
+            return ole_fail(error, OLE_ERROR_NUMERIC,
+                            "image %" PRId64 ": the network overflows: give numbers as it was "
+                            "trained on, 0 to 1 for images",
+                            first + bad);
         for (int64_t i = 0; i < rows; i++) {
             const float *logits = m->logits + i * m->info.classes;
             rank_classes(m, logits, &predictions[first + i]);
             judge(m, m->features + i * m->info.features, logits, &predictions[first + i]);
         }
     }
-    return OLE_OK;
+    return status;
 }
 
 ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction *prediction,

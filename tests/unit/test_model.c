@@ -117,6 +117,28 @@ static void test_predict(void **state) {
     assert_true(fabs(100.0 * (double)wrong / (double)count - t->summary.test_error) < 0.3);
 }
 
+/* NaN is no class: the image is named, and nothing of the others is written. */
+static void test_bad_images(void **state) {
+    const trained *t = *state;
+    enum { COUNT = 40, BAD = 35 };
+    static float images[COUNT * 64], features[COUNT * 12];
+    static ole_prediction p[COUNT];
+    ole_error error;
+    p[0].best = features[0] = 77;
+    for (int k = 0; k < 2; k++) {
+        images[BAD * 64 + 3] = k ? INFINITY : NAN;
+        assert_int_equal(ole_model_predict(t->model, images, COUNT, p, &error), OLE_ERROR_DATA);
+        assert_string_equal(error.message, "image 35 holds NaN or Inf");
+        assert_int_equal(ole_model_run(t->model, images, COUNT, features, NULL, &error),
+                         OLE_ERROR_DATA);
+        assert_true(p[0].best == 77 && features[0] == 77);
+    }
+    for (int i = 0; i < 64; i++)
+        images[BAD * 64 + i] = 3e38f;
+    assert_int_equal(ole_model_predict(t->model, images, COUNT, p, &error), OLE_ERROR_NUMERIC);
+    assert_non_null(strstr(error.message, "image 35: the network overflows"));
+}
+
 static void test_evaluate(void **state) {
     const trained *t = *state;
     ole_evaluation e;
@@ -299,10 +321,11 @@ static void test_untrained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),      cmocka_unit_test(test_run),
-        cmocka_unit_test(test_predict),   cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_watch),     cmocka_unit_test(test_image_file),
-        cmocka_unit_test(test_no_models), cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_info),       cmocka_unit_test(test_run),
+        cmocka_unit_test(test_predict),    cmocka_unit_test(test_bad_images),
+        cmocka_unit_test(test_evaluate),   cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_image_file), cmocka_unit_test(test_no_models),
+        cmocka_unit_test(test_untrained),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }

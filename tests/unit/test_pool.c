@@ -1,10 +1,16 @@
-/* tests/unit/test_pool.c - the thread pool: every task runs exactly once, loop after loop. */
+/*
+ * tests/unit/test_pool.c - the thread pool: every task runs exactly once, loop after loop; fork()
+ * and signals of the program around it.
+ */
 #include "base/pool.h"
 #include "test.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { MOST = 1000, THREADS = 7 };
 
@@ -83,11 +89,51 @@ static void idle_pools(void **state) {
     ole_pool_destroy(NULL);
 }
 
+/* A child of fork() has no workers, and neither waits for them nor joins them. */
+static void over_a_fork(void **state) {
+    (void)state;
+    ole_pool *pool = make(4);
+    run_and_check(pool, 4, 100);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20); /* should it wait */
+        chain c = {{0}};
+        ole_pool_run(pool, 64, add_neighbour, &c);
+        ole_pool_destroy(pool);
+        _exit(c.value[63] == 64 ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    run_and_check(pool, 4, 100);
+    ole_pool_destroy(pool);
+}
+
+/* A signal that the program's thread does not take now waits for it, and goes to no worker. */
+static void signals_are_the_programs(void **state) {
+    (void)state;
+    ole_pool *pool = make(4);
+    sigset_t one, before, waiting;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &one, &before);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0); /* which would end the process */
+    run_and_check(pool, 4, 100);
+    sigpending(&waiting);
+    assert_true(sigismember(&waiting, SIGUSR1));
+    int got;
+    assert_int_equal(sigwait(&one, &got), 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ole_pool_destroy(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_task_once),
         cmocka_unit_test(many_loops),
         cmocka_unit_test(idle_pools),
+        cmocka_unit_test(over_a_fork),
+        cmocka_unit_test(signals_are_the_programs),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }
