@@ -87,19 +87,25 @@ static void json_class(ole_json *w, const ole_model_info *info, int label, doubl
     ole_json_close(w);
 }
 
+/* By what the sample is known or unknown: --threshold goes before the model's. */
+static void json_threshold(ole_json *w, const ole_model_info *info, double given,
+                           const ole_prediction *p) {
+    ole_score score = given >= 0.0 ? OLE_SCORE_CALIBRATED : info->threshold_score;
+    if (score == OLE_SCORE_NONE) return;
+    ole_json_string(w, "threshold_score", ole_score_name(score));
+    ole_json_number(w, "known_score", given >= 0.0 ? p->score : p->known_score);
+    ole_json_number(w, "threshold", given >= 0.0 ? given : info->threshold);
+}
+
 static void print_json(ole_json *w, const ole_model_info *info, const char *path, int64_t row,
-                       const ole_prediction *p) {
+                       double threshold, const ole_prediction *p) {
     ole_json_open(w, NULL, '{');
     ole_json_string(w, row < 0 ? "image" : "file", path);
     if (row >= 0) ole_json_integer(w, "row", row);
     ole_json_string(w, "label", label_of(info, p));
     ole_json_bool(w, "known", p->label >= 0);
     ole_json_number(w, "score", p->score);
-    if (info->threshold_score != OLE_SCORE_NONE) {
-        ole_json_string(w, "threshold_score", ole_score_name(info->threshold_score));
-        ole_json_number(w, "known_score", p->known_score);
-        ole_json_number(w, "threshold", info->threshold);
-    }
+    json_threshold(w, info, threshold, p);
     ole_json_open(w, "classes", '[');
     json_class(w, info, p->best, p->score);
     for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++)
@@ -113,7 +119,7 @@ static void print(const arguments *a, const ole_model_info *info, const char *pa
                   ole_prediction *p, ole_json *w) {
     if (a->threshold >= 0.0) p->label = p->score >= a->threshold ? p->best : -1;
     if (a->json)
-        print_json(w, info, path, row, p);
+        print_json(w, info, path, row, a->threshold, p);
     else
         print_text(info, path, row, p);
 }

@@ -7,11 +7,16 @@
 
 #include <ole/json.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 const char report_summary[] = "the page of a run, or of several side by side";
+
+/* ---- What is printed ---------------------------------------------------------------------- */
 
 static void print_json(const report *r) {
     ole_json w;
@@ -37,15 +42,21 @@ static void print_json(const report *r) {
     ole_json_close(&w);
 }
 
+/* Pairs within classes need two samples of one, pairs between them two classes. */
+static void print_angles(const ole_angles *angles) {
+    double within = angles->within.mean, between = angles->between.mean;
+    if (isfinite(within)) printf("  angles %.1f within", within);
+    if (isfinite(between)) printf("%s %.1f between", isfinite(within) ? "," : "  angles", between);
+    if (isfinite(within) || isfinite(between)) printf(" classes");
+}
+
 static void print_text(const report *r) {
     for (int i = 0; i < r->count; i++) {
         const run_view *run = &r->runs[i];
         double error = run_test_error(run);
         printf("%-24s", run->folder);
         if (isfinite(error)) printf(" test error %.2f %%", error);
-        if (run->view.measured)
-            printf("  angles %.1f within, %.1f between classes", run->view.angles.within.mean,
-                   run->view.angles.between.mean);
+        if (run->view.measured) print_angles(&run->view.angles);
         printf("\n");
         if (run->without[0])
             fprintf(stderr, "ole report: %s: without its model: %s\n", run->folder, run->without);
@@ -53,10 +64,71 @@ static void print_text(const report *r) {
     printf("page: %s\n", r->out);
 }
 
+/* ---- The runs ----------------------------------------------------------------------------- */
+
+static bool is_run(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    return access(path, F_OK) == 0;
+}
+
+/* Seeds of the recipe in a folder, from *first on; 0 where there is none. */
+static int64_t count_seeds(const char *folder, uint64_t *first) {
+    char path[4096];
+    ole_train_options options;
+    ole_recipe *recipe;
+    ole_train_options_init(&options);
+    snprintf(path, sizeof path, "%s/config.yaml", folder);
+    if (ole_recipe_read(&recipe, path, &options, NULL) != OLE_OK) return 0;
+    *first = options.seed;
+    ole_recipe_free(recipe);
+    return options.seeds;
+}
+
+static bool add_folder(report_list *l, const char *folder, ole_error *error) {
+    if (l->count == REPORT_MOST_RUNS) {
+        snprintf(error->message, sizeof error->message, "a page holds up to %d runs",
+                 REPORT_MOST_RUNS);
+        return false;
+    }
+    l->folders[l->count] = strdup(folder);
+    if (!l->folders[l->count]) {
+        snprintf(error->message, sizeof error->message, "out of memory");
+        return false;
+    }
+    l->count++;
+    return true;
+}
+
+bool report_list_add(report_list *l, const char *folder, ole_error *error) {
+    uint64_t first = 0;
+    int before = l->count;
+    if (is_run(folder)) return add_folder(l, folder, error);
+    int64_t seeds = count_seeds(folder, &first);
+    for (int64_t k = 0; k < seeds && (before > 0 || l->count < REPORT_MOST_RUNS); k++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/seed-%" PRIu64, folder, first + (uint64_t)k);
+        if (is_run(path) && !add_folder(l, path, error)) return false;
+    }
+    if (l->count == before)
+        snprintf(error->message, sizeof error->message,
+                 "%.400s: there is no run of 'ole train' in it", folder);
+    return l->count > before;
+}
+
+void report_list_free(report_list *l) {
+    for (int i = 0; i < l->count; i++)
+        free(l->folders[i]);
+    l->count = 0;
+}
+
+/* ---- The command line --------------------------------------------------------------------- */
+
 /* `folders` has room for argc of them. */
 static bool parse(report *r, bool *json, const char **folders, int argc, char **argv, int *code) {
     bool no_map = false;
-    const arg_positional positionals[] = {{"RUN", folders, "folders of 'ole train'"}, {0}};
+    const arg_positional positionals[] = {
+        {"RUN", folders, "folders of 'ole train', also with several seeds"}, {0}};
     const arg_option options[] = {
         {"out", ARG_STRING, &r->out, "PAGE.html",
          .help = "the page (default RUN/report.html; of several runs report.html)"},
@@ -89,15 +161,23 @@ static bool parse(report *r, bool *json, const char **folders, int argc, char **
 
 static int make(report *r, bool json) {
     char path[4096];
+    report_list list = {.count = 0};
     ole_error error = {.message = ""};
+    bool good = true;
     snprintf(path, sizeof path, "%s/report.html", r->folders[0]);
     if (!r->out) r->out = r->count == 1 ? path : "report.html";
+    for (int i = 0; i < r->count && good; i++)
+        good = report_list_add(&list, r->folders[i], &error);
+    r->folders = (const char *const *)list.folders;
+    r->count = list.count;
     catch_interrupts();
-    bool good = report_make(r, &error);
+    good = good && report_make(r, &error);
     if (good) (json ? print_json : print_text)(r);
     report_free(r);
+    report_list_free(&list);
     if (good) return EXIT_DONE;
-    return interrupted() ? EXIT_INTERRUPTED : fail_command("report", "%s", error.message);
+    return interrupted() ? end_interrupted("report", "no page was written")
+                         : fail_command("report", "%s", error.message);
 }
 
 int run_report(int argc, char **argv) {

@@ -158,26 +158,21 @@ static int make_folder(char name[PATH]) {
 
 /* out/report.html of the run, or of the seeds side by side. False without one, which is said. */
 static bool write_page(const ole_train_options *o, char path[PATH]) {
-    char names[REPORT_MOST_RUNS][PATH];
-    const char *folders[REPORT_MOST_RUNS];
-    int count = o->seeds < REPORT_MOST_RUNS ? (int)o->seeds : REPORT_MOST_RUNS;
-    for (int i = 0; i < count; i++) {
-        if (o->seeds > 1)
-            snprintf(names[i], PATH, "%s/seed-%" PRIu64, o->out, o->seed + (uint64_t)i);
-        else
-            snprintf(names[i], PATH, "%s", o->out);
-        folders[i] = names[i];
-    }
+    report_list list = {.count = 0};
+    ole_error error;
     snprintf(path, PATH, "%s/report.html", o->out);
-    report r = {.folders = folders,
-                .count = count,
+    bool good = report_list_add(&list, o->out, &error);
+    report r = {.folders = (const char *const *)list.folders,
+                .count = list.count,
                 .out = path,
                 .threads = o->threads > 0 ? o->threads : default_threads(),
                 .maps = 1};
-    ole_error error = {.message = "interrupted"};
-    bool good = report_make(&r, &error);
-    if (!good) fail_command("train", "the run is complete, but has no page: %s", error.message);
+    good = good && report_make(&r, &error);
+    if (!good)
+        fail_command("train", "the run is complete, but has no page: %s; 'ole report' makes it",
+                     interrupted() ? "interrupted" : error.message);
     report_free(&r);
+    report_list_free(&list);
     return good;
 }
 
@@ -238,7 +233,9 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
         print_json(s, summary, page);
     else if (!summary->interrupted)
         print_text(s, summary, page);
-    return summary->interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+    bool lacks_page = wanted && !page;
+    if (summary->interrupted || (lacks_page && interrupted())) return EXIT_INTERRUPTED;
+    return lacks_page ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* With several processes one of them talks; an error may be one process's alone. */

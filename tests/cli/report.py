@@ -5,6 +5,8 @@ The page in a browser is the test tests/page/browser.py.
 """
 import html.parser
 import os
+import signal
+import subprocess
 import xml.etree.ElementTree as xml
 
 import run
@@ -104,6 +106,25 @@ def check_kinds(ole, work):
                "the model was not looked at" in text and "Learning curves" in text)
 
 
+def check_train(ole, work):
+    """The page that `ole train` ends with: Ctrl-C there, and where it cannot be written."""
+    train = SMALL.replace(" --no-report", "").replace("--samples-per-class 12 ", "").split()
+    process = subprocess.Popen([ole.path, *train, "--out", "t"], cwd=work, env=ole.environment, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not process.stderr.readline().startswith("epoch 2/2"):
+        pass
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    check_that(f"Ctrl-C: {err}", process.returncode == 130 and err ==
+               "ole train: the run is complete, but has no page: interrupted; 'ole report' makes it\n" and
+               out.startswith("test error ") and not (work / "t/report.html").exists())
+    check_that("made later", ole.run("report", "t").returncode == 0 and (work / "t/report.html").exists())
+    (work / "u/report.html").mkdir(parents=True)
+    done = ole.run(*train, "--epochs", "1", "--json", "--out", "u")
+    check_that(f"no place for it: {done.stderr}", done.returncode == 1 and '"test_error": ' in done.stdout
+               and "but has no page: u/report.html: " in done.stderr)
+
+
 def check_mistakes(ole, work):
     see = "see 'ole report --help'"
     check(ole, "report", err=f"ole report: RUN is missing: folders of 'ole train'; {see}\n", code=2)
@@ -126,6 +147,7 @@ def check_all(ole, work):
     check_one(ole, work)
     check_several(ole, work)
     check_kinds(ole, work)
+    check_train(ole, work)
     check_mistakes(ole, work)
 
 

@@ -314,6 +314,9 @@ def check_predict(ole, work):
     unknown = ole.run("predict", "m", "one.pgm", "--threshold", "1")
     check_that("unknown", unknown.stdout.startswith("one.pgm: unknown 0.") and
                "(1, " in unknown.stdout)
+    unknown = read_json(ole, "predict", "m", "one.pgm", "--threshold", "1", "--json")[0]
+    check_that("by what it is unknown", unknown["threshold_score"] == "calibrated" and
+               unknown["known_score"] == unknown["score"] < unknown["threshold"] == 1)
     both = ole.run("predict", "m", "bad.png", "one.pgm")
     check_that("a bad image does not stop the others", both.returncode == 1 and
                both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
