@@ -66,15 +66,17 @@ static void print_text(const report *r) {
 
 /* ---- The runs ----------------------------------------------------------------------------- */
 
+enum { PATH = 4096 };
+
 static bool is_run(const char *folder) {
-    char path[4096];
+    char path[PATH + 16];
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
     return access(path, F_OK) == 0;
 }
 
 /* Seeds of the recipe in a folder, from *first on; 0 where there is none. */
 static int64_t count_seeds(const char *folder, uint64_t *first) {
-    char path[4096];
+    char path[PATH];
     ole_train_options options;
     ole_recipe *recipe;
     ole_train_options_init(&options);
@@ -106,7 +108,7 @@ bool report_list_add(report_list *l, const char *folder, ole_error *error) {
     if (is_run(folder)) return add_folder(l, folder, error);
     int64_t seeds = count_seeds(folder, &first);
     for (int64_t k = 0; k < seeds && (before > 0 || l->count < REPORT_MOST_RUNS); k++) {
-        char path[4096];
+        char path[PATH];
         snprintf(path, sizeof path, "%s/seed-%" PRIu64, folder, first + (uint64_t)k);
         if (is_run(path) && !add_folder(l, path, error)) return false;
     }
@@ -160,7 +162,7 @@ static bool parse(report *r, bool *json, const char **folders, int argc, char **
 }
 
 static int make(report *r, bool json) {
-    char path[4096];
+    char path[PATH];
     report_list list = {.count = 0};
     ole_error error = {.message = ""};
     bool good = true;
