@@ -29,7 +29,8 @@ static void print_json(const report *r) {
         ole_json_open(&w, NULL, '{');
         ole_json_string(&w, "folder", run->folder);
         ole_json_integer(&w, "epochs", run->history.count);
-        ole_json_number(&w, "test_error", run_test_error(run));
+        ole_json_number(&w, "test_error", run_is_tested(run) ? run_error(run) : NAN);
+        if (!run_is_tested(run)) ole_json_number(&w, "validation_error", run_error(run));
         ole_json_number(&w, "knn1_error", run->history.knn1_error);
         if (run->view.measured) {
             ole_json_number(&w, "angle_between", run->view.angles.between.mean);
@@ -53,9 +54,9 @@ static void print_angles(const ole_angles *angles) {
 static void print_text(const report *r) {
     for (int i = 0; i < r->count; i++) {
         const run_view *run = &r->runs[i];
-        double error = run_test_error(run);
+        double error = run_error(run);
         printf("%-24s", run->folder);
-        if (isfinite(error)) printf(" test error %.2f %%", error);
+        if (isfinite(error)) printf(" %s %.2f %%", run_error_name(run), error);
         if (run->view.measured) print_angles(&run->view.angles);
         printf("\n");
         if (run->without[0])
@@ -129,8 +130,7 @@ void report_list_free(report_list *l) {
 /* `folders` has room for argc of them. */
 static bool parse(report *r, bool *json, const char **folders, int argc, char **argv, int *code) {
     bool no_map = false;
-    const arg_positional positionals[] = {
-        {"RUN", folders, "folders of 'ole train', also with several seeds"}, {0}};
+    const arg_positional positionals[] = {{"RUN", folders, "folders of 'ole train'"}, {0}};
     const arg_option options[] = {
         {"out", ARG_STRING, &r->out, "PAGE.html",
          .help = "the page (default RUN/report.html; of several runs report.html)"},

@@ -71,7 +71,7 @@ static void chart_finish(chart *c, ole_page *page, const char *title, const char
 static const curve train_curve = {offsetof(ole_epoch, train_error), "training set", true},
                    test_curve = {offsetof(ole_epoch, test_error), "test set", false},
                    validation_curve = {offsetof(ole_epoch, validation_error), "held out", false},
-                   knn_curve = {offsetof(ole_epoch, knn1_error), "1-NN, test set", false},
+                   knn_curve = {offsetof(ole_epoch, knn1_error), "1-NN", false},
                    softmax_curve = {offsetof(ole_epoch, softmax_loss), "softmax", false},
                    ole_curve = {offsetof(ole_epoch, ole_loss), "OLÉ", false};
 
@@ -125,8 +125,7 @@ static void add_headline(ole_page *page, const char *label, double value, const 
 static void add_headlines(ole_page *page, const run_view *run) {
     char note[TEXT] = "";
     if (!run->without[0]) snprintf(note, sizeof note, "of %lld samples", (long long)run->count);
-    add_headline(page, run->split == OLE_SPLIT_VALIDATION ? "validation error" : "test error",
-                 run_test_error(run), " %", note[0] ? note : NULL);
+    add_headline(page, run_error_name(run), run_error(run), " %", note[0] ? note : NULL);
     add_headline(page, "1-NN error", run->history.knn1_error, " %", "by cosine, on the features");
     if (!run->view.measured) return;
     const ole_angles *a = &run->view.angles;
@@ -143,39 +142,49 @@ static void add_headlines(ole_page *page, const run_view *run) {
 static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
     return strcmp(a->data, b->data) == 0 && strcmp(a->net, b->net) == 0 && a->loss == b->loss &&
            a->lambda == b->lambda && a->samples_per_class == b->samples_per_class &&
-           a->seed != b->seed;
+           a->skip_test == b->skip_test && a->seed != b->seed;
 }
 
 static void add_mean(ole_page *page, const report *r) {
     double sum = 0, squares = 0;
     for (int i = 0; i < r->count; i++) {
         if (i > 0 && !same_recipe(&r->runs[i - 1].options, &r->runs[i].options)) return;
-        sum += run_test_error(&r->runs[i]);
+        sum += run_error(&r->runs[i]);
     }
     double mean = sum / r->count;
     for (int i = 0; i < r->count; i++)
-        squares += pow(run_test_error(&r->runs[i]) - mean, 2);
+        squares += pow(run_error(&r->runs[i]) - mean, 2);
     char value[TEXT], note[TEXT];
     if (!isfinite(mean)) return;
     snprintf(value, sizeof value, "%.2f ± %.2f %%", mean, sqrt(squares / (r->count - 1)));
     snprintf(note, sizeof note, "mean and standard deviation of %d seeds", r->count);
-    ole_page_headline(page, "test error", value, note);
+    ole_page_headline(page, run_error_name(&r->runs[0]), value, note);
+}
+
+/* What the errors of all runs are. */
+static void name_errors(const report *r, char out[TEXT]) {
+    const char *name = run_error_name(&r->runs[0]);
+    for (int i = 1; i < r->count; i++)
+        if (strcmp(run_error_name(&r->runs[i]), name) != 0) name = "test or validation error";
+    snprintf(out, TEXT, "%s, %%", name);
 }
 
 /* The runs in rows: what they are and what came out. */
 static void add_table(ole_page *page, const report *r) {
     enum { COLUMNS = 11 };
-    static const char *const names[COLUMNS] = {"run",
-                                               "data",
-                                               "network",
-                                               "loss",
-                                               "epochs",
-                                               "seed",
-                                               "test error, %",
-                                               "1-NN error, %",
-                                               "angle between, °",
-                                               "angle within, °",
-                                               "effective rank"};
+    char errors[TEXT];
+    name_errors(r, errors);
+    const char *names[COLUMNS] = {"run",
+                                  "data",
+                                  "network",
+                                  "loss",
+                                  "epochs",
+                                  "seed",
+                                  errors,
+                                  "1-NN error, %",
+                                  "angle between, °",
+                                  "angle within, °",
+                                  "effective rank"};
     char(*text)[TEXT] = calloc((size_t)r->count * COLUMNS, sizeof *text);
     const char **cells = malloc((size_t)r->count * COLUMNS * sizeof *cells);
     for (int i = 0; text && cells && i < r->count; i++) {
@@ -183,7 +192,7 @@ static void add_table(ole_page *page, const report *r) {
         char(*row)[TEXT] = text + i * COLUMNS;
         char loss[64];
         double nothing = NAN;
-        const double numbers[] = {run_test_error(run), run->history.knn1_error,
+        const double numbers[] = {run_error(run), run->history.knn1_error,
                                   run->view.measured ? run->view.angles.between.mean : nothing,
                                   run->view.measured ? run->view.angles.within.mean : nothing,
                                   run->view.measured ? run->view.spectra.all.effective_rank

@@ -49,15 +49,25 @@ const char *run_loss_text(const run_view *r, char out[64]) {
     return out;
 }
 
-double run_test_error(const run_view *r) {
-    if (!r->classifier || r->count == 0 || r->without[0]) return r->history.test_error;
+bool run_is_tested(const run_view *r) {
+    return !r->options.skip_test && r->split != OLE_SPLIT_VALIDATION;
+}
+
+const char *run_error_name(const run_view *r) {
+    return run_is_tested(r) ? "test error" : "validation error";
+}
+
+double run_error(const run_view *r) {
+    if (!r->classifier || r->count == 0 || r->without[0])
+        return run_is_tested(r) ? r->history.test_error : r->history.validation_error;
     return 100.0 * (double)(r->count - r->correct) / (double)r->count;
 }
 
 /* The data as in training; false with the reason in r->without. */
 static bool open_data(run_view *r, int threads) {
     const ole_train_options *o = &r->options;
-    const ole_dataset_options options = run_dataset_options(o, threads);
+    ole_dataset_options options = run_dataset_options(o, threads);
+    options.skip_test = o->skip_test;
     ole_error error;
     if (ole_model_load(&r->model, r->folder, threads, &error) != OLE_OK ||
         ole_dataset_open(&r->set, o->data, &options, &error) != OLE_OK) {
@@ -69,7 +79,11 @@ static bool open_data(run_view *r, int threads) {
     r->split = info->count[OLE_SPLIT_TEST] > 0 ? OLE_SPLIT_TEST : OLE_SPLIT_VALIDATION;
     r->count = info->count[r->split];
     if (r->count == 0)
-        snprintf(r->without, sizeof r->without, "%s has no test part", o->data);
+        snprintf(r->without, sizeof r->without,
+                 o->skip_test
+                     ? "%s: the test split was not to be looked at, and nothing is held out"
+                     : "%s has no test part",
+                 o->data);
     else if (info->channels != model->channels || info->height != model->height ||
              info->width != model->width || info->classes != model->classes)
         snprintf(r->without, sizeof r->without, "%s is not what the model was trained on", o->data);

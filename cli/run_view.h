@@ -45,8 +45,8 @@ typedef struct run_view {
 bool run_view_open(run_view *r, const char *folder, ole_error *error);
 
 /*
- * Runs the test set through the model and looks at the features.  A data set or model that is not
- * there is no error: `without` says why.
+ * Runs the test set, or what was held out, through the model and looks at the features.  A data set
+ * or model that is not there is no error: `without` says why.
  */
 bool run_view_measure(run_view *r, const feature_options *options, ole_error *error);
 void run_view_close(run_view *r);
@@ -54,8 +54,11 @@ void run_view_close(run_view *r);
 /* "softmax + OLÉ, λ = 0.25" */
 const char *run_loss_text(const run_view *r, char out[64]);
 
-/* In %, of the model; NaN where there is none. */
-double run_test_error(const run_view *r);
+/* Whether it is judged by the test split: not where it does not look at that, or has none.  What
+ * its error is called, and that in %, of the model; NaN where there is none. */
+bool run_is_tested(const run_view *r);
+const char *run_error_name(const run_view *r);
+double run_error(const run_view *r);
 
 /* A sample's pixels into `out`, [height, width, channels] of `images`. */
 bool run_view_pixels(const run_view *r, int64_t sample, uint8_t *out, ole_error *error);

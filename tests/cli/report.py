@@ -4,6 +4,7 @@
 The page in a browser is the test tests/page/browser.py.
 """
 import html.parser
+import json
 import os
 import signal
 import subprocess
@@ -97,6 +98,9 @@ def check_kinds(ole, work):
     done = ole.run("report", "alone/seed-0", "alone/seed-1", "--out", "alone.html")
     page = Page(work / "alone.html")
     check_that("OLE alone has no classifier", done.returncode == 0 and "Mistakes" not in page.headings)
+    data = read_json(ole, "report", "alone", "--json")
+    check_that("a folder of several seeds", data["page"] == "alone/report.html" and
+               [r["folder"] for r in data["runs"]] == ["alone/seed-0", "alone/seed-1"])
     os.rename(work / "runs/softmax/best.safetensors", work / "best")
     os.rename(work / "runs/softmax/last.safetensors", work / "last")
     done = ole.run("report", "runs/softmax")
@@ -104,6 +108,22 @@ def check_kinds(ole, work):
     check_that("a run without its model", done.returncode == 0 and
                "ole report: runs/softmax: without its model: " in done.stderr and
                "the model was not looked at" in text and "Learning curves" in text)
+
+
+def check_skipped_test(ole, work):
+    """A run that is not to look at the test split: neither does its page."""
+    train = SMALL.replace(" --no-report", "").split()
+    ole.run(*train, "--skip-test", "--val-split", "50%", "--out", "held")
+    end = json.loads((work / "held/metrics.jsonl").read_text().splitlines()[-1])
+    text = (work / "held/report.html").read_text()
+    check_that("the page that training ends with", "validation error</dt>" in text and "test error" not in text)
+    one = read_json(ole, "report", "held", "--json")["runs"][0]
+    check_that("what was held out judges", one["test_error"] is None and
+               one["validation_error"] == end["validation_error"])
+    done = ole.run("report", "held", "runs/ole", "--out", "two.html")
+    check_that("beside another", "held                     validation error" in done.stdout and
+               "\nruns/ole                 test error" in done.stdout and
+               "test or validation error, %" in (work / "two.html").read_text())
 
 
 def check_train(ole, work):
@@ -129,7 +149,8 @@ def check_mistakes(ole, work):
     see = "see 'ole report --help'"
     check(ole, "report", err=f"ole report: RUN is missing: folders of 'ole train'; {see}\n", code=2)
     none = ole.run("report", "nowhere")
-    check_that("no such run", none.returncode == 1 and none.stderr.startswith("ole report: nowhere/config.yaml"))
+    check_that("no such run", none.returncode == 1 and none.stderr ==
+               "ole report: nowhere: there is no run of 'ole train' in it\n")
     many = ole.run("report", *["runs/ole"] * 33)
     check_that("too many runs", many.returncode == 2 and "up to 32" in many.stderr)
     check_that("a page that cannot be written",
@@ -147,6 +168,7 @@ def check_all(ole, work):
     check_one(ole, work)
     check_several(ole, work)
     check_kinds(ole, work)
+    check_skipped_test(ole, work)
     check_train(ole, work)
     check_mistakes(ole, work)
 
