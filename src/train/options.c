@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef enum kind {
     TEXT,   /* const char * */
@@ -396,10 +397,11 @@ static bool parse_number(const char *text, bool percent, double *value) {
     return *end == '\0' && isfinite(*value);
 }
 
+/* As YAML has them, in letters of either case. */
 static bool parse_switch(const char *text, bool *value) {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0) {
+        if (strcasecmp(text, words[i]) == 0) {
             *value = i % 2 == 1;
             return true;
         }

@@ -2,8 +2,8 @@
  * src/train/recipe.c - options from YAML and back, by libyaml.
  *
  * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
- * between.  The key `paper` has a map of notes, which are kept and change no option.  Anchors, tags
- * and other maps have no place in it.
+ * between.  The key `paper` has a map of notes, which are kept and change no option.  Aliases and
+ * other maps have no place in it; anchors and tags change nothing.
  */
 #include "train/recipe.h"
 
@@ -86,6 +86,9 @@ static ole_status read_value(reader *r, const char **value, ole_error *error) {
             status = join(r, &event, value, error);
         else if (type == YAML_SEQUENCE_START_EVENT && !list)
             list = true;
+        else if (type == YAML_ALIAS_EVENT)
+            status =
+                fail_at(r, event.start_mark, "an alias is not read: write the value out", error);
         else if (type != YAML_SEQUENCE_END_EVENT)
             status = fail_at(r, event.start_mark, "a value or a list of values is expected", error);
         yaml_event_delete(&event);
@@ -96,11 +99,18 @@ static ole_status read_value(reader *r, const char **value, ole_error *error) {
     return OLE_OK;
 }
 
+/* Whether a key is an option's name, `-` and `_` alike. */
+static bool is_named(const char *key, const char *option) {
+    for (; *key && (*key == '-' ? '_' : *key) == *option; key++, option++)
+        ;
+    return *key == *option;
+}
+
 /* Notes that a key was seen; twice is a mistake. */
 static ole_status note_key(reader *r, const yaml_event_t *key, ole_error *error) {
     const char *name = (const char *)key->data.scalar.value;
     for (size_t i = 0; i < ole_train_option_count(); i++) {
-        if (strcmp(ole_train_option_get(i).name, name) != 0) continue;
+        if (!is_named(name, ole_train_option_get(i).name)) continue;
         if (r->seen[i]) return fail_at(r, key->start_mark, "this key was given before", error);
         r->seen[i] = true;
     }

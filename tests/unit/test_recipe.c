@@ -28,7 +28,7 @@ static void test_values(void **state) {
                                "loss: ole\n"
                                "lambda: 1/16\n"
                                "val_split: 10%\n"
-                               "nesterov: no\n"
+                               "nesterov: No\n"
                                "seed: 18446744073709551615\n"
                                "milestones: [81, 122]\n"
                                "classes:\n  - cat\n  - dog\n"
@@ -59,6 +59,8 @@ static void test_mistakes(void **state) {
          "r.yaml, line 2: unknown option batch_sise; did you mean batch_size?"},
         {"frobnicate: 3\n", "r.yaml, line 1: unknown option frobnicate"},
         {"epochs: 3\nepochs: 4\n", "r.yaml, line 2: this key was given before"},
+        {"batch-size: 3\nbatch_size: 4\n", "r.yaml, line 2: this key was given before"},
+        {"epochs: &e 3\nwarmup: *e\n", "r.yaml, line 2: an alias is not read: write the value out"},
         {"epochs: x\n", "r.yaml, line 1: epochs x: a whole number from 0 to 1000000000 expected"},
         {"epochs: 2.5\n",
          "r.yaml, line 1: epochs 2.5: a whole number from 0 to 1000000000 expected"},
