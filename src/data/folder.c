@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -295,8 +296,19 @@ static void decode_task(void *context, int64_t task, int worker) {
     d->images[task].status = decode_image(d, task, NULL);
 }
 
+static bool is_bad_image(ole_status status) {
+    return status == OLE_ERROR_FORMAT || status == OLE_ERROR_IO;
+}
+
 static bool may_skip(const decoding *d, ole_status status) {
-    return d->options->skip_bad && (status == OLE_ERROR_FORMAT || status == OLE_ERROR_IO);
+    return d->options->skip_bad && is_bad_image(status);
+}
+
+/* What to do about an image that cannot be read. */
+static void advise(ole_error *error) {
+    size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used,
+             "; --skip-bad leaves such images out");
 }
 
 /* Size and channels: as asked for, else those of the first readable image. */
@@ -370,7 +382,10 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
     file_list files = {0};
     ole_status status = list_files(path, source, &files, error);
     decoding d = {.options = options, .files = &files, .source = source};
-    if (status == OLE_OK) status = decode_all(&d, error);
+    if (status == OLE_OK) {
+        status = decode_all(&d, error);
+        if (error && is_bad_image(status) && !options->skip_bad) advise(error);
+    }
     source->test_share = options->test_share;
     free_names(&files.paths);
     free(files.labels);

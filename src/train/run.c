@@ -17,6 +17,7 @@
 #include "train/spec.h"
 #include "train/together.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,8 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
     if (info->skipped > 0)
         ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
                     (long long)info->skipped);
+    if (info->classes == 1)
+        ole_run_say(o, "warning: %s has one class: there is nothing to tell it from", o->data);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss != OLE_LOSS_OLE;
     return status;
@@ -135,6 +138,67 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     return status;
 }
 
+/* The data against those of the checkpoint: samples of one shape, labels that mean the same. */
+static ole_status compare_data(const ole_card *now, const ole_card *then, const char *path,
+                               ole_error *error) {
+    static const char advice[] = "go on with the same data, or start another";
+    const ole_shape *a = &then->input, *b = &now->input;
+    ole_shown where, was, is;
+    ole_show_string(&where, path);
+    if (a->c != b->c || a->h != b->h || a->w != b->w)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: the run's samples are %lldx%lldx%lld, those of the data "
+                        "%lldx%lldx%lld: %s",
+                        where.text, (long long)a->c, (long long)a->h, (long long)a->w,
+                        (long long)b->c, (long long)b->h, (long long)b->w, advice);
+    for (int c = 0; c < now->classes || c < then->classes; c++) {
+        const char *old = c < then->classes ? then->class_names[c] : "(none)";
+        const char *name = c < now->classes ? now->class_names[c] : "(none)";
+        if (strcmp(old, name) == 0) continue;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: class %d of the run is '%s', that of the data '%s': %s", where.text, c,
+                        ole_show_string(&was, old), ole_show_string(&is, name), advice);
+    }
+    return OLE_OK;
+}
+
+/* By mean and deviation of the training samples, which tell what `normalize auto` makes of them;
+ * sums of other processors differ less. */
+static bool same_samples(const ole_card *now, const ole_card *then) {
+    const double rounding = 1e-6;
+    for (int i = 0; i < OLE_MAX_CHANNELS && i < now->input.c; i++) {
+        double scale = rounding * (fabs(now->mean[i]) + now->deviation[i]);
+        if (!(fabs(now->mean[i] - then->mean[i]) <= scale &&
+              fabs(now->deviation[i] - then->deviation[i]) <= scale))
+            return false;
+    }
+    return true;
+}
+
+static ole_status check_data(const ole_run *run, const ole_safetensors *file, const char *path,
+                             ole_error *error) {
+    ole_card then;
+    ole_status status = ole_card_read(&then, file, path, error);
+    if (status != OLE_OK) return status;
+    status = compare_data(&run->card, &then, path, error);
+    if (status == OLE_OK && !same_samples(&run->card, &then))
+        ole_run_say(&run->options,
+                    "warning: the training samples of %s are not those that the run began with: "
+                    "those it is tested on may be some that it was trained on",
+                    run->options.data);
+    ole_card_free(&then);
+    return status;
+}
+
+static ole_status check_epochs(const ole_run *run, const char *path, ole_error *error) {
+    int64_t begun = run->state.epoch + (run->state.step > 0), asked = run->options.epochs;
+    ole_shown shown;
+    if (begun <= asked) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s: the run is at epoch %lld: --epochs %lld would end before that",
+                    ole_show_string(&shown, path), (long long)begun, (long long)asked);
+}
+
 static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     char path[OLE_RUN_PATH];
     ole_status status = ole_run_path(path, run->options.out, name, error);
@@ -142,8 +206,10 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     ole_safetensors *file;
     status = ole_safetensors_open(&file, path, error);
     if (status == OLE_OK) status = check_config(run, file, path, error);
+    if (status == OLE_OK) status = check_data(run, file, path, error);
     if (status == OLE_OK)
         status = ole_checkpoint_load(file, path, &run->network, run->moments, &run->state, error);
+    if (status == OLE_OK) status = check_epochs(run, path, error);
     ole_safetensors_close(file);
     return status;
 }

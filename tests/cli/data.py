@@ -162,14 +162,15 @@ def check_check(ole, work):
           "1x2x2 bytes\n")
     (work / "photos/cat/1.pgm").write_bytes(b"P5 2 2 255\nx")
     check(ole, "data check folder:photos", err="ole data check: photos/cat/1.pgm: byte 11: the "
-          "file ends before its 2x2 pixels do: it is cut off\n", code=1)
+          "file ends before its 2x2 pixels do: it is cut off; --skip-bad leaves such images out\n", code=1)
     told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
     check_that("ole data check --skip-bad", told["skipped"] == 1 and told["good"] is True)
     (work / "photos/cat/1.pgm").unlink()
     os.mkfifo(work / "photos/cat/1.pgm")
     for command in ("data check folder:photos", "train folder:photos --net FC4 --epochs 1"):
         check(ole, command, err=f"ole {command[:command.index(' folder')]}: photos/cat/1.pgm: cannot "
-              "open: a pipe or a device: copy it to a file first\n", code=1)
+              "open: a pipe or a device: copy it to a file first; --skip-bad leaves such images "
+              "out\n", code=1)
     told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
     check_that("ole data check --skip-bad, a pipe", told["skipped"] == 1 and told["good"] is True)
 
@@ -237,7 +238,7 @@ def check_sizes(ole, work):
                told["heights"] == [1, 4] and told["widths"] == [2, 7])
     (work / "sizes/b/2.ppm").write_bytes(b"P5 4 4 255\n")
     check(ole, "data check folder:sizes", err="ole data check: sizes/b/2.ppm: byte 11: the file "
-          "ends before its 4x4 pixels do: it is cut off\n", code=1)
+          "ends before its 4x4 pixels do: it is cut off; --skip-bad leaves such images out\n", code=1)
     check(ole, "data check folder:sizes --skip-bad", "folder: 2 samples to train on, 1 to test; 2 "
           "classes; 2 to 7 pixels wide, 1 to 3 high; 1 skipped as unreadable\n")
 

@@ -85,6 +85,43 @@ def check_folders(ole, work):
     check_that("no folder is left behind", not (work / "ole-run-5").exists())
 
 
+def check_bad(ole, work):
+    """An image that cannot be read, and what to do about it; one class alone."""
+    write_photo(work / "one/day/0.pgm", 12, 12, 150, False)
+    (work / "one/day/1.pgm").write_bytes((work / "one/day/0.pgm").read_bytes()[:100])
+    quick = "train folder:one --net FC4 --epochs 1 --threads 1 --no-report"
+    check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: "
+          "it is cut off; --skip-bad leaves such images out\n")
+    (work / "one/day/2.pgm").write_bytes((work / "one/day/0.pgm").read_bytes())
+    done = ole.run(*f"{quick} --skip-bad --out one-run".split())
+    check_that(f"what is left: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
+        "ole train: folder:one: 1 unreadable images were left out\n"
+        "ole train: warning: folder:one has one class: there is nothing to tell it from\n"))
+
+
+def check_changed(ole, work):
+    """A run goes on with its data: other classes are refused, other samples are warned of."""
+    write_photos(work / "album", 12)
+    train = "train folder:album --net FC4 --resize 8 --epochs 2 --threads 1 --no-report --out kept"
+    ole.run(*train.split())
+    go_on = "train --resume --no-report --threads 1 --out kept --epochs"
+    check(ole, f"{go_on} 1", code=2, err="ole train: kept/last.safetensors: the run is at epoch 2: --epochs 1 "
+          "would end before that\n")
+    same = ole.run(*f"{go_on} 3".split())
+    check_that(f"the same: {same.stderr}", same.returncode == 0 and "warning" not in same.stderr)
+    write_photo(work / "album/day/new.ppm", 12, 12, 90, True)
+    more = ole.run(*f"{go_on} 4".split())
+    check_that(f"one more: {more.stderr}", more.returncode == 0 and more.stderr.startswith(
+        "ole train: warning: the training samples of folder:album are not those that the run began with: "
+        "those it is tested on may be some that it was trained on\n"))
+    (work / "album/day").rename(work / "album/noon")
+    refused = "go on with the same data, or start another\n"
+    check(ole, f"{go_on} 5", code=2, err="ole train: kept/last.safetensors: class 0 of the run is 'day', that of the "
+          f"data 'night': {refused}")
+    check(ole, f"{go_on} 5 digits --resize 0 --channels 0", code=2, err="ole train: kept/last.safetensors: the run "
+          f"has resize '8', not '0': {refused.replace('the same data', 'the same')}")
+
+
 # ---- Other shapes, other commands ---------------------------------------------------------------
 
 def check_vectors(ole, work):
@@ -135,6 +172,8 @@ def check_all(ole, work):
     check_photos(ole, work)
     check_after(ole, work)
     check_folders(ole, work)
+    check_bad(ole, work)
+    check_changed(ole, work)
     check_choices(ole, work)
     check_studies(ole, work)
 
