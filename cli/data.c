@@ -350,7 +350,12 @@ static int run_check(int argc, char **argv) {
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
-    return check(name, &set, json);
+    if (set.resize == 0 || strncmp(name, "folder:", 7) == 0) return check(name, &set, json);
+    fail_command("data check",
+                 "--resize %d is for image folders (folder:PATH): the samples of %s stay as they "
+                 "are; leave it out",
+                 set.resize, name);
+    return EXIT_USAGE;
 }
 
 /* ---- The command -------------------------------------------------------------------------- */

@@ -239,6 +239,8 @@ def check_sizes(ole, work):
     (work / "sizes/b/2.ppm").write_bytes(b"P5 4 4 255\n")
     check(ole, "data check folder:sizes", err="ole data check: sizes/b/2.ppm: byte 11: the file "
           "ends before its 4x4 pixels do: it is cut off; --skip-bad leaves such images out\n", code=1)
+    check(ole, "data check digits --resize 4", err="ole data check: --resize 4 is for image folders "
+          "(folder:PATH): the samples of digits stay as they are; leave it out\n", code=2)
     check(ole, "data check folder:sizes --skip-bad", "folder: 2 samples to train on, 1 to test; 2 "
           "classes; 2 to 7 pixels wide, 1 to 3 high; 1 skipped as unreadable\n")
 
