@@ -89,13 +89,6 @@ static double ole_share(const ole_bench_result *r) {
     return r->stage_ms[OLE_BENCH_OLE] / r->step_ms;
 }
 
-/* PyTorch's answer, where it was asked for. */
-typedef struct peer_answer {
-    bool there;
-    double best_ms;
-    char text[1024];
-} peer_answer;
-
 static bool ask_peer(const arguments *a, const ole_bench_result *ours, peer_answer *answer) {
     const ole_bench_options *o = &a->bench;
     ole_net *net;
@@ -111,11 +104,44 @@ static bool ask_peer(const arguments *a, const ole_bench_result *ours, peer_answ
                     .batch = o->batch_size,
                     .threads = ours->threads,
                     .seconds = o->seconds};
-    answer->there = peer_run(&job, answer->text, sizeof answer->text, &answer->best_ms);
+    bool good = peer_run(&job, answer);
     ole_net_destroy(net);
-    return answer->there;
+    return good;
 }
 
+static void json_kinds(const ole_bench_result *r, ole_json *w) {
+    ole_json_open(w, "kinds", '{');
+    for (int k = 0; k < r->kinds; k++) {
+        const ole_bench_kind *kind = &r->kind[k];
+        ole_json_open(w, kind->name, '{');
+        ole_json_number(w, "forward_ms", kind->forward_ms);
+        ole_json_number(w, "backward_ms", kind->backward_ms);
+        if (kind->forward_gflops > 0.0) {
+            ole_json_number(w, "forward_gflops", kind->forward_gflops);
+            ole_json_number(w, "backward_gflops", kind->backward_gflops);
+        }
+        ole_json_close(w);
+    }
+    ole_json_close(w);
+}
+
+static void json_peer(const peer_answer *peer, double ours_ms, ole_json *w) {
+    ole_json_number(w, "peer_ms", peer->best_ms);
+    ole_json_number(w, "ratio", peer->best_ms / ours_ms);
+    ole_json_open(w, "peer", '{');
+    ole_json_string(w, "library", peer->library);
+    ole_json_open(w, "modes", '{');
+    for (int i = 0; i < peer->modes; i++) {
+        ole_json_open(w, peer->mode[i].name, '{');
+        ole_json_number(w, "step_ms", peer->mode[i].ms);
+        ole_json_number(w, "peak_bytes", peer->mode[i].peak_bytes);
+        ole_json_close(w);
+    }
+    ole_json_close(w);
+    ole_json_close(w);
+}
+
+/* `peer`: NULL where it was not asked for. */
 static void print_json(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
@@ -123,7 +149,15 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     ole_json_string(&w, "net", a->bench.net);
     ole_json_string(&w, "device", r->device);
     ole_json_integer(&w, "threads", r->threads);
+    ole_json_string(&w, "precision", a->bench.precision);
+    ole_json_open(&w, "input", '[');
+    ole_json_integer(&w, NULL, a->bench.channels);
+    ole_json_integer(&w, NULL, a->bench.height);
+    ole_json_integer(&w, NULL, a->bench.width);
+    ole_json_close(&w);
+    ole_json_integer(&w, "classes", a->bench.classes);
     ole_json_integer(&w, "batch_size", a->bench.batch_size);
+    ole_json_integer(&w, "steps", r->steps);
     ole_json_number(&w, "step_ms", r->step_ms);
     ole_json_number(&w, "images_per_s", r->images_per_s);
     ole_json_number(&w, "ole_share", ole_share(r));
@@ -138,18 +172,8 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     for (int s = 0; s < OLE_BENCH_STAGES; s++)
         ole_json_number(&w, ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
     ole_json_close(&w);
-    ole_json_open(&w, "kinds", '{');
-    for (int k = 0; k < r->kinds; k++) {
-        ole_json_open(&w, r->kind[k].name, '{');
-        ole_json_number(&w, "forward_ms", r->kind[k].forward_ms);
-        ole_json_number(&w, "backward_ms", r->kind[k].backward_ms);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
-    if (peer->there) {
-        ole_json_number(&w, "peer_ms", peer->best_ms);
-        ole_json_number(&w, "ratio", peer->best_ms / r->step_ms);
-    }
+    json_kinds(r, &w);
+    if (peer) json_peer(peer, r->step_ms, &w);
     ole_json_close(&w);
 }
 
@@ -165,6 +189,13 @@ static void print_kinds(const ole_bench_result *r) {
                    kind->backward_ms);
     }
     printf("a 1024^3 matrix product runs at %.1f GFLOP/s here\n", r->peak_gflops);
+}
+
+static void print_peer(const peer_answer *peer, double ours_ms) {
+    printf("\n%s: %.2f ms at best, %.2f times ours\n", peer->library, peer->best_ms,
+           peer->best_ms / ours_ms);
+    for (int i = 0; i < peer->modes; i++)
+        printf("  %-12s%10.3f ms\n", peer->mode[i].name, peer->mode[i].ms);
 }
 
 static void print_text(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
@@ -188,9 +219,7 @@ static void print_text(const arguments *a, const ole_bench_result *r, const peer
         "\nmemory        %10.1f MiB planned (%.1f if nothing were shared), %.1f MiB parameters\n",
         (double)r->plan_bytes / mebi, (double)r->unshared_bytes / mebi,
         (double)r->param_bytes / mebi);
-    if (peer->there)
-        printf("PyTorch       %10.2f ms at best, %.2f times ours\n              %s\n",
-               peer->best_ms, peer->best_ms / r->step_ms, peer->text);
+    if (peer) print_peer(peer, r->step_ms);
 }
 
 int run_bench(int argc, char **argv) {
@@ -210,10 +239,10 @@ int run_bench(int argc, char **argv) {
     ole_status status = ole_bench(&a.bench, &result, &error);
     progress_clear(&line);
     if (status != OLE_OK) return fail_with("bench", &error);
-    peer_answer peer = {0};
+    peer_answer peer;
     bool good = true;
     if (a.peer == 1 && !interrupted()) good = ask_peer(&a, &result, &peer);
     if (interrupted()) return end_interrupted("bench", "there is no result");
-    if (good) (a.json ? print_json : print_text)(&a, &result, &peer);
+    if (good) (a.json ? print_json : print_text)(&a, &result, a.peer == 1 ? &peer : NULL);
     return good ? EXIT_DONE : EXIT_FAILED;
 }

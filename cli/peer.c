@@ -79,16 +79,44 @@ static int wait_for(pid_t child, int from, char *text, size_t size) {
     return status;
 }
 
-/* The smallest number behind a colon inside "modes": {...}. */
-static double best_mode(const char *text) {
-    double best = HUGE_VAL;
-    const char *at = strstr(text, "\"modes\"");
-    for (at = at ? strchr(at, '{') : NULL; at && *at && *at != '}'; at++)
-        if (*at == ':') best = fmin(best, strtod(at + 1, NULL));
-    return best;
+/* The text between the next two quotation marks, which the answer has no escapes in; what follows
+ * them, or NULL. */
+static const char *read_word(const char *at, char out[PEER_NAME]) {
+    const char *start = at ? strchr(at, '"') : NULL;
+    const char *end = start ? strchr(start + 1, '"') : NULL;
+    if (!end) return NULL;
+    snprintf(out, PEER_NAME, "%.*s", (int)(end - start - 1), start + 1);
+    return end + 1;
 }
 
-bool peer_run(const peer_job *job, char *text, size_t size, double *best_ms) {
+/* Behind "key": in the answer; NULL: it is not there. */
+static const char *find_key(const char *text, const char *key) {
+    char quoted[PEER_NAME + 4];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(text, quoted);
+    return at ? at + strlen(quoted) : NULL;
+}
+
+/* "modes": {"fp32-nchw": 1.5, ...}, and "peak_bytes" of the same names. */
+static void read_answer(const char *text, peer_answer *answer) {
+    *answer = (peer_answer){.best_ms = HUGE_VAL};
+    read_word(find_key(text, "library"), answer->library);
+    const char *at = find_key(text, "modes"), *end = at ? strchr(at, '}') : NULL;
+    const char *memory = find_key(text, "peak_bytes");
+    while (answer->modes < PEER_MODES) {
+        peer_mode *mode = &answer->mode[answer->modes];
+        at = read_word(at, mode->name);
+        if (!at || !end || at > end || *at != ':') return;
+        mode->ms = strtod(at + 1, NULL);
+        const char *bytes = memory ? find_key(memory, mode->name) : NULL;
+        mode->peak_bytes = bytes ? strtod(bytes, NULL) : NAN;
+        answer->best_ms = fmin(answer->best_ms, mode->ms);
+        answer->modes++;
+    }
+}
+
+bool peer_run(const peer_job *job, peer_answer *answer) {
+    char text[1024] = "";
     int ends[2];
     FILE *input = tmpfile();
     if (!input || pipe(ends) != 0) {
@@ -102,13 +130,16 @@ bool peer_run(const peer_job *job, char *text, size_t size, double *best_ms) {
     if (child == 0) become_python(input, ends[1]);
     close(ends[1]);
     fclose(input);
-    int status = wait_for(child, ends[0], text, size);
+    int status = wait_for(child, ends[0], text, sizeof text);
     if (interrupted()) return false;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         fail_command("bench", "--peer torch: python3 with PyTorch did not run; set OLE_PYTHON to "
                               "one that has it (Debian, Ubuntu: apt install python3-torch)");
         return false;
     }
-    *best_ms = best_mode(text);
-    return isfinite(*best_ms);
+    read_answer(text, answer);
+    if (isfinite(answer->best_ms)) return true;
+    fail_command("bench", "--peer torch: python3 answered with no time: %.*s",
+                 (int)strcspn(text, "\n"), text);
+    return false;
 }

@@ -16,11 +16,25 @@ typedef struct peer_job {
     double seconds;
 } peer_job;
 
+enum { PEER_MODES = 4, PEER_NAME = 40 };
+
+/* A way of doing the step. */
+typedef struct peer_mode {
+    char name[PEER_NAME]; /* "fp32-nhwc" */
+    double ms, peak_bytes;
+} peer_mode;
+
+typedef struct peer_answer {
+    char library[PEER_NAME]; /* with its version */
+    peer_mode mode[PEER_MODES];
+    int modes;
+    double best_ms; /* of the fastest */
+} peer_answer;
+
 /*
  * Runs bench/peer_torch.py (kept inside the program) with the python3 of $OLE_PYTHON or the PATH.
- * On success `text` holds its answer, one line of JSON, and *best_ms its fastest mode.  False: the
- * reason has been printed.
+ * False: the reason has been printed.
  */
-bool peer_run(const peer_job *job, char *text, size_t size, double *best_ms);
+bool peer_run(const peer_job *job, peer_answer *answer);
 
 #endif

@@ -14,13 +14,18 @@ from run import check, check_that, read_json
 
 NET = ["bench", "--net", "C8-MP-FC8", "--input", "1x8x8", "--batch-size", "4", "--threads", "1",
        "--seconds", "0"]
-KEYS = {"net", "device", "threads", "batch_size", "step_ms", "images_per_s", "ole_share",
-        "loader_images_per_s", "peak_bytes", "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages", "kinds"}
+KEYS = {"net", "device", "threads", "precision", "input", "classes", "batch_size", "steps", "step_ms", "images_per_s", "ole_share",
+        "loader_images_per_s", "peak_bytes", "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages",
+        "kinds"}
 
 
 def check_figures(ole):
     figures = read_json(ole, *NET, "--json") or {}
     check_that("ole bench --json has its keys", set(figures) == KEYS)
+    check_that("what was measured", [figures.get(key) for key in ("input", "classes", "precision")] ==
+               [[1, 8, 8], 10, "fp32"] and figures.get("steps", 0) >= 5)
+    check_that("rates of what has one", "forward_gflops" in figures["kinds"]["conv"] and
+               "forward_gflops" not in figures["kinds"]["norm"])
     stages = figures.get("stages", {})
     check_that("its stages", list(stages) == ["data", "forward", "softmax", "ole", "backward",
                                                "update"])
@@ -82,11 +87,19 @@ def check_peer(ole, work):
     """A python3 of our own stands in for one with PyTorch: it must get the graph and be believed."""
     fake = work / "python"
     fake.write_text('#!/bin/sh\ngrep -q \'"op": "conv"\' && '
-                    'echo \'{"library": "x", "modes": {"a": 9e9, "b": 8e9}}\'\n')
+                    'echo \'{"library": "x 1", "modes": {"a": 9e9, "b": 8e9}, "peak_bytes": {"a": 7, "b": 6}}\'\n')
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     ole.environment["OLE_PYTHON"] = str(fake)
     figures = read_json(ole, *NET, "--peer", "torch", "--json") or {}
     check_that("--peer takes the fastest mode", figures.get("peer_ms") == 8e9)
+    check_that("and tells of all", figures["peer"] == {"library": "x 1", "modes": {
+        "a": {"step_ms": 9e9, "peak_bytes": 7}, "b": {"step_ms": 8e9, "peak_bytes": 6}}})
+    check_that("as text", re.search(r"\nx 1: 8000000000.00 ms at best, [\d.]+ times ours\n  a +9000000000.000 ms\n"
+                                    r"  b +8000000000.000 ms\n$", ole.run(*NET, "--peer", "torch").stdout))
+    fake.write_text("#!/bin/sh\necho nonsense\n")
+    result = ole.run(*NET, "--peer", "torch")
+    check_that("an answer without a time", result.returncode == 1 and result.stderr ==
+               "ole bench: --peer torch: python3 answered with no time: nonsense\n")
     ole.environment["OLE_PYTHON"] = str(work / "missing")
     result = ole.run(*NET, "--peer", "torch")
     check_that("--peer without python3 fails", result.returncode == 1 and
