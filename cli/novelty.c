@@ -241,6 +241,7 @@ static int open_subjects(const arguments *a, subjects *s) {
     fit_folder(&options, a->data[0], info);
     code = open_known(a, s, &options);
     if (code != EXIT_DONE) return code;
+    trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
     fit_folder(&options, a->data[1], info);
     return open_novel(a, s, &options);
 }

@@ -70,7 +70,10 @@ int subject_open(subject *s, const char *command) {
         progress_wait(&s->line, "reading");
         ole_status status = ole_dataset_open(&s->set, s->data, &options, &error);
         progress_clear(&s->line);
-        if (status != OLE_OK) code = fail_with(command, &error);
+        if (status != OLE_OK)
+            code = fail_with(command, &error);
+        else
+            trained_data_compare(&run, command, &s->flags, s->model, s->set);
     }
     trained_data_close(&run);
     if (code != EXIT_DONE) return code;

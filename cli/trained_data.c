@@ -179,3 +179,20 @@ void trained_data_warn(const trained_data *r, const char *command,
                 moved ? "--test-share leaves for validation" : "--val-split and --seed take",
                 effect);
 }
+
+/* Flags make another training split; so does a set that has changed. */
+void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
+                          const ole_model *model, const ole_dataset *set) {
+    bool flagged = flags->validation || flags->test_share || flags->samples_per_class >= 0 ||
+                   flags->seed.given || (flags->classes && *flags->classes);
+    const char *normalize = r->options.normalize;
+    bool automatic = !normalize || strcmp(normalize, "auto") == 0;
+    if (!r->same || flagged || !has_share(r) || !automatic || ole_model_trained_on(model, set))
+        return;
+    fprintf(
+        stderr,
+        "ole %s: warning: the samples of %s are not those that the run was made with: the model "
+        "was trained on some of those held out now; errors will be too low, thresholds too "
+        "high\n",
+        command, r->options.data);
+}

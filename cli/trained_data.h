@@ -14,6 +14,7 @@
 #include "args.h"
 
 #include <ole/data.h>
+#include <ole/model.h>
 #include <ole/train.h>
 
 /* From the command line; what is not given is as in the run. */
@@ -48,6 +49,10 @@ void trained_data_tell(const trained_data *r, const char *command, const data_fl
 /* Says so where flags make the run be judged by samples that it was trained on. */
 void trained_data_warn(const trained_data *r, const char *command,
                        const ole_dataset_options *options, bool test, bool validation);
+
+/* Says so where a folder or file is not what it was: the samples held out are then others. */
+void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
+                          const ole_model *model, const ole_dataset *set);
 
 /* The data of a run, as it was trained with these options. */
 ole_dataset_options run_dataset_options(const ole_train_options *run, int threads);

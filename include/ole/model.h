@@ -91,6 +91,12 @@ OLE_API ole_status ole_model_run_split(ole_model *model, const ole_dataset *set,
                                        float *features, float *logits, ole_error *error);
 
 /*
+ * Whether the training split of a set has the mean and deviation that the model normalises with: of
+ * a model that was trained with `normalize` "auto" whether these are the samples it was trained on.
+ */
+OLE_API bool ole_model_trained_on(const ole_model *model, const ole_dataset *set);
+
+/*
  * From now on ole_model_run_split() and ole_evaluate() say how far they are, after each batch.
  * NULL: no longer.
  */

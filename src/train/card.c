@@ -95,6 +95,17 @@ void ole_card_free(ole_card *card) {
     *card = (ole_card){0};
 }
 
+bool ole_card_same_samples(const ole_card *a, const ole_card *b) {
+    const double rounding = 1e-6;
+    for (int i = 0; i < normalised_channels(a->input); i++) {
+        double most = rounding * (fabs(a->mean[i]) + a->deviation[i]);
+        if (!(fabs(a->mean[i] - b->mean[i]) <= most &&
+              fabs(a->deviation[i] - b->deviation[i]) <= most))
+            return false;
+    }
+    return true;
+}
+
 /* ---- Storing ------------------------------------------------------------------------------ */
 
 static void list_names(const ole_card *card, FILE *out) {

@@ -46,6 +46,12 @@ void ole_card_texts_free(ole_card_texts *texts);
 ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,
                          ole_error *error);
 
+/*
+ * Whether both were made of the same training samples, by their means and deviations, which tell
+ * what `normalize auto` made of them; other processors' sums differ less than other samples' do.
+ */
+bool ole_card_same_samples(const ole_card *a, const ole_card *b);
+
 /* x = (x - mean) / deviation on `count` images. */
 void ole_card_normalize(const ole_card *card, const float *images, int64_t count, float *out);
 

@@ -232,6 +232,13 @@ static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, 
                     info->width);
 }
 
+bool ole_model_trained_on(const ole_model *m, const ole_dataset *set) {
+    if (!m || !set || check_shape(m, ole_dataset_get_info(set), NULL) != OLE_OK) return false;
+    ole_card made = {.input = m->card.input};
+    return ole_dataset_statistics(set, made.mean, made.deviation, NULL) == OLE_OK &&
+           ole_card_same_samples(&m->card, &made);
+}
+
 void ole_model_watch(ole_model *m, ole_part_callback *callback, void *context) {
     m->callback = callback;
     m->callback_context = context;

@@ -17,7 +17,6 @@
 #include "train/spec.h"
 #include "train/together.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,26 +161,13 @@ static ole_status compare_data(const ole_card *now, const ole_card *then, const 
     return OLE_OK;
 }
 
-/* By mean and deviation of the training samples, which tell what `normalize auto` makes of them;
- * sums of other processors differ less. */
-static bool same_samples(const ole_card *now, const ole_card *then) {
-    const double rounding = 1e-6;
-    for (int i = 0; i < OLE_MAX_CHANNELS && i < now->input.c; i++) {
-        double scale = rounding * (fabs(now->mean[i]) + now->deviation[i]);
-        if (!(fabs(now->mean[i] - then->mean[i]) <= scale &&
-              fabs(now->deviation[i] - then->deviation[i]) <= scale))
-            return false;
-    }
-    return true;
-}
-
 static ole_status check_data(const ole_run *run, const ole_safetensors *file, const char *path,
                              ole_error *error) {
     ole_card then;
     ole_status status = ole_card_read(&then, file, path, error);
     if (status != OLE_OK) return status;
     status = compare_data(&run->card, &then, path, error);
-    if (status == OLE_OK && !same_samples(&run->card, &then))
+    if (status == OLE_OK && !ole_card_same_samples(&run->card, &then))
         ole_run_say(&run->options,
                     "warning: the training samples of %s are not those that the run began with: "
                     "those it is tested on may be some that it was trained on",
