@@ -4,6 +4,7 @@
 Four devices are simulated for shard_map.  Exits with 77 without JAX 0.5 or later.  On a machine with a
 GPU, a JAX for it and a CUDA build of the library, OLE_JAX_PLATFORM=cuda runs the same there.
 """
+import functools
 import importlib.util
 import os
 import re
@@ -75,6 +76,31 @@ class Values(unittest.TestCase):
         expected = ole_loss(x, y)
         for dtype in (np.int8, np.uint8, np.int16, np.uint32, np.int64):
             self.assertEqual(ole_loss(x, y.astype(dtype)), expected)
+
+    def test_labels_that_are_cut_off(self):
+        """JAX has 32 bits by default: what they do not hold is an error, as far as it can be seen."""
+        x, y = batch()
+        for dtype, label in ((np.uint32, 2**31), (np.uint64, 2**63 + 1), (np.int64, 2**32)):
+            large = y.astype(dtype)
+            large[5] = label
+            with self.assertRaisesRegex(ole.InputError, f"row 5 is {label}, which int32 does not hold"):
+                ole_loss(x, large)
+        large = y.astype(np.uint32)
+        large[5] = 2**31
+        self.assertTrue(np.isnan(jax.jit(functools.partial(ole_loss, check=False))(x, large)))
+        value, gradient = jax.jit(jax.value_and_grad(functools.partial(ole_loss, check=False)))(x, large)
+        self.assertTrue(np.isnan(value) and np.isnan(gradient).all())
+        if PLATFORM == "cpu":
+            with self.assertRaisesRegex(RuntimeError, "row 5 is 2147483648, which int32 does not hold"):
+                jax.block_until_ready(jax.jit(ole_loss)(x, large))
+        self.assertEqual(jax.jit(ole_loss)(x, y.astype(np.uint32)), ole_loss(x, y))
+
+    def test_type_of_the_weight(self):
+        """The loss has the features' type, whatever that of the weight."""
+        x, y = batch()
+        with jax.experimental.enable_x64() if hasattr(jax.experimental, "enable_x64") else jax.enable_x64(True):
+            for weight in (0.25, np.float64(0.25), jnp.float64(0.25), np.int64(1)):
+                self.assertEqual(ole_loss(x, y, weight).dtype, np.float32)
 
     def test_float64(self):
         with jax.experimental.enable_x64() if hasattr(jax.experimental, "enable_x64") else jax.enable_x64(True):
@@ -162,9 +188,11 @@ class Edges(unittest.TestCase):
             ole_loss(x, y, reduction="none")
         with self.assertRaisesRegex(ole.InputError, "give 1 to 1024"):
             ole_loss(x, y, threads=0)
-        for wrong in ({"delta_floor": -1.0}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}):
+        for wrong in ({"delta_floor": -1.0}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}, {"weight": np.inf}):
             with self.subTest(**wrong), self.assertRaisesRegex(ole.InputError, f"{next(iter(wrong))} is"):
                 ole_loss(x, y, **wrong)
+        with self.assertRaisesRegex(ole.InputError, "give one number"):
+            ole_loss(x, y, np.ones(2))
         self.assertEqual(float(ole_loss(x, y == 0)), float(ole_loss(x, (y == 0).astype(int))))
 
     def test_once_differentiable(self):

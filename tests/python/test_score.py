@@ -72,6 +72,15 @@ class Inputs(unittest.TestCase):
             self.assertEqual(got.value, want.value)
             np.testing.assert_array_equal(got.gradient, want.gradient)
 
+    def test_one_row_of_any_stride(self):
+        column = np.random.default_rng(0).random((5, 1))
+        for dtype in (np.float32, np.float64):
+            row = column.astype(dtype).T
+            self.assertEqual(row.strides[0], row.itemsize)
+            got, wanted = (ole.score(x, [3], gradient=True) for x in (row, row.copy().reshape(-1)[None]))
+            self.assertEqual(got.value, wanted.value)
+            np.testing.assert_array_equal(got.gradient, wanted.gradient)
+
     def test_label_types(self):
         features, labels = make(24, 12, 3)
         want = ole.score(features, labels).value

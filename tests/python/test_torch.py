@@ -92,6 +92,16 @@ class Inputs(unittest.TestCase):
             self.assertTrue(torch.equal(gradient, wanted))
         self.assertEqual(float(ole_loss(features.detach()[:1].expand(4, -1), torch.zeros(4).long())), 0.0)
 
+    def test_one_row_of_any_stride(self):
+        numbers, label = torch.randn(40), torch.tensor([3])
+        for strides in ((1, 1), (3, 1), (0, 1), (7, 2)):  # the first is that of a transposed column
+            row = numbers.as_strided((1, 5), strides).detach().requires_grad_()
+            alone = row.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
+            value, wanted = self.gradient(alone, label)
+            got, gradient = self.gradient(row, label)
+            self.assertEqual(got, value)
+            self.assertTrue(torch.equal(gradient, wanted))
+
     def test_rows_are_not_copied(self):
         from ole import _torch_op
         wide = torch.zeros(24, 30)
@@ -103,6 +113,12 @@ class Inputs(unittest.TestCase):
         for dtype in (torch.int32, torch.int16, torch.uint8):
             self.assertEqual(float(ole_loss(features, labels.to(dtype))), want)
         self.assertEqual(float(ole_loss(features, labels.repeat_interleave(2)[::2])), want)
+        if hasattr(torch, "uint64"):
+            large = labels.to(torch.uint64)
+            self.assertEqual(float(ole_loss(features, large)), want)
+            large[7] = 2**63 + 5
+            with self.assertRaisesRegex(ole.InputError, "row 7 is 9223372036854775813, which int64 does not hold"):
+                ole_loss(features, large)
 
     def test_narrow_types(self):
         for dtype, tolerance in ((torch.bfloat16, 1e-2), (torch.float16, 1e-3)):
@@ -220,6 +236,13 @@ class Inputs(unittest.TestCase):
             scaler.update()
         self.assertFalse(torch.equal(layer.weight, before))
 
+    def test_values_too_large_for_float32_are_inf(self):
+        features, labels = torch.full((4, 3), 1e38), torch.tensor([0, 0, 1, 1])
+        for wanted in (False, True):
+            for weight, value in ((1e10, float("inf")), (-1e10, -float("inf"))):
+                loss = ole_loss(features.clone().requires_grad_(wanted), labels, weight, reduction="sum")
+                self.assertEqual(float(loss), value)
+
     def test_second_derivatives_are_refused(self):
         features, labels = tensors(6, 4, 2)
         layer = torch.nn.Linear(4, 3).to(features.dtype)
@@ -271,6 +294,9 @@ class Inputs(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is a loop
             torch.testing.assert_close(torch.func.vmap(loss)(both), torch.stack([loss(plain), loss(2 * plain)]))
+            sides = torch.stack([labels, labels.flip(0) - 1])  # labels differ, features do not
+            torch.testing.assert_close(torch.func.vmap(lambda y: ole_loss(features, y))(sides),
+                                       torch.stack([ole_loss(plain, y) for y in sides]))
             both[1, 3, 0] = float("nan")
             with self.assertRaisesRegex(ole.InputError, "row 3 holds NaN or Inf"):
                 torch.func.vmap(torch.func.grad(loss))(both)

@@ -204,6 +204,29 @@ static void test_mistakes(void **state) {
 #undef FRESH
 }
 
+/* Labels without a sign are labels, but for those that would be below 0 with one. */
+static void test_unsigned(void **state) {
+    (void)state;
+    uint32_t narrow[ROWS] = {0, 0, 1, 1, 2, UINT32_MAX};
+    uint64_t wide[ROWS] = {0, 0, 1, 1, 2, (uint64_t)1 << 63};
+    float gradient[ROWS * DIM];
+    ole_loss_outcome outcome;
+    frame f;
+    frame_open(&f, &batch, DIM, OLE_F32, gradient, &outcome);
+    f.y.dtype = XLA_U32;
+    f.y.data = narrow;
+    assert_refused(&f, "ole_loss: labels: row 5 is 4294967295, which int32 does not hold");
+    narrow[5] = 2;
+    assert_null(ole_jax_loss_cpu(&f.call));
+    assert_true(outcome.rows == ROWS && outcome.classes == 3);
+    f.y.dtype = XLA_U64;
+    f.y.data = wide;
+    assert_refused(&f, "ole_loss: labels: row 5 is 9223372036854775808, which int64 does not hold");
+    wide[5] = 2;
+    assert_null(ole_jax_loss_cpu(&f.call));
+    assert_true(outcome.rows == ROWS && outcome.classes == 3);
+}
+
 /* ---- On a card ---------------------------------------------------------------------------- */
 
 static void test_card(void **state) {
@@ -237,7 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu),      cmocka_unit_test(test_data),
         cmocka_unit_test(test_metadata), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_card),
+        cmocka_unit_test(test_unsigned), cmocka_unit_test(test_card),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,8 @@ typedef struct job {
     ole_loss_batch batch;
     ole_loss_gradient gradient; /* data NULL: not wanted */
     void *outcome;
-    bool check; /* bad rows are an error, on the CPU */
+    bool unsigned_labels; /* none is below 0 */
+    bool check;           /* bad rows are an error, on the CPU */
 } job;
 
 /* ---- Answers ------------------------------------------------------------------------------ */
@@ -78,8 +79,9 @@ static const char *read_arrays(job *j, const xla_call *call) {
     const xla_buffer *gradient = get_buffer(&call->results, 1);
     if (!x || x->rank != 2 || (x->dtype != XLA_F32 && x->dtype != XLA_F64))
         return "features must be float32 or float64 [N, D]";
-    if (!y || y->rank != 1 || y->dims[0] != x->dims[0] ||
-        (y->dtype != XLA_S32 && y->dtype != XLA_S64))
+    bool short_labels = y && (y->dtype == XLA_S32 || y->dtype == XLA_U32);
+    bool long_labels = y && (y->dtype == XLA_S64 || y->dtype == XLA_U64);
+    if (!(short_labels || long_labels) || y->rank != 1 || y->dims[0] != x->dims[0])
         return "labels must be int32 or int64 [N]";
     if (!outcome || outcome->rank != 1 || outcome->dims[0] != OLE_JAX_WORDS ||
         outcome->dtype != XLA_U32)
@@ -93,7 +95,8 @@ static const char *read_arrays(job *j, const xla_call *call) {
     j->batch = (ole_loss_batch){.rows = x->dims[0],
                                 .features = x->data,
                                 .labels = y->data,
-                                .label_type = y->dtype == XLA_S32 ? OLE_I32 : OLE_I64};
+                                .label_type = short_labels ? OLE_I32 : OLE_I64};
+    j->unsigned_labels = y->dtype == XLA_U32 || y->dtype == XLA_U64;
     j->gradient = (ole_loss_gradient){.data = gradient ? gradient->data : NULL, .upstream = 1.0};
     j->outcome = outcome->data;
     return NULL;
@@ -120,13 +123,31 @@ static const char *read_options(job *j, const xla_call *call, ole_device device)
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
+static int64_t label_of(const ole_loss_batch *batch, int64_t row) {
+    return batch->label_type == OLE_I32 ? ((const int32_t *)batch->labels)[row]
+                                        : ((const int64_t *)batch->labels)[row];
+}
+
 static bool has_label(const ole_loss_batch *batch) {
-    for (int64_t i = 0; i < batch->rows; i++) {
-        int64_t label = batch->label_type == OLE_I32 ? ((const int32_t *)batch->labels)[i]
-                                                     : ((const int64_t *)batch->labels)[i];
-        if (label >= 0) return true;
-    }
+    for (int64_t i = 0; i < batch->rows; i++)
+        if (label_of(batch, i) >= 0) return true;
     return false;
+}
+
+/* Unsigned labels that are too large would be rows to ignore. */
+static ole_status check_labels(const job *j, ole_error *error) {
+    bool narrow = j->batch.label_type == OLE_I32;
+    for (int64_t i = 0; j->unsigned_labels && i < j->batch.rows; i++) {
+        int64_t label = label_of(&j->batch, i);
+        if (label >= 0) continue;
+        *error = (ole_error){.status = OLE_ERROR_DATA};
+        snprintf(error->message, sizeof error->message,
+                 "labels: row %lld is %llu, which %s does not hold", (long long)i,
+                 narrow ? (unsigned long long)(uint32_t)label : (unsigned long long)label,
+                 narrow ? "int32" : "int64");
+        return OLE_ERROR_DATA;
+    }
+    return OLE_OK;
 }
 
 static void fill_gradient(const job *j, double value) {
@@ -142,6 +163,7 @@ static void fill_gradient(const job *j, double value) {
 static ole_status evaluate(const job *j, ole_loss_plan *plan, ole_error *error) {
     ole_loss_outcome outcome = {.bad_row = -1};
     ole_loss_result result = {0};
+    if (j->check && check_labels(j, error) != OLE_OK) return error->status;
     if (has_label(&j->batch)) {
         ole_status status =
             ole_loss_eval(plan, &j->batch, j->gradient.data ? &j->gradient : NULL, &result, error);

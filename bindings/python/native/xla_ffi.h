@@ -20,7 +20,7 @@ enum { XLA_SCALAR = 3 };        /* xla_attributes.type */
 enum { XLA_INVALID_ARGUMENT = 3, XLA_RESOURCE_EXHAUSTED = 8, XLA_INTERNAL = 13 }; /* errors */
 
 /* Element types. */
-enum { XLA_S32 = 4, XLA_S64 = 5, XLA_U32 = 8, XLA_F32 = 11, XLA_F64 = 12 };
+enum { XLA_S32 = 4, XLA_S64 = 5, XLA_U32 = 8, XLA_U64 = 9, XLA_F32 = 11, XLA_F64 = 12 };
 
 typedef struct xla_extension {
     size_t struct_size;

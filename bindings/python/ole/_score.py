@@ -100,7 +100,7 @@ def score(
         addresses = (
             rows,
             x.ctypes.data,
-            x.strides[0] // x.itemsize,
+            x.strides[0] // x.itemsize if rows > 1 else 0,  # of one row it is any number
             y.ctypes.data,
             native.I32 if y.itemsize == 4 else native.I64,
             0 if found is None else found.ctypes.data,
@@ -176,8 +176,13 @@ def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
         wrapped = numpy.flatnonzero(y < 0) if given.dtype.kind == "u" else ()
         if len(wrapped):
             at = int(wrapped[0])
-            raise native.InputError(
-                f"labels: row {at} is {given.flat[at]}, which int64 does not hold: give 0 to 2^63 - 1, or below 0 to "
-                "ignore the row"
-            )
+            raise too_large(at, int(given.flat[at]))
     return numpy.ascontiguousarray(y)
+
+
+def too_large(row: int, label: int, held: str = "int64") -> native.InputError:
+    """What is raised for a label that its type does not hold."""
+    return native.InputError(
+        f"labels: row {row} is {label}, which {held} does not hold: give 0 to 2^{int(held[3:]) - 1} - 1, or below 0 to "
+        "ignore the row"
+    )

@@ -28,6 +28,7 @@ from torch.nn import Parameter
 
 from . import _library as native
 from ._plans import Addresses, Kind, Plan, bucket, plans
+from ._score import too_large
 
 TYPES = {
     torch.float16: native.F16,
@@ -36,8 +37,10 @@ TYPES = {
     torch.float64: native.F64,
 }
 _NARROW = (torch.float16, torch.bfloat16)
+_UINT64 = getattr(torch, "uint64", None)  # of torch 2.3 and later
 _unpack_dual: Any = forward_ad.unpack_dual  # which has no types
 _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
+_LARGEST = torch.finfo(torch.float32).max
 
 _ARGUMENTS = (
     "(Tensor features, Tensor labels, float delta_floor, float delta_abs, float delta_rel, "
@@ -90,7 +93,10 @@ def _in_rows(x: Tensor) -> Tensor:
 
 def _integers(labels: Tensor) -> Tensor:
     if labels.dtype not in (torch.int64, torch.int32):
-        labels = labels.to(torch.int64)
+        given, labels = labels, labels.to(torch.int64)
+        if given.dtype == _UINT64 and bool((labels < 0).any()):
+            at = int((labels < 0).nonzero()[0])
+            raise too_large(at, 2**64 + int(labels[at]))
     return labels.contiguous()
 
 
@@ -102,7 +108,8 @@ def _room(x: Tensor, want_gradient: bool) -> Tensor:
 def _addresses(x: Tensor, y: Tensor, direction: Tensor, want_gradient: bool) -> Addresses:
     label_type = native.I64 if y.dtype == torch.int64 else native.I32
     gradient = direction.data_ptr() if want_gradient else 0
-    return x.size(0), x.data_ptr(), x.stride(0), y.data_ptr(), label_type, gradient
+    stride = x.stride(0) if x.size(0) > 1 else 0  # of one row it is any number
+    return x.size(0), x.data_ptr(), stride, y.data_ptr(), label_type, gradient
 
 
 def _upstream(features: Tensor, weight: float, mean: bool) -> float:
@@ -197,7 +204,10 @@ def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tupl
         value = features.new_empty((), dtype=value_type(features))
         return torch.mul(outcome[0], weight, out=value), direction
     number, direction = _evaluate(features, labels, weight, *options)
-    return direction.new_full((), weight * number), direction
+    number *= weight
+    if abs(number) > _LARGEST and direction.dtype == torch.float32:
+        number *= float("inf")  # as on a GPU; torch itself would raise
+    return direction.new_full((), number), direction
 
 
 # ---- The derivative -------------------------------------------------------------------------------
@@ -378,7 +388,7 @@ def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> T
     if _operators is not None:
         if _is_traced(features):
             return _unweighted_loss(features, labels, *options, wanted) * weight  # type: ignore[no-any-return]
-        if is_wrapped(features):  # by torch.func, which looks into functions and not into operators
+        if is_wrapped(features) or is_wrapped(labels):  # by torch.func, which looks into functions and not into operators
             return _TracedLoss.apply(features, labels, *options, True)[0] * weight  # type: ignore[no-any-return]
     _refuse_unseen(features)
     if wanted:

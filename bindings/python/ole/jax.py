@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array
 
 from . import _library as native
-from ._score import check_not_negative, kind_options, relative_cut
+from ._score import check_not_negative, kind_options, relative_cut, too_large
 
 __all__ = ["ole_loss"]
 
@@ -81,9 +81,11 @@ def ole_loss(
     taken, and for devices that each take the loss of rows of their own, where the others would wait in
     the next collective for the one that failed.
     """
-    features, labels = jnp.asarray(features), jnp.asarray(labels)
+    features, labels = jnp.asarray(features), _as_array(labels)
     _check(features, labels)
-    mean, _ = kind_options(reduction, 1.0)
+    mean, _ = kind_options(reduction, weight if isinstance(weight, (int, float)) else 1.0)
+    if jnp.shape(weight) != ():
+        raise native.InputError(f"weight has shape {jnp.shape(weight)}: give one number")
     if threads is None:
         threads = min(len(os.sched_getaffinity(0)), _MAX_THREADS)
     if not 1 <= threads <= 1024:
@@ -93,9 +95,26 @@ def ole_loss(
     options = _Options(float(delta_floor), float(delta_abs), relative_cut(delta_rel), mean, int(threads), bool(check))
     if features.dtype != jnp.float64:
         features = features.astype(jnp.float32)
-    if labels.dtype not in (jnp.int32, jnp.int64):
-        labels = labels.astype(jax.dtypes.canonicalize_dtype(jnp.int64))
-    return weight * _loss(features, labels, options)
+    if labels.dtype != jnp.int32 and labels.dtype.itemsize < _widest().itemsize:
+        labels = labels.astype(_widest())
+    value = _loss(features, labels, options)
+    return jnp.asarray(weight).astype(value.dtype) * value
+
+
+def _widest() -> Any:
+    """The widest integers that JAX has: int32, or int64 where that is enabled."""
+    return jnp.dtype(jax.dtypes.canonicalize_dtype(jnp.int64))
+
+
+def _as_array(labels: Any) -> Array:
+    """The labels in JAX, which cuts NumPy's to 32 bits without a word where 64 are not enabled."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        limits = np.iinfo(_widest())
+        outside = (labels > limits.max) | ((labels < limits.min) if labels.dtype.kind == "i" else False)
+        if outside.any():
+            at = int(np.flatnonzero(outside)[0])
+            raise too_large(at, int(labels.flat[at]), limits.dtype.name)
+    return jnp.asarray(labels)
 
 
 def _check(features: Array, labels: Array) -> None:
@@ -163,7 +182,12 @@ def _call(
         check=np.int64(options.check),
     )
     value = _like(features, _first_double(words, features.dtype))
-    return value, _like(features, rest[0]) if rest else None
+    slope = _like(features, rest[0]) if rest else None
+    if jnp.issubdtype(labels.dtype, jnp.unsignedinteger):  # of which a GPU ignores those that are too large
+        wrong = (labels > np.iinfo(labels.dtype).max // 2).any()
+        value = jnp.where(wrong, jnp.nan, value)
+        slope = None if slope is None else jnp.where(wrong, jnp.nan, slope)
+    return value, slope
 
 
 def _first_double(words: Array, dtype: Any) -> Array:
