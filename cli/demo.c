@@ -421,7 +421,8 @@ static bool parse(demo *d, int argc, char **argv, int *code) {
          .help = "the page and the test features go here (default: ole-demo.html, no features)"},
         {"seeds", ARG_INTEGER, &d->seeds, "N", .help = "runs of each kind (default 5)", .min = 1,
          .max = 1000},
-        {"epochs", ARG_INTEGER, &d->epochs, "N", .help = "of each run (default 15)", .min = 1,
+        {"epochs", ARG_INTEGER, &d->epochs, "N",
+         .help = "of runs on all digits (default 15); the others have twice as many", .min = 1,
          .max = 10000},
         {"threads", ARG_INTEGER, &d->threads, "N", .help = "threads (default: all processors)",
          .min = 1, .max = 1024},
@@ -434,9 +435,9 @@ static bool parse(demo *d, int argc, char **argv, int *code) {
         .example = "  $ ole demo --out demo\n",
         .about =
             "Trains a small network on the embedded digits with softmax and with softmax and\n"
-            "OLE, on all images and on few of each class, and one with three features by OLE\n"
-            "alone, and compares errors and features: in tables, on a page and, with --out, as\n"
-            "F-softmax.npy, F-ole.npy, L.npy, *-toy-*.\n",
+            "OLE, on all images and on few of each class, and one with three features with\n"
+            "softmax alone and OLE alone; compares errors and features in tables, on a page\n"
+            "and, with --out, as figures and as F-softmax.npy, F-ole.npy, L.npy, *-toy-*.npy.\n",
         .options = options,
     };
     return args_parse(&command, argc, argv, code);

@@ -9,9 +9,13 @@ if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
 
+# Who builds the program gets its modules too: `./dev install` builds no more than that.
 foreach(module IN ITEMS ole_cuda ole_mpi)
     if(TARGET ${module})
         install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        if(TARGET ole_cli)
+            add_dependencies(ole_cli ${module})
+        endif()
     endif()
 endforeach()
 
