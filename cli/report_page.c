@@ -122,11 +122,17 @@ static void add_headline(ole_page *page, const char *label, double value, const 
     if (isfinite(value)) ole_page_headline(page, label, number_text(text, value, unit), note);
 }
 
+/* With a validation split the model is the best one's, which may not be the last: neighbours are
+ * only sought at the end. */
 static void add_headlines(ole_page *page, const run_view *run) {
     char note[TEXT] = "";
-    if (!run->without[0]) snprintf(note, sizeof note, "of %lld samples", (long long)run->count);
+    bool chosen = run->options.val_split > 0.0;
+    if (!run->without[0])
+        snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
+                 chosen ? ", by the model of the least validation error" : "");
     add_headline(page, run_error_name(run), run_error(run), " %", note[0] ? note : NULL);
-    add_headline(page, "1-NN error", run->history.knn1_error, " %", "by cosine, on the features");
+    add_headline(page, "1-NN error", run->history.knn1_error, " %",
+                 chosen ? "by cosine, at the end of training" : "by cosine, on the features");
     if (!run->view.measured) return;
     const ole_angles *a = &run->view.angles;
     snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 90°", a->between.median);

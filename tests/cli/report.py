@@ -126,6 +126,15 @@ def check_skipped_test(ole, work):
                "test or validation error, %" in (work / "two.html").read_text())
 
 
+def check_best(ole, work):
+    """With a validation split the page says which model each number is of."""
+    ole.run(*SMALL.split(), "--val-split", "30%", "--out", "chosen")
+    ole.run("report", "chosen", "--no-tsne")
+    text = (work / "chosen/report.html").read_text()
+    check_that("whose numbers", "of 539 samples, by the model of the least validation error" in text and
+               "by cosine, at the end of training" in text)
+
+
 def check_train(ole, work):
     """The page that `ole train` ends with: Ctrl-C there, and where it cannot be written."""
     train = SMALL.replace(" --no-report", "").replace("--samples-per-class 12 ", "").split()
@@ -169,6 +178,7 @@ def check_all(ole, work):
     check_several(ole, work)
     check_kinds(ole, work)
     check_skipped_test(ole, work)
+    check_best(ole, work)
     check_train(ole, work)
     check_mistakes(ole, work)
 
