@@ -43,7 +43,12 @@ def check_rank(rank, ranks, sizes, dtype=torch.float32, averaged=False, rows_per
         members = members[1:]
         group = dist.new_group(members)
         if rank not in members:
-            return
+            try:
+                OLELoss(group=group)(torch.ones(2, 3), torch.zeros(2, dtype=torch.long))
+            except ole.Error as reason:
+                assert "not in the group" in str(reason), reason
+                return
+            raise AssertionError("a rank outside the group was taken")
     sizes = [sizes[member] for member in members]
     features, labels = make(sum(sizes), 16, 4, dtype=np.float64)
     wide = torch.from_numpy(features).to(dtype)
@@ -108,6 +113,11 @@ def check_refusals(rank, ranks, sizes):
         else:
             raise AssertionError(f"nobody said '{words}'")
     assert criterion(x, y).item() == 0.0, "one class in all: its norm is the whole's"
+    for rows, width in ((1, 5), (0, 5), (3, 0)):  # whose bytes begin anywhere, or are none
+        few = torch.ones(rows, width, requires_grad=True)
+        loss = criterion(few, torch.zeros(rows, dtype=torch.int32))
+        loss.backward()
+        assert loss.item() == 0.0 and few.grad.shape == few.shape, f"{rows} rows of {width}"
 
 
 def work_refusals(rank, ranks, file, sizes, options, failures):

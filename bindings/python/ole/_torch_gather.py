@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _library as native
-from ._torch_op import TYPES, check_batch
+from ._torch_op import TYPES, check_batch, integers
 
 _LABEL_BYTES = 8
 _REFUSED = -1  # rows of a rank whose batch is none
@@ -54,8 +54,11 @@ def _pack(features: Tensor, labels: Tensor, rows: int) -> Tensor:
 
 def _unpack(packed: Tensor, like: Tensor) -> Tuple[Tensor, Tensor]:
     width = like.size(1) * like.element_size()
-    features = packed[:, :width].contiguous().view(like.dtype)
-    return features, packed[:, width:].contiguous().view(torch.int64).view(-1)
+    rows = packed.size(0)
+    features, labels = like.new_empty((rows, like.size(1))), like.new_empty((rows, 1), dtype=torch.int64)
+    features.view(torch.uint8).copy_(packed[:, :width])
+    labels.view(torch.uint8).copy_(packed[:, width:])
+    return features, labels.view(-1)
 
 
 class _Multiply(torch.autograd.Function):
@@ -78,16 +81,19 @@ def gather(
     if not dist.is_available() or not dist.is_initialized():
         raise native.Error("OLELoss(group=...): call torch.distributed.init_process_group() first")
     ranks, own = dist.get_world_size(group), dist.get_rank(group)
+    if own < 0:
+        raise native.Error("OLELoss(group=...): this process is not in the group: leave the loss out here")
     if rows_per_rank is None:
         problem = None
         try:
             check_batch(features, labels)
+            labels = integers(labels)
         except native.InputError as found:
             problem = found
         rows = _agree(features, problem, group, own)
     else:
         check_batch(features, labels)
-        rows = rows_per_rank
+        rows, labels = rows_per_rank, integers(labels)
     mine = features.size(0)
     if mine > rows:
         raise native.InputError(f"rows_per_rank is {rows}, but rank {own} has a batch of {mine} rows")

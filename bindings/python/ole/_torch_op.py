@@ -91,7 +91,8 @@ def _in_rows(x: Tensor) -> Tensor:
     return x if across == 1 and along >= x.size(1) else x.contiguous()
 
 
-def _integers(labels: Tensor) -> Tensor:
+def integers(labels: Tensor) -> Tensor:
+    """The labels as int32 or int64, one behind the other."""
     if labels.dtype not in (torch.int64, torch.int32):
         given, labels = labels, labels.to(torch.int64)
         if given.dtype == _UINT64 and bool((labels < 0).any()):
@@ -133,7 +134,7 @@ def _evaluate(
 ) -> Tuple[float, Tensor]:
     """On the CPU: the value without weight, and the direction, of float32 for narrow features."""
     x = _in_rows(features.float() if features.dtype in _NARROW else features)
-    y, direction = _integers(labels), _room(x, want_gradient)
+    y, direction = integers(labels), _room(x, want_gradient)
     rows, dim = x.shape
     if rows == 0 or dim == 0:
         return 0.0, direction
@@ -175,7 +176,7 @@ def _queue(
 ) -> Tuple[Tensor, Tensor]:
     """On a GPU: queues the evaluation. The outcome-to-be, whose first word is the value without weight,
     and the direction, of the features' type."""
-    x, y = _in_rows(features), _integers(labels)
+    x, y = _in_rows(features), integers(labels)
     direction, outcome = _room(x, want_gradient), x.new_empty(native.OUTCOME_WORDS, dtype=torch.float64)
     rows, dim = x.shape
     if rows == 0 or dim == 0:
