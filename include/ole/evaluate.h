@@ -19,7 +19,7 @@ extern "C" {
 typedef struct ole_evaluation {
     int64_t count;
     double error;          /* of the classifier; NaN where it was not trained (ole/model.h) */
-    double knn1_error;     /* of the label of the nearest training feature, by cosine */
+    double knn1_error;     /* of the label of the nearest other training feature, by cosine */
     double subspace_error; /* of the class whose subspace of training features is nearest */
     int classes;
     int64_t *confusion; /* [classes, classes]: true class in rows, predicted in columns; NULL */

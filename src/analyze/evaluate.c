@@ -163,18 +163,25 @@ static bool report_search(void *context, double share) {
     return s->stopped;
 }
 
+static ole_status compare(ole_evaluation *e, ole_model *model, const ole_labelled *reference,
+                          const ole_labelled *query, int threads, ole_error *error) {
+    int64_t dim = ole_model_get_info(model)->features;
+    search s = {.model = model, .queries = query->rows};
+    const ole_knn_watch watch = {report_search, &s};
+    ole_status status =
+        ole_knn1_error(dim, reference, query, threads, &watch, &e->knn1_error, error);
+    e->interrupted = s.stopped || ole_model_report(model, "class subspaces", 0, query->rows);
+    if (status == OLE_OK && !e->interrupted)
+        status = subspace_error(dim, reference, query, threads, &e->subspace_error, error);
+    return status;
+}
+
 static ole_status compare_with_training(ole_evaluation *e, ole_model *model, const ole_dataset *set,
                                         const ole_labelled *query, int threads, ole_error *error) {
-    int64_t dim = ole_model_get_info(model)->features;
     outputs train;
     ole_status status = collect(&train, model, set, OLE_SPLIT_TRAIN, false, &e->interrupted, error);
     if (status != OLE_OK || e->interrupted) return status;
-    search s = {.model = model, .queries = query->rows};
-    const ole_knn_watch watch = {report_search, &s};
-    status = ole_knn1_error(dim, &train.rows, query, threads, &watch, &e->knn1_error, error);
-    e->interrupted = s.stopped || ole_model_report(model, "class subspaces", 0, query->rows);
-    if (status == OLE_OK && !e->interrupted)
-        status = subspace_error(dim, &train.rows, query, threads, &e->subspace_error, error);
+    status = compare(e, model, &train.rows, query, threads, error);
     release(&train);
     return status;
 }
@@ -186,7 +193,9 @@ static ole_status measure(ole_evaluation *e, ole_model *model, const ole_dataset
     ole_status status = collect(&o, model, set, split, trained, &e->interrupted, error);
     if (status != OLE_OK || e->interrupted) return status;
     if (trained) status = count_confusion(e, &o, to, error);
-    if (status == OLE_OK && ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN] > 0)
+    if (status == OLE_OK && split == OLE_SPLIT_TRAIN)
+        status = compare(e, model, &o.rows, &o.rows, threads, error);
+    else if (status == OLE_OK && ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN] > 0)
         status = compare_with_training(e, model, set, &o.rows, threads, error);
     release(&o);
     return status;

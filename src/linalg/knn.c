@@ -142,8 +142,11 @@ ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_
                           ole_error *error) {
     *percent = NAN;
     if (reference->rows == 0 || query->rows == 0) return OLE_OK;
-    const ole_knn job = {
-        .reference = rows_of(reference, dim), .query = rows_of(query, dim), .k = 1, .watch = watch};
+    const ole_knn job = {.reference = rows_of(reference, dim),
+                         .query = rows_of(query, dim),
+                         .k = 1,
+                         .one_out = reference->features == query->features,
+                         .watch = watch};
     int64_t *nearest = malloc((size_t)query->rows * sizeof *nearest);
     if (!nearest) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for nearest neighbours");
     ole_pool *pool;

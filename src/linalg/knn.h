@@ -39,8 +39,8 @@ typedef struct ole_labelled {
 } ole_labelled;
 
 /*
- * The share of queries, in %, whose nearest reference has another label; NaN without either.
- * `watch` may be NULL.
+ * The share of queries, in %, whose nearest reference has another label; NaN without either.  Where
+ * both are the same features, none is its own neighbour.  `watch` may be NULL.
  */
 ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_labelled *query,
                           int threads, const ole_knn_watch *watch, double *percent,

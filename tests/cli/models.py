@@ -112,6 +112,11 @@ def check_classes(ole, work):
     judged = read_json(ole, *"eval shared folder:nights --json".split())
     check_that(f"one of two classes: {judged}", [row["n"] for row in judged["per_class"]] == [0, 12] and
                judged["confusion"][0] == [0, 0] and judged["error"] == judged["per_class"][1]["error"])
+    every = read_json(ole, *"eval shared folder:others --test-share 0 --split train --json".split())
+    done = ole.run(*"features shared folder:others --test-share 0 --split train --out F.npy L.npy".split())
+    alone = read_json(ole, *"analyze F.npy L.npy --json".split())
+    check_that(f"all samples, none its own neighbour: {every['knn1_error']}, {done.stderr}", every["n"] == 120 and
+               every["knn1_error"] == alone["errors"]["knn1_error"] > 0)
     (work / "others/night").rename(work / "others/dusk")
     check(ole, "eval shared folder:others", code=1, err="ole eval: folder: the model does not know its "
           "class 'dusk': leave it out, by naming the others with --classes\n")
