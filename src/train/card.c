@@ -206,10 +206,26 @@ static bool parse_floats(const char *text, int count, float *out) {
     for (int i = 0; i < count; i++) {
         char *end;
         out[i] = (float)ole_number_read(text, &end);
-        if (end == text || *end != (i + 1 < count ? ',' : '\0')) return false;
+        if (end == text || *end != (i + 1 < count ? ',' : '\0') || !isfinite(out[i])) return false;
         text = end + 1;
     }
     return true;
+}
+
+static bool parse_deviation(const char *text, int count, float *out) {
+    if (!parse_floats(text, count, out)) return false;
+    for (int i = 0; i < count; i++)
+        if (!(out[i] > 0)) return false;
+    return true;
+}
+
+/* A finite number; `otherwise` where there is no text. */
+static bool parse_number(const char *text, double otherwise, double *value) {
+    char *end;
+    *value = otherwise;
+    if (!text) return true;
+    *value = ole_number_read(text, &end);
+    return end != text && !*end && isfinite(*value);
 }
 
 static bool parse_names(const char *text, ole_card *card) {
@@ -234,12 +250,11 @@ static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
     const char *score = ole_safetensors_metadata(file, "threshold_score");
     const char *temperature = ole_safetensors_metadata(file, "temperature");
     const char *classifier = ole_safetensors_metadata(file, "classifier");
-    card->threshold = threshold ? ole_number_read(threshold, NULL) : 0.0;
-    if (!isfinite(card->threshold)) return "threshold";
+    if (!parse_number(threshold, 0.0, &card->threshold)) return "threshold";
     card->threshold_score = card->threshold != 0.0 ? OLE_SCORE_SOFTMAX : OLE_SCORE_NONE;
     if (score && !ole_score_parse(score, &card->threshold_score)) return "threshold_score";
-    card->temperature = temperature ? ole_number_read(temperature, NULL) : 1.0;
-    if (!(card->temperature > 0.0 && isfinite(card->temperature))) return "temperature";
+    if (!parse_number(temperature, 1.0, &card->temperature) || card->temperature <= 0.0)
+        return "temperature";
     card->classifier = !classifier || strcmp(classifier, untrained) != 0;
     return NULL;
 }
@@ -257,7 +272,7 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
     if (!names || !parse_names(names, card)) return "class_names";
     int channels = normalised_channels(card->input);
     if (!mean || !parse_floats(mean, channels, card->mean)) return "mean";
-    if (!deviation || !parse_floats(deviation, channels, card->deviation)) return "deviation";
+    if (!deviation || !parse_deviation(deviation, channels, card->deviation)) return "deviation";
     return parse_scores(card, file);
 }
 

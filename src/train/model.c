@@ -124,6 +124,18 @@ static ole_status load_directions(ole_model *m, const ole_safetensors *file, con
                     ole_show_string(&shown, name));
 }
 
+/* The same for the card of a file: what cannot be a net is the file's mistake. */
+static ole_status open_stored(ole_model **model, ole_card *card, int threads, const char *name,
+                              ole_error *error) {
+    ole_error wrong;
+    ole_shown shown;
+    ole_status status = open_model(model, card, threads, &wrong);
+    if (status == OLE_ERROR_ARGUMENT)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: %s", ole_show_string(&shown, name),
+                        wrong.message);
+    return status == OLE_OK ? OLE_OK : ole_fail(error, status, "%s", wrong.message);
+}
+
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
     if (!model || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_load: model or path is NULL");
@@ -138,7 +150,7 @@ ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_
     ole_card card;
     status = ole_safetensors_open(&file, name, error);
     if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
-    if (status == OLE_OK) status = open_model(model, &card, threads, error);
+    if (status == OLE_OK) status = open_stored(model, &card, threads, name, error);
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
     if (status == OLE_OK) status = load_directions(*model, file, name, error);
     ole_safetensors_close(file);

@@ -291,6 +291,39 @@ static void test_no_models(void **state) {
     assert_no_model(path, OLE_ERROR_FORMAT, "tensor '1.linear.weight' is missing");
 }
 
+/* Texts that would give numbers without a meaning are refused, and the file is named. */
+static void test_wrong_texts(void **state) {
+    (void)state;
+    enum { TEXTS = 7 };
+    static const ole_metadata truth[TEXTS] = {
+        {"net", "FC3"},      {"input", "1x8x8"},    {"class_names", "[\"a\",\"b\"]"},
+        {"mean", "0.5"},     {"deviation", "0.25"}, {"threshold", "0.5"},
+        {"temperature", "2"}};
+    static const struct {
+        int text;
+        const char *value, *words;
+    } lies[] = {{0, "Q3", "m.safetensors: net: column 1: 'Q3' is no"},
+                {3, "nan", "'mean'"},
+                {4, "0", "'deviation'"},
+                {4, "-1", "'deviation'"},
+                {4, "inf", "'deviation'"},
+                {5, "", "'threshold'"},
+                {5, "0.5x", "'threshold'"},
+                {5, "nan", "'threshold'"},
+                {6, "", "'temperature'"},
+                {6, "0", "'temperature'"}};
+    const ole_tensor tensor = {"w", OLE_F32, 1, {1}, "abcd"};
+    const char *path = temporary_path("m.safetensors");
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        ole_metadata texts[TEXTS];
+        ole_error error;
+        memcpy(texts, truth, sizeof texts);
+        texts[lies[i].text].value = lies[i].value;
+        assert_ok(ole_safetensors_write(path, &tensor, 1, texts, TEXTS, &error), &error);
+        assert_no_model(path, OLE_ERROR_FORMAT, lies[i].words);
+    }
+}
+
 /* OLÉ alone trains no classifier: no predictions, no error by it, but features that tell. */
 static void test_untrained(void **state) {
     const trained *t = *state;
@@ -321,11 +354,11 @@ static void test_untrained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),       cmocka_unit_test(test_run),
-        cmocka_unit_test(test_predict),    cmocka_unit_test(test_bad_images),
-        cmocka_unit_test(test_evaluate),   cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_image_file), cmocka_unit_test(test_no_models),
-        cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_predict),     cmocka_unit_test(test_bad_images),
+        cmocka_unit_test(test_evaluate),    cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_image_file),  cmocka_unit_test(test_no_models),
+        cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_untrained),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
