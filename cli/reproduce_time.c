@@ -157,20 +157,27 @@ const char *row_usual_time(const row *r, char out[USUAL_ROOM]) {
     return out;
 }
 
+/* Of runs none of which is begun, or of the study that was, as it is. */
+static void time_left(const row *r, const ole_study_result *begun, row_time *time) {
+    ole_dataset *set;
+    ole_dataset_options options = run_dataset_options(&r->train, default_threads());
+    if (ole_dataset_open(&set, r->train.data, &options, &time->error) != OLE_OK) return;
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    double images =
+        begun ? images_left(r, info, begun, &time->runs) : images_of_all(r, info, &time->runs);
+    time->seconds = images * time_image(r, info, &time->error);
+    ole_dataset_close(set);
+}
+
 row_time row_time_left(const row *r) {
     ole_study_result s = {0};
-    ole_dataset *set;
     row_time time = {.runs = row_count_runs(r), .seconds = NAN};
-    ole_dataset_options options = run_dataset_options(&r->train, default_threads());
-    if (ole_dataset_open(&set, r->train.data, &options, &time.error) != OLE_OK) return time;
-    const ole_dataset_info *info = ole_dataset_get_info(set);
     bool begun = is_there(r->runs_folder, "study.json");
-    if (!begun || row_look(r, &s)) {
-        double images =
-            begun ? images_left(r, info, &s, &time.runs) : images_of_all(r, info, &time.runs);
-        time.seconds = time.runs > 0 ? images * time_image(r, info, &time.error) : 0.0;
-    }
+    if (begun && !row_look(r, &s)) return time;
+    if (begun && s.ended == s.total)
+        time = (row_time){.runs = 0, .seconds = 0.0};
+    else
+        time_left(r, begun ? &s : NULL, &time);
     ole_study_result_free(&s);
-    ole_dataset_close(set);
     return time;
 }
