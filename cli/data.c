@@ -249,6 +249,8 @@ static void print_contents(const ole_dataset_info *info, bool resized) {
         printf("%d to %d pixels wide, %d to %d high", info->sizes.least_width,
                info->sizes.most_width, info->sizes.least_height, info->sizes.most_height);
     if (info->skipped > 0) printf("; %" PRId64 " skipped as unreadable", info->skipped);
+    if (info->passed_over > 0)
+        printf("; %" PRId64 " passed over: no images, or in no class's folder", info->passed_over);
     printf("\n");
 }
 
@@ -275,6 +277,7 @@ static void json_contents(ole_json *json, const ole_dataset_info *info, bool res
         json_range(json, "widths", info->sizes.least_width, info->sizes.most_width);
     }
     ole_json_integer(json, "skipped", info->skipped);
+    ole_json_integer(json, "passed_over", info->passed_over);
 }
 
 static int fail_different(const char *name, int files) {

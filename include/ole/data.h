@@ -73,6 +73,7 @@ typedef struct ole_dataset_info {
     const char *const *class_names; /* [classes] */
     int64_t count[3];               /* by ole_split */
     int64_t skipped;                /* images left out by skip_bad */
+    int64_t passed_over;            /* folder: files and folders that are not called as images */
     ole_image_sizes sizes; /* folder: of the images before they are resized; 0 where not known */
 } ole_dataset_info;
 

@@ -123,6 +123,7 @@ static ole_status describe(ole_dataset *set, ole_error *error) {
     info->classes = splits->classes;
     info->class_names = set->class_names;
     info->skipped = source->skipped;
+    info->passed_over = source->passed_over;
     info->sizes = source->sizes;
     memcpy(info->count, splits->count, sizeof info->count);
     return OLE_OK;

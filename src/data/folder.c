@@ -74,6 +74,10 @@ static bool is_image(const char *folder, const char *name) {
     return false;
 }
 
+static bool is_other(const char *folder, const char *name) {
+    return !is_image(folder, name);
+}
+
 /* The entries of a folder that `wanted` accepts, sorted; hidden ones never. */
 static ole_status list_folder(const char *folder, bool (*wanted)(const char *, const char *),
                               name_list *list, ole_error *error) {
@@ -97,7 +101,18 @@ typedef struct file_list {
     name_list paths;
     int32_t *labels; /* [paths.capacity] as it was when last grown */
     int64_t train_count;
+    int64_t passed_over;
 } file_list;
+
+/* Counts entries as passed over: what is no image in a class, images beside the classes. */
+static ole_status pass_over(const char *folder, bool (*wanted)(const char *, const char *),
+                            file_list *files, ole_error *error) {
+    name_list others = {0};
+    ole_status status = list_folder(folder, wanted, &others, error);
+    files->passed_over += others.count;
+    free_names(&others);
+    return status;
+}
 
 /* A class without images; one of folders is often a part, or above the classes. */
 static ole_status fail_empty(const char *folder, ole_error *error) {
@@ -123,6 +138,7 @@ static ole_status list_class(const char *folder, int label, file_list *files, ol
     name_list images = {0};
     ole_status status = list_folder(folder, is_image, &images, error);
     if (status == OLE_OK && images.count == 0) status = fail_empty(folder, error);
+    if (status == OLE_OK) status = pass_over(folder, is_other, files, error);
     int64_t first = files->paths.count;
     for (int64_t i = 0; status == OLE_OK && i < images.count; i++) {
         char path[OLE_PATH_ROOM];
@@ -161,7 +177,7 @@ static ole_status list_part(const char *folder, const name_list *classes, const 
                               ole_show_string(&shown, path));
         if (status == OLE_OK) status = list_class(path, label, files, error);
     }
-    return status;
+    return status == OLE_OK ? pass_over(folder, is_image, files, error) : status;
 }
 
 static ole_status name_classes(const char *folder, const name_list *classes, ole_source *source,
@@ -356,6 +372,7 @@ static ole_status keep_good(decoding *d, ole_error *error) {
     }
     source->count = kept;
     source->skipped = d->files->paths.count - kept;
+    source->passed_over = d->files->passed_over;
     return OLE_OK;
 }
 

@@ -21,7 +21,7 @@ enum { PAGE = 65536 }; /* as large as pages come */
 
 typedef struct header {
     uint64_t token;
-    int64_t count, train_count, skipped;
+    int64_t count, train_count, skipped, passed_over;
     double test_share;
     int32_t channels, height, width, classes, floating;
     uint64_t names_bytes, samples_at, size;
@@ -41,6 +41,7 @@ static header describe(const ole_source *source, uint64_t token) {
                 .count = source->count,
                 .train_count = source->train_count,
                 .skipped = source->skipped,
+                .passed_over = source->passed_over,
                 .test_share = source->test_share,
                 .channels = source->channels,
                 .height = source->height,
@@ -125,7 +126,8 @@ static ole_status take_source(ole_source *source, const char *map, ole_error *er
                            .count = h.count,
                            .train_count = h.train_count,
                            .test_share = h.test_share,
-                           .skipped = h.skipped};
+                           .skipped = h.skipped,
+                           .passed_over = h.passed_over};
     use_map(source, (void *)(uintptr_t)map, &h);
     source->labels = malloc(labels_bytes(h.count) + 1);
     if (!source->labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for labels");

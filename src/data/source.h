@@ -22,6 +22,7 @@ typedef struct ole_source {
     float *floats;
     int32_t *labels;       /* [count], 0 to classes - 1 */
     int64_t skipped;       /* images left out */
+    int64_t passed_over;   /* folder: what is not called as an image where images are sought */
     ole_image_sizes sizes; /* folder: of the others, as their files have them */
     void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
     size_t map_bytes;

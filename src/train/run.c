@@ -58,6 +58,11 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
     if (info->skipped > 0)
         ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
                     (long long)info->skipped);
+    if (info->passed_over > 0)
+        ole_run_say(o,
+                    "%s: passed over, as not called png, jpeg, pgm or ppm, or not right in the "
+                    "folder of a class: %lld",
+                    o->data, (long long)info->passed_over);
     if (info->classes == 1)
         ole_run_say(o, "warning: %s has one class: there is nothing to tell it from", o->data);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);

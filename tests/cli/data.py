@@ -160,6 +160,16 @@ def check_check(ole, work):
             path.write_bytes(pgm(value + i))
     check(ole, "data check folder:photos", "folder: 8 samples to train on, 2 to test; 2 classes; "
           "1x2x2 bytes\n")
+    for other in ("photos/cat/9.webp", "photos/dog/notes.txt", "photos/dog/.hidden", "photos/beside.pgm"):
+        (work / other).write_bytes(b"P5 2 2 255\nxxxx")
+    (work / "photos/dog/more").mkdir()
+    told = ole.run("data", "check", "folder:photos").stdout
+    check_that(f"what is passed over: {told}", told.endswith(
+        "; 4 passed over: no images, or in no class's folder\n"))
+    done = ole.run(*"train folder:photos --net FC4 --epochs 1 --no-report --out passed".split())
+    check_that(f"... by training too: {done.stderr}", done.stderr.startswith(
+        "ole train: folder:photos: passed over, as not called png, jpeg, pgm or ppm, or not right in the folder "
+        "of a class: 4\n"))
     (work / "photos/cat/1.pgm").write_bytes(b"P5 2 2 255\nx")
     check(ole, "data check folder:photos", err="ole data check: photos/cat/1.pgm: byte 11: the "
           "file ends before its 2x2 pixels do: it is cut off; --skip-bad leaves such images out\n", code=1)
