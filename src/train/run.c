@@ -245,11 +245,11 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
     if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
     if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
     char path[OLE_RUN_PATH];
-    ole_status status = ole_run_path(path, o->out, "config.yaml", error);
-    if (status == OLE_OK) status = ole_recipe_write(path, o, error);
-    if (status == OLE_OK) status = ole_run_path(path, o->out, "metrics.jsonl", error);
-    if (status == OLE_OK)
+    ole_status status = ole_run_path(path, o->out, "metrics.jsonl", error);
+    if (status == OLE_OK) /* first: it may refuse to go on */
         status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
+    if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = ole_recipe_write(path, o, error);
     run->metrics.ranks = ole_ranks_size(o->ranks);
     return status;
 }

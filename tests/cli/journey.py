@@ -109,6 +109,12 @@ def check_changed(ole, work):
           "would end before that\n")
     same = ole.run(*f"{go_on} 3".split())
     check_that(f"the same: {same.stderr}", same.returncode == 0 and "warning" not in same.stderr)
+    config_before, metrics = (work / "kept/config.yaml").read_text(), (work / "kept/metrics.jsonl").read_bytes()
+    (work / "kept/metrics.jsonl").write_bytes(metrics[:100])
+    check(ole, f"{go_on} 4", code=1, err="ole train: kept/metrics.jsonl: shorter than the checkpoint says: it was "
+          "changed since; put it back, or start another run\n")
+    check_that("refused, it writes nothing", (work / "kept/config.yaml").read_text() == config_before)
+    (work / "kept/metrics.jsonl").write_bytes(metrics)
     write_photo(work / "album/day/new.ppm", 12, 12, 90, True)
     more = ole.run(*f"{go_on} 4".split())
     check_that(f"one more: {more.stderr}", more.returncode == 0 and more.stderr.startswith(
