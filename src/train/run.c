@@ -64,7 +64,7 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                     "folder of a class: %lld",
                     o->data, (long long)info->passed_over);
     if (info->classes == 1)
-        ole_run_say(o, "warning: %s has one class: there is nothing to tell it from", o->data);
+        ole_run_say(o, "warning: one class of %s alone: there is nothing to tell it from", o->data);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss != OLE_LOSS_OLE;
     return status;

@@ -96,7 +96,7 @@ def check_bad(ole, work):
     done = ole.run(*f"{quick} --skip-bad --out one-run".split())
     check_that(f"what is left: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
         "ole train: folder:one: 1 unreadable images were left out\n"
-        "ole train: warning: folder:one has one class: there is nothing to tell it from\n"))
+        "ole train: warning: one class of folder:one alone: there is nothing to tell it from\n"))
 
 
 def check_changed(ole, work):
