@@ -186,8 +186,9 @@ class Edges(unittest.TestCase):
                 ole_loss(*wrong)
         with self.assertRaisesRegex(ole.InputError, 'give "mean" or "sum"'):
             ole_loss(x, y, reduction="none")
-        with self.assertRaisesRegex(ole.InputError, "give 1 to 1024"):
-            ole_loss(x, y, threads=0)
+        for threads in (0, 1.5):
+            with self.assertRaisesRegex(ole.InputError, "give 1 to 1024"):
+                ole_loss(x, y, threads=threads)
         for wrong in ({"delta_floor": -1.0}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}, {"weight": np.inf}):
             with self.subTest(**wrong), self.assertRaisesRegex(ole.InputError, f"{next(iter(wrong))} is"):
                 ole_loss(x, y, **wrong)

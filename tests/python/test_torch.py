@@ -328,8 +328,10 @@ class Inputs(unittest.TestCase):
             OLELoss(reduction="none")
         with self.assertRaisesRegex(ValueError, "delta_floor"):
             ole_loss(features, labels, delta_floor=-1)
-        with self.assertRaisesRegex(ValueError, "^threads is -3"):
-            ole_loss(features, labels, threads=-3)
+        for threads in (-3, 0, 1.5, 1025):
+            for run in (OLELoss, lambda threads: ole_loss(features[:0], labels[:0], threads=threads)):
+                with self.assertRaisesRegex(ValueError, f"^threads is {threads}: give 1 to 1024"):
+                    run(threads=threads)
         for wrong in ({"delta_floor": -1}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}, {"group": "wrld"}):
             with self.subTest(**wrong), self.assertRaisesRegex(ValueError, f"{next(iter(wrong))} is"):
                 OLELoss(**wrong)

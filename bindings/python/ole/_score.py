@@ -90,7 +90,7 @@ def score(
         float(delta_floor),
         float(delta_abs),
         relative_cut(delta_rel),
-        int(threads),
+        thread_count(threads),
     )
     found = numpy.empty_like(x, order="C", subok=False) if gradient else None
     plan = plans.take(kind)
@@ -136,6 +136,15 @@ def kind_options(reduction: str, weight: float) -> tuple[bool, float]:
     return reduction == "mean", weight
 
 
+def thread_count(threads: Optional[int]) -> int:
+    """threads, or 0 where they are not given."""
+    if threads is None:
+        return 0
+    if not 1 <= threads <= 1024 or threads != int(threads):
+        raise native.InputError(f"threads is {threads}: give 1 to 1024")
+    return int(threads)
+
+
 def relative_cut(delta_rel: Optional[float]) -> float:
     """delta_rel as the library has it."""
     if delta_rel is None:
@@ -173,9 +182,8 @@ def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
         raise native.InputError(f"labels are of type {y.dtype}: give integers")
     if y.dtype not in (numpy.int32, numpy.int64) or not y.dtype.isnative:
         given, y = y, y.astype(numpy.int64)
-        wrapped = numpy.flatnonzero(y < 0) if given.dtype.kind == "u" else ()
-        if len(wrapped):
-            at = int(wrapped[0])
+        if given.dtype.kind == "u" and (y < 0).any():
+            at = int(numpy.flatnonzero(y < 0)[0])
             raise too_large(at, int(given.flat[at]))
     return numpy.ascontiguousarray(y)
 

@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array
 
 from . import _library as native
-from ._score import check_not_negative, kind_options, relative_cut, too_large
+from ._score import check_not_negative, kind_options, relative_cut, thread_count, too_large
 
 __all__ = ["ole_loss"]
 
@@ -86,13 +86,10 @@ def ole_loss(
     mean, _ = kind_options(reduction, weight if isinstance(weight, (int, float)) else 1.0)
     if jnp.shape(weight) != ():
         raise native.InputError(f"weight has shape {jnp.shape(weight)}: give one number")
-    if threads is None:
-        threads = min(len(os.sched_getaffinity(0)), _MAX_THREADS)
-    if not 1 <= threads <= 1024:
-        raise native.InputError(f"threads is {threads}: give 1 to 1024")
+    count = thread_count(threads) or min(len(os.sched_getaffinity(0)), _MAX_THREADS)
     check_not_negative("delta_floor", delta_floor)
     check_not_negative("delta_abs", delta_abs)
-    options = _Options(float(delta_floor), float(delta_abs), relative_cut(delta_rel), mean, int(threads), bool(check))
+    options = _Options(float(delta_floor), float(delta_abs), relative_cut(delta_rel), mean, count, bool(check))
     if features.dtype != jnp.float64:
         features = features.astype(jnp.float32)
     if labels.dtype != jnp.int32 and labels.dtype.itemsize < _widest().itemsize:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from . import _library as native
-from ._score import check_not_negative, kind_options, relative_cut
+from ._score import check_not_negative, kind_options, relative_cut, thread_count
 from ._torch_op import check_batch, loss_of
 
 __all__ = ["OLELoss", "ole_loss"]
@@ -67,7 +67,7 @@ def ole_loss(
         float(delta_abs),
         relative_cut(delta_rel),
         mean,
-        0 if threads is None else threads,
+        thread_count(threads),
         bool(check),
     )
 
@@ -110,6 +110,7 @@ class OLELoss(torch.nn.Module):
         check_not_negative("delta_floor", delta_floor)
         check_not_negative("delta_abs", delta_abs)
         relative_cut(delta_rel)
+        thread_count(threads)
         if isinstance(group, str) and group != "world":
             raise native.InputError(f'group is {group!r}: give a process group of torch.distributed, or "world"')
         self.weight = weight
