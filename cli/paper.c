@@ -150,17 +150,33 @@ static bool has_sides(const paper *p) {
     return with_ole <= 1 || p->kind == PAPER_TUNE;
 }
 
+/* What a recipe of known and novel classes lacks, which would show when all is trained; NULL:
+ * nothing. */
+static const char *lacks_for_novelty(const paper *p) {
+    const ole_train_options *o = &p->train;
+    if (p->kind != PAPER_NOVELTY) return NULL;
+    if (!p->novel && !(p->novel_classes && o->classes))
+        return "needs classes, those known, and novel_classes in 'paper'; or another set there, "
+               "novel";
+    if (!(o->val_split > 0.0)) return "needs val_split: the threshold is found on what is held out";
+    if (o->loss == OLE_LOSS_OLE) return "needs a classifier: loss softmax+ole";
+    return NULL;
+}
+
 /* What no single key shows; false with the reason in `why`. */
 static bool check_notes(const paper *p, char why[WHY]) {
     bool borrowed = paper_borrows(p);
     const char *word = NULL;
     int length = find_no_figure(p->draw, &word);
+    const char *lacks = lacks_for_novelty(p);
     if (!p->title || !p->shows)
         snprintf(why, WHY, "the block 'paper' with title and shows is missing");
     else if (!borrowed && (!p->train.data || !p->train.net))
         snprintf(why, WHY, "data or net is missing");
     else if (borrowed != (p->from != NULL))
         snprintf(why, WHY, "paper: 'from' goes with the kinds features and curves");
+    else if (lacks)
+        snprintf(why, WHY, "paper: the kind novelty %s", lacks);
     else if (!has_sides(p))
         snprintf(
             why, WHY,
@@ -186,7 +202,11 @@ static bool read_notes(paper *p, char why[WHY]) {
             snprintf(why, WHY, "paper has no key '%.60s'%s%s%s", notes[i].key,
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
         else if (!read_note(p, f, notes[i].value))
-            snprintf(why, WHY, "paper: %s '%.60s' is not understood", notes[i].key, notes[i].value);
+            snprintf(why, WHY, "paper: %s '%.60s' is not understood%s", notes[i].key,
+                     notes[i].value,
+                     fields[f].kind == KIND ? "; there are compare, tune, sweep, novelty, features "
+                                              "and curves"
+                                            : "");
         else
             continue;
         return false;

@@ -338,7 +338,8 @@ static int open_all(const arguments *a, row *rows) {
                 strcmp(rows[i].runs_folder, rows[k].folder) == 0)
                 row_share(&rows[i], &rows[k]);
         a->names[i] = rows[i].asked.name; /* of a file: what it is called in the folder */
-        if (!a->dry_run && !a->print && !row_locate(&rows[i], why))
+        if (a->dry_run || a->print) continue;
+        if (!row_locate(&rows[i], why) || !check_novel(&rows[i], default_threads(), why))
             return fail_command("reproduce", "%s", why);
     }
     return EXIT_DONE;

@@ -243,4 +243,8 @@ bool look_at_features(const row *r, int threads);
 bool look_at_curves(const row *r);
 bool look_at_novelty(const row *r, int threads);
 
+/* Whether the novel classes of a row are there and are not known ones, before anything is trained;
+ * false with the reason.  Of rows that have none nothing is looked at. */
+bool check_novel(const row *r, int threads, char why[600]);
+
 #endif

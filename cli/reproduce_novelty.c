@@ -32,23 +32,57 @@ static void close_subjects(subjects *s) {
     ole_model_free(s->model);
 }
 
+static bool open_sets(const row *r, uint64_t seed, int threads, subjects *s, ole_error *error) {
+    ole_train_options run = r->train;
+    run.seed = seed;
+    ole_dataset_options options = run_dataset_options(&run, threads);
+    if (ole_dataset_open(&s->known, run.data, &options, error) != OLE_OK) return false;
+    options.classes = r->asked.novel_classes;
+    options.validation = 0.0;
+    options.samples_per_class = 0;
+    return ole_dataset_open(&s->novel, r->asked.novel ? r->novel : run.data, &options, error) ==
+           OLE_OK;
+}
+
 /* The model as it is at the end of training, as everywhere in the paper. */
 static bool open_subjects(const row *r, const made_run *made, int threads, subjects *s) {
     char path[ROW_PATH];
     ole_error error;
     join_path(path, made->folder, "last.safetensors");
-    ole_train_options run = r->train;
-    run.seed = made->seed;
-    ole_dataset_options options = run_dataset_options(&run, threads);
     bool good = ole_model_load(&s->model, path, threads, &error) == OLE_OK &&
-                ole_dataset_open(&s->known, run.data, &options, &error) == OLE_OK;
-    options.classes = r->asked.novel_classes;
-    options.validation = 0.0;
-    options.samples_per_class = 0;
-    good = good && ole_dataset_open(&s->novel, r->asked.novel ? r->novel : run.data, &options,
-                                    &error) == OLE_OK;
+                open_sets(r, made->seed, threads, s, &error);
     if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
     return good;
+}
+
+/* A class that both sets have, of the same data; NULL: there is none. */
+static const char *find_shared(const row *r, const subjects *s) {
+    const ole_dataset_info *known = ole_dataset_get_info(s->known),
+                           *novel = ole_dataset_get_info(s->novel);
+    for (int i = 0; i < known->classes && !r->asked.novel; i++)
+        for (int k = 0; k < novel->classes; k++)
+            if (strcmp(known->class_names[i], novel->class_names[k]) == 0)
+                return known->class_names[i];
+    return NULL;
+}
+
+bool check_novel(const row *r, int threads, char why[600]) {
+    if (r->asked.kind != PAPER_NOVELTY) return true;
+    ole_study_result made = {0};
+    bool begun = is_there(r->runs_folder, "study.json") && row_look(r, &made);
+    bool whole = begun && made.ended == made.total;
+    ole_study_result_free(&made);
+    if (whole) return true;
+    subjects s = {0};
+    ole_error error;
+    bool good = open_sets(r, r->train.seed, threads, &s, &error);
+    const char *shared = good ? find_shared(r, &s) : NULL;
+    if (!good) snprintf(why, 600, "%s: %.500s", r->asked.name, error.message);
+    if (shared)
+        snprintf(why, 600, "%s: paper: novel_classes: '%.100s' is among the known classes",
+                 r->asked.name, shared);
+    close_subjects(&s);
+    return good && !shared;
 }
 
 /* ---- Verification ------------------------------------------------------------------------- */

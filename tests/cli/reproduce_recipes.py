@@ -146,6 +146,9 @@ def check_mistakes(ole, work):
           "figure; there are angles, angle-histogram, spectrum, class-spectra, overlaps, map, space, curves\n")
     write(work, "quick.yaml", "quick: 0")
     check(ole, "reproduce --list quick.yaml", code=2, err="ole reproduce: quick.yaml: paper: quick '0' is not understood\n")
+    write(work, "kind.yaml", "kind: compar")
+    check(ole, "reproduce --list kind.yaml", code=2, err="ole reproduce: kind.yaml: paper: kind 'compar' is not "
+          "understood; there are compare, tune, sweep, novelty, features and curves\n")
     long = write(work, "x" * 64 + ".yaml")
     fails("a long name", ole, [long], "name the file with 1 to 63 characters before the ending")
     check_that("63 characters will do", reproduce(ole, write(work, "x" * 63 + ".yml"), "--dry-run").returncode == 0)
@@ -154,6 +157,24 @@ def check_mistakes(ole, work):
     write(work, "mine.yaml")
     fails("two of one name", ole, ["mine.yaml", "there/mine.yaml"], "two rows are called mine: give one of them")
     check_that("nothing was made", not (work / "out").exists())
+
+
+def check_novelty(ole, work):
+    """What would show only when all is trained is found before."""
+    def bad(name, message, note="novel_classes: [8, 9]", code=2, **train):
+        values = {"val_split": "25%", "classes": "[0, 1, 2]", **train}
+        write(work, "novel.yaml", f"kind: novelty\n{note}", **values)
+        fails(name, ole, ["novel.yaml"], message, code)
+
+    needs = "novel.yaml: paper: the kind novelty needs"
+    bad("nothing is held out", f"{needs} val_split", val_split=None)
+    bad("nothing is novel", f"{needs} classes, those known, and novel_classes", note="verify: true")
+    bad("everything is known", f"{needs} classes, those known, and novel_classes", classes=None)
+    bad("no classifier", f"{needs} a classifier: loss softmax+ole", loss="ole")
+    bad("no such class", "novel: digits: there is no class 'x'", note="novel_classes: [8, x]", code=1)
+    bad("one that is known", "novel: paper: novel_classes: '2' is among the known classes", note="novel_classes: [2, 9]",
+        code=1)
+    check_that("nothing was trained", not (work / "out/novel").exists())
 
 
 def check_sources(ole, work):
@@ -293,6 +314,7 @@ def check_all(ole, work):
     check_table(ole)
     check_pretrained(ole)
     check_mistakes(ole, work)
+    check_novelty(ole, work)
     check_sources(ole, work)
     check_refused(ole, work)
     check_weights(ole, work)
