@@ -4,8 +4,9 @@
  *     ole_model *model;
  *     if (ole_model_load(&model, "run/best.safetensors", 1, &error) != OLE_OK) ...
  *     ole_prediction p;
- *     ole_model_predict_file(model, "cat.png", &p, &error);
- *     printf("%s %.3f\n", ole_model_get_info(model)->class_names[p.label], p.score);
+ *     if (ole_model_predict_file(model, "cat.png", &p, &error) != OLE_OK) ...
+ *     const char *const *names = ole_model_get_info(model)->class_names;
+ *     printf("%s %.3f\n", p.label < 0 ? "unknown" : names[p.label], p.score);
  *     ole_model_free(model);
  *
  * Use one model from one thread at a time.  A model of 1 thread runs in the caller's.  More are
