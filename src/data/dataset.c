@@ -180,14 +180,14 @@ void ole_dataset_close(ole_dataset *set) {
     free(set);
 }
 
-ole_status ole_dataset_look(const char *name, ole_look *look, ole_error *error) {
+ole_status ole_dataset_look(const char *name, const char *apart, ole_look *look, ole_error *error) {
     const char *path;
     char folder[OLE_PATH_ROOM];
     const ole_reader *reader = ole_find_reader(name, &path, error);
     if (!reader) return OLE_ERROR_ARGUMENT;
     *look =
         (ole_look){.channels = reader->channels, .height = reader->height, .width = reader->width};
-    if (reader->look) return reader->look(path, look, error);
+    if (reader->look) return reader->look(path, apart, look, error);
     return reader->probe ? ole_find_folder(folder, reader, path, error) : OLE_OK;
 }
 

@@ -17,11 +17,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_CLASSES = 1 << 20 };
 
@@ -156,6 +158,65 @@ static ole_status list_class(const char *folder, int label, file_list *files, ol
     return status;
 }
 
+/* ---- Which folders are classes ------------------------------------------------------------ */
+
+/* The name of the folder in `root` that `apart` is or lies in; "" for none. */
+static void find_apart(const char *root, const char *apart, char name[NAME_MAX + 1]) {
+    char *outer = realpath(root, NULL), *inner = apart ? realpath(apart, NULL) : NULL;
+    size_t length = outer && inner ? strlen(outer) : 0;
+    bool inside = length > 0 && strncmp(inner, outer, length) == 0 && inner[length] == '/';
+    const char *at = inside ? inner + length + 1 : "";
+    snprintf(name, NAME_MAX + 1, "%.*s", (int)strcspn(at, "/"), at);
+    free(outer);
+    free(inner);
+}
+
+static bool has_file(const char *folder, const char *name) {
+    char path[OLE_PATH_ROOM];
+    return ole_join_path(path, folder, name, NULL) == OLE_OK && access(path, F_OK) == 0;
+}
+
+/* Whether one of the entries, hidden ones never, is `wanted`. */
+static bool has_any(const char *folder, bool (*wanted)(const char *, const char *)) {
+    DIR *dir = opendir(folder);
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
+        found = entry->d_name[0] != '.' && wanted(folder, entry->d_name);
+    if (dir) closedir(dir);
+    return found;
+}
+
+static bool has_recipe(const char *folder, const char *name) {
+    char path[OLE_PATH_ROOM];
+    return ole_join_path(path, folder, name, NULL) == OLE_OK && has_file(path, "config.yaml");
+}
+
+/* A run of training or a study that lies among the classes, or a folder of such. */
+static bool is_run(const char *root, const char *name, const char *apart) {
+    char folder[OLE_PATH_ROOM];
+    if (ole_join_path(folder, root, name, NULL) != OLE_OK) return false;
+    bool recipe = has_file(folder, "config.yaml");
+    if (recipe && (has_file(folder, "metrics.jsonl") || has_file(folder, "study.json")))
+        return true;
+    if (has_any(folder, is_image)) return false;
+    return recipe || strcmp(name, apart) == 0 || has_any(folder, has_recipe);
+}
+
+static ole_status list_classes(const char *root, const char *apart, name_list *classes,
+                               ole_error *error) {
+    char name[NAME_MAX + 1];
+    ole_status status = list_folder(root, is_folder, classes, error);
+    int64_t kept = 0;
+    find_apart(root, apart, name);
+    for (int64_t i = 0; i < classes->count; i++)
+        if (is_run(root, classes->names[i], name))
+            free(classes->names[i]);
+        else
+            classes->names[kept++] = classes->names[i];
+    classes->count = kept;
+    return status;
+}
+
 static int find_name(const name_list *list, const char *name) {
     for (int64_t i = 0; i < list->count; i++)
         if (strcmp(list->names[i], name) == 0) return (int)i;
@@ -193,8 +254,8 @@ static ole_status name_classes(const char *folder, const name_list *classes, ole
 }
 
 /* root/CLASS/..., or root/train/CLASS/... and root/test/CLASS/... */
-static ole_status list_files(const char *root, ole_source *source, file_list *files,
-                             ole_error *error) {
+static ole_status list_files(const char *root, const char *apart, ole_source *source,
+                             file_list *files, ole_error *error) {
     if (!root || !*root)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "folder: give the folder too, as in folder:photos");
@@ -203,7 +264,7 @@ static ole_status list_files(const char *root, ole_source *source, file_list *fi
     name_list classes = {0}, test_classes = {0};
     ole_status status = ole_join_path(train, root, parts ? "train" : "", error);
     if (status == OLE_OK) status = ole_join_path(test, root, "test", error);
-    if (status == OLE_OK) status = list_folder(train, is_folder, &classes, error);
+    if (status == OLE_OK) status = list_classes(train, apart, &classes, error);
     if (status == OLE_OK) status = name_classes(train, &classes, source, error);
     if (status == OLE_OK) status = list_part(train, &classes, &classes, files, error);
     files->train_count = files->paths.count;
@@ -248,10 +309,10 @@ static ole_status look_at(const file_list *files, int *sides, ole_look *look, ol
     return OLE_OK;
 }
 
-ole_status ole_look_folder(const char *path, ole_look *look, ole_error *error) {
+ole_status ole_look_folder(const char *path, const char *apart, ole_look *look, ole_error *error) {
     file_list files = {0};
     ole_source source = {0}; /* takes the names of the classes */
-    ole_status status = list_files(path, &source, &files, error);
+    ole_status status = list_files(path, apart, &source, &files, error);
     int *sides = status == OLE_OK ? malloc((size_t)files.paths.count * sizeof *sides) : NULL;
     if (status == OLE_OK)
         status = sides ? look_at(&files, sides, look, error)
@@ -397,7 +458,7 @@ static ole_status decode_all(decoding *d, ole_error *error) {
 ole_status ole_read_folder(const char *path, const ole_dataset_options *options, ole_source *source,
                            ole_error *error) {
     file_list files = {0};
-    ole_status status = list_files(path, source, &files, error);
+    ole_status status = list_files(path, options->apart, source, &files, error);
     decoding d = {.options = options, .files = &files, .source = source};
     if (status == OLE_OK) {
         status = decode_all(&d, error);

@@ -13,11 +13,12 @@ typedef struct ole_look {
     bool has_test;               /* folders, npy: a test part lies beside it */
 } ole_look;
 
-/* By the headers of the files; images that cannot be read are passed over. */
-ole_status ole_dataset_look(const char *name, ole_look *look, ole_error *error);
+/* By the headers of the files; images that cannot be read are passed over.  `apart` as in
+ * ole_dataset_options. */
+ole_status ole_dataset_look(const char *name, const char *apart, ole_look *look, ole_error *error);
 
 /* Of readers (source.h) whose samples have no fixed shape. */
-ole_status ole_look_folder(const char *path, ole_look *look, ole_error *error);
-ole_status ole_look_npy(const char *path, ole_look *look, ole_error *error);
+ole_status ole_look_folder(const char *path, const char *apart, ole_look *look, ole_error *error);
+ole_status ole_look_npy(const char *path, const char *apart, ole_look *look, ole_error *error);
 
 #endif

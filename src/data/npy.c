@@ -292,7 +292,8 @@ static ole_status read_parts(const char *const *paths, int count, ole_source *so
     return status;
 }
 
-ole_status ole_look_npy(const char *path, ole_look *look, ole_error *error) {
+ole_status ole_look_npy(const char *path, const char *apart, ole_look *look, ole_error *error) {
+    (void)apart;
     char *text = strdup(path ? path : "");
     if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     const char *paths[4];

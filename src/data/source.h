@@ -37,7 +37,7 @@ typedef struct ole_reader {
     ole_status (*read)(const char *path, const ole_dataset_options *options, ole_source *source,
                        ole_error *error);
     int channels, height, width; /* of its samples; 0: `look` tells, given the same path */
-    ole_status (*look)(const char *path, ole_look *look, ole_error *error);
+    ole_status (*look)(const char *path, const char *apart, ole_look *look, ole_error *error);
 } ole_reader;
 
 /* Elements of one sample. */

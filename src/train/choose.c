@@ -67,7 +67,7 @@ ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     bool images = folder && (o->resize == 0 || o->channels == 0);
     if (o->net && o->epochs > 0 && !images) return OLE_OK;
     ole_look look;
-    ole_status status = ole_dataset_look(o->data, &look, error);
+    ole_status status = ole_dataset_look(o->data, o->out, &look, error);
     if (status != OLE_OK) return status;
     if (folder) {
         choose_size(o, &look);

@@ -178,6 +178,7 @@ void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *
     data->channels = o->channels;
     data->skip_bad = o->skip_bad;
     data->test_share = o->test_share;
+    data->apart = o->out;
 }
 
 size_t ole_train_option_count(void) {

@@ -4,6 +4,7 @@ that the other commands take the run folder as it is.
 
 The photos are bright or dark, of several sizes, some grey: two epochs tell them apart.
 """
+import json
 import re
 
 import npyfile
@@ -83,6 +84,25 @@ def check_folders(ole, work):
     check(ole, "train photos", code=2, err="ole train: photos: a folder of images, with a sub-folder "
           "for each class, is named folder:photos\n")
     check_that("no folder is left behind", not (work / "ole-run-5").exists())
+
+
+def check_inside(ole, work):
+    """Started in the folder of photos: runs and studies that lie among the classes are none."""
+    write_photos(work / "here", 12)
+    quick = "--net FC4 --resize 8 --epochs 1 --threads 1 --no-report"
+    for folder in ("", " --out runs/a", " --out both --seeds 2"):
+        done = ole.run(shell=f'cd here && "$@" train folder:. {quick}{folder}')
+        check_that(f"train{folder}: {done.stderr}", done.returncode == 0)
+    tuned = ole.run(shell='cd here && "$@" tune folder:. --net FC4 --resize 8 --epochs 1 --threads 1 --seeds 1 '
+                    '--lambdas 0,1 --out tuned')
+    check_that(f"tune: {tuned.stderr}", tuned.returncode == 0)
+    for model in ("ole-run", "runs/a", "both/seed-1"):
+        done = ole.run(shell=f'cd here && "$@" eval {model} folder:. --json')
+        check_that(f"eval {model}: {done.stderr}", done.returncode == 0 and not done.stderr and
+                   [row["class"] for row in json.loads(done.stdout)["per_class"]] == ["day", "night"])
+    (work / "here/empty").mkdir()
+    check(ole, "data check folder:here", code=1, err="ole data check: here/empty: there are no images in this class: "
+          "add png, jpeg, pgm or ppm files, or remove the folder\n")
 
 
 def check_bad(ole, work):
@@ -178,6 +198,7 @@ def check_all(ole, work):
     check_photos(ole, work)
     check_after(ole, work)
     check_folders(ole, work)
+    check_inside(ole, work)
     check_bad(ole, work)
     check_changed(ole, work)
     check_choices(ole, work)

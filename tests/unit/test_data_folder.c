@@ -104,7 +104,7 @@ static void test_look(void **state) {
     (void)state;
     ole_look look;
     ole_error error;
-    assert_ok(ole_dataset_look(data_name("folder", ""), &look, &error), &error);
+    assert_ok(ole_dataset_look(data_name("folder", ""), NULL, &look, &error), &error);
     assert_int_equal(look.channels, 1);
     assert_int_equal(look.height, 3);
     assert_int_equal(look.width, 4);
@@ -118,7 +118,7 @@ static void test_look(void **state) {
     }
     data_write("cat/0.PGM", "nonsense", 8);
     data_write("dog/0.pgm", "P6 4 3 255\n------------------------------------", 47);
-    assert_ok(ole_dataset_look(data_name("folder", ""), &look, &error), &error);
+    assert_ok(ole_dataset_look(data_name("folder", ""), NULL, &look, &error), &error);
     assert_int_equal(look.channels, 1);
     assert_int_equal(look.height, 3);
     assert_int_equal(look.side, 3); /* 19 of 3, 11 of 9 */
@@ -132,10 +132,11 @@ static void test_look_at_nothing(void **state) {
     ole_error error;
     data_write("cat/a.png", "nonsense", 8);
     data_write("cat/b.png", "also", 4);
-    assert_int_equal(ole_dataset_look(data_name("folder", ""), &look, &error), OLE_ERROR_FORMAT);
+    assert_int_equal(ole_dataset_look(data_name("folder", ""), NULL, &look, &error),
+                     OLE_ERROR_FORMAT);
     assert_non_null(strstr(error.message, "cat/a.png: byte 0: this is no png"));
-    assert_int_equal(ole_dataset_look("folder:", &look, &error), OLE_ERROR_ARGUMENT);
-    assert_ok(ole_dataset_look("digits", &look, &error), &error);
+    assert_int_equal(ole_dataset_look("folder:", NULL, &look, &error), OLE_ERROR_ARGUMENT);
+    assert_ok(ole_dataset_look("digits", NULL, &look, &error), &error);
     assert_int_equal(look.height, 8);
 }
 
