@@ -87,7 +87,11 @@ static bool open_data(run_view *r, int threads) {
     else if (info->channels != model->channels || info->height != model->height ||
              info->width != model->width || info->classes != model->classes)
         snprintf(r->without, sizeof r->without, "%s is not what the model was trained on", o->data);
-    return r->without[0] == '\0';
+    if (r->without[0]) return false;
+    const trained_data run = {.options = *o, .same = true};
+    const data_flags none = {.samples_per_class = -1};
+    trained_data_compare(&run, "report", &none, r->model, r->set);
+    return true;
 }
 
 /* ---- Pixels ------------------------------------------------------------------------------- */

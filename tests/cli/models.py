@@ -167,6 +167,7 @@ def check_grown(ole, work):
     ole.run(*f"train folder:album --net FC8 --val-split 20% {QUICK} --out before".split())
     commands = {"eval": "eval before folder:album",
                 "features": "features before folder:album --out F.npy L.npy",
+                "report": "report before --no-tsne",
                 "novelty": "novelty before --known folder:album --novel folder:strange --no-store"}
     for name, command in commands.items():
         done = ole.run(*command.split())
