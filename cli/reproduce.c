@@ -320,6 +320,11 @@ static int run_row(row *r, const reproduction *how) {
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
+/* Learning curves of runs that are all there are drawn from their metrics. */
+static bool needs_no_data(const row *r) {
+    return r->asked.kind == PAPER_CURVES && row_is_whole(r);
+}
+
 /* Mistakes and missing data are found before the first run of the first row. */
 static int open_all(const arguments *a, row *rows) {
     for (int i = 0; i < a->count; i++) {
@@ -338,7 +343,7 @@ static int open_all(const arguments *a, row *rows) {
                 strcmp(rows[i].runs_folder, rows[k].folder) == 0)
                 row_share(&rows[i], &rows[k]);
         a->names[i] = rows[i].asked.name; /* of a file: what it is called in the folder */
-        if (a->dry_run || a->print) continue;
+        if (a->dry_run || a->print || needs_no_data(&rows[i])) continue;
         if (!row_locate(&rows[i], why) || !check_novel(&rows[i], default_threads(), why))
             return fail_command("reproduce", "%s", why);
     }

@@ -66,6 +66,9 @@ ole_study_kind row_study_kind(const row *r);
 /* What its folder holds, without running anything. */
 bool row_look(const row *r, ole_study_result *result);
 
+/* Whether all its runs have ended. */
+bool row_is_whole(const row *r);
+
 /* The first of the rows that makes the runs of one of them: itself, or one it shares them with. */
 row *row_with_runs(row *rows, int count, const row *r);
 

@@ -19,17 +19,18 @@
 static bool find_path(const char *name, char out[ROW_PATH]) {
     const char *data = getenv("OLE_DATA"), *cache = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
-    char folders[4][ROW_PATH / 2] = {""};
+    char folders[5][ROW_PATH / 2] = {""};
     if (data) snprintf(folders[0], sizeof folders[0], "%s", data);
     if (cache)
         snprintf(folders[1], sizeof folders[1], "%s/ole", cache);
     else if (home)
         snprintf(folders[1], sizeof folders[1], "%s/.cache/ole", home);
     snprintf(folders[2], sizeof folders[2], "data");
-    snprintf(folders[3], sizeof folders[3], "/data");
+    if (home) snprintf(folders[3], sizeof folders[3], "%s/data", home);
+    snprintf(folders[4], sizeof folders[4], "/data");
     snprintf(out, ROW_PATH, "%s", name);
     if (access(out, F_OK) == 0) return true;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (!folders[i][0] || name[0] == '/') continue;
         join_path(out, folders[i], name);
         if (access(out, F_OK) == 0) return true;

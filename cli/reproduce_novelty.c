@@ -67,12 +67,7 @@ static const char *find_shared(const row *r, const subjects *s) {
 }
 
 bool check_novel(const row *r, int threads, char why[600]) {
-    if (r->asked.kind != PAPER_NOVELTY) return true;
-    ole_study_result made = {0};
-    bool begun = is_there(r->runs_folder, "study.json") && row_look(r, &made);
-    bool whole = begun && made.ended == made.total;
-    ole_study_result_free(&made);
-    if (whole) return true;
+    if (r->asked.kind != PAPER_NOVELTY || row_is_whole(r)) return true;
     subjects s = {0};
     ole_error error;
     bool good = open_sets(r, r->train.seed, threads, &s, &error);

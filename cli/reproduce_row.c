@@ -268,3 +268,11 @@ bool row_look(const row *r, ole_study_result *result) {
     *result = (ole_study_result){0};
     return row_conduct(r, &o, result, NULL) == OLE_OK;
 }
+
+bool row_is_whole(const row *r) {
+    ole_study_result made = {0};
+    bool whole =
+        is_there(r->runs_folder, "study.json") && row_look(r, &made) && made.ended == made.total;
+    ole_study_result_free(&made);
+    return whole;
+}

@@ -8,6 +8,7 @@ import gzip
 import json
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -328,6 +329,15 @@ def check_figures_of_rows(ole, work):
     check_means(work / "out", done.stdout, "fig1", "fig3", "fig3-vgg16", "fig7")
     angle = measures(results(work)["fig1"])["angle between classes, median"]
     check_that("angles", angle["unit"] == "°" and 0 <= angle["ours"]["ole"]["mean"] <= 180)
+    (work / "data").rename(work / "away")
+    shutil.rmtree(work / "out/fig3/figures")
+    (work / "out/fig3/drawn.csv").unlink()
+    done = reproduce(ole, "fig3", "--out", "out")
+    check_that(f"learning curves without the data: {done.stderr}", done.returncode == 0 and
+               (work / "out/fig3/figures/accuracy.svg").exists())
+    done = reproduce(ole, "fig1", "--out", "out")
+    check_that("features need them", done.returncode == 1 and "fig1: cifar10: data_batch_1.bin is in none of" in done.stderr)
+    (work / "away").rename(work / "data")
 
 
 def check_toy(ole, work):

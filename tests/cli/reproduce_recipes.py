@@ -276,6 +276,11 @@ def check_data(ole, work):
     figure = reproduce(ole, "facefig.yaml")
     check_that("a figure of them", figure.returncode == 0 and results(work)["facefig"]["measures"])
     del ole.environment["OLE_DATA"]
+    (work / "home").mkdir()
+    shutil.move(work / "two", work / "home/data")
+    ole.environment["HOME"] = str(work / "home")
+    check_that("in ~/data", reproduce(ole, "facefig.yaml").returncode == 0)
+    del ole.environment["HOME"]
 
 
 # ---- The line of --dry-run -------------------------------------------------------------------------
