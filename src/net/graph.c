@@ -263,12 +263,32 @@ static ole_status create(ole_graph **result, const ole_notation *notation, ole_s
     return status;
 }
 
-/* All tokens begin with a capital: whatever does not was meant as a name. */
+/* Whether a net is called so but for capitals and dashes, as VGG-16 is vgg16. */
+static bool is_spelled(const char *net, const char *name) {
+    for (;; net++, name++) {
+        net += strspn(net, "-");
+        name += strspn(name, "-");
+        char c = *net >= 'A' && *net <= 'Z' ? (char)(*net - 'A' + 'a') : *net;
+        if (c != *name || !c) return c == *name;
+    }
+}
+
+/* All tokens begin with a capital: whatever does not was meant as a name, and so were the names as
+ * the paper spells them. */
+static bool is_name(const char *net) {
+    bool spelled = net[0] >= 'a' && net[0] <= 'z';
+    for (size_t i = 0; ole_zoo_names[i] && !spelled; i++)
+        spelled = is_spelled(net, ole_zoo_names[i]);
+    return spelled;
+}
+
 static ole_status unknown_name(const char *net, ole_error *error) {
     size_t count = 0;
     while (ole_zoo_names[count])
         count++;
     const char *nearest = ole_nearest(net, ole_zoo_names, count);
+    for (size_t i = 0; i < count; i++)
+        if (is_spelled(net, ole_zoo_names[i])) nearest = ole_zoo_names[i];
     ole_shown shown;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "net: column 1: '%s' is no named net and no token; %s%s%s",
@@ -283,7 +303,7 @@ ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, 
     ole_status status = check_input(input, classes, error);
     if (status != OLE_OK) return status;
     const ole_zoo_entry *entry = ole_zoo_find(net);
-    if (!entry && net[0] >= 'a' && net[0] <= 'z') return unknown_name(net, error);
+    if (!entry && is_name(net)) return unknown_name(net, error);
     ole_notation notation;
     status = ole_notation_parse(&notation, entry ? entry->name : NULL,
                                 entry ? entry->notation : net, error);

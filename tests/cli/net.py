@@ -94,6 +94,8 @@ def check_mistakes(ole):
         "BN, ReLU")
     bad("nonsense", "net: column 1: 'nonsense' is no named net and no token; 'ole net' lists the names")
     bad("vgg116", "net: column 1: 'vgg116' is no named net and no token; did you mean 'vgg11'?")
+    for name, meant in (("VGG-16", "vgg16"), ("ResNet-110", "resnet110"), ("CNN5-PRINTED", "cnn5-printed")):
+        bad(name, f"net: column 1: '{name}' is no named net and no token; did you mean '{meant}'?")
     bad("cnn5 --input 3x32x32",
         "net cnn5: column 71: 'C256[p0,noaffine](x2)' leaves nothing of the image of 2x2")
     for shape in ("3x32", "3x32x32x1", "3x0x32", "x", "3x-1x4", "3x32x", "+3x32x32", "3x32x3000000"):
