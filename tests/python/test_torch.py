@@ -157,6 +157,15 @@ class Inputs(unittest.TestCase):
             first, again = (torch.autograd.grad(loss, features, retain_graph=True)[0] for _ in range(2))
             self.assertTrue(torch.equal(first, again))
 
+    def test_many_upstream_gradients_at_once(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            features, labels = tensors(24, 12, 3, dtype=dtype)
+            loss = ole_loss(features, labels)
+            factors = torch.tensor([1.0, 3.0])
+            each = [torch.autograd.grad(loss, features, factor, retain_graph=True)[0] for factor in factors]
+            (both,) = torch.autograd.grad(loss, features, factors, is_grads_batched=True)
+            self.assertTrue(torch.equal(both, torch.stack(each)))
+
     def test_the_loss_may_be_changed_in_place(self):
         features, labels = tensors(24, 12, 3)
         value, wanted = self.gradient(features, labels)

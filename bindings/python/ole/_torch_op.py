@@ -95,7 +95,7 @@ def integers(labels: Tensor) -> Tensor:
     """The labels as int32 or int64, one behind the other."""
     if labels.dtype not in (torch.int64, torch.int32):
         given, labels = labels, labels.to(torch.int64)
-        if given.dtype == _UINT64 and bool((labels < 0).any()):
+        if given.dtype == _UINT64 and bool((labels < 0).any()):  # which waits for a GPU: few have such labels there
             at = int((labels < 0).nonzero()[0])
             raise too_large(at, 2**64 + int(labels[at]))
     return labels.contiguous()
@@ -223,13 +223,15 @@ def _remember(ctx: Any, features: Tensor, weight: float, mean: bool) -> None:
 
 
 def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
-    """The gradient, in one kernel for all but float16, whose upstream takes another."""
+    """The gradient, on a GPU in one kernel for all but float16, whose upstream takes another."""
     direction: Tensor
     (direction,) = ctx.saved_tensors
     if ctx.dtype not in _NARROW:
         return direction * upstream
     if ctx.dtype == torch.float16:
         upstream = upstream * ctx.scale
+    if not direction.is_cuda:  # float32, and a way that many upstream gradients at once can go (is_grads_batched)
+        return (direction * upstream).to(ctx.dtype)
     # One dimension makes it count in what type is computed in; without it would be rounded to 16 bits first.
     return torch.mul(direction, upstream.reshape(1), out=torch.empty_like(direction, dtype=ctx.dtype))
 
