@@ -6,7 +6,9 @@
 #include "commands.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]) {
     *s = (subject){.flags = {.samples_per_class = -1},
@@ -59,6 +61,33 @@ static int choose_data(subject *s, const char *command, trained_data *run,
     return EXIT_DONE;
 }
 
+/* Whether a set has a test part of its own: files beside those to train on. */
+static bool has_test_part(const char *data) {
+    if (strncmp(data, "npy:", 4) == 0) {
+        const char *comma = strchr(data, ',');
+        return comma && strchr(comma + 1, ',');
+    }
+    if (strncmp(data, "folder:", 7) != 0) return true;
+    char train[4096], test[4096];
+    snprintf(train, sizeof train, "%s/train", data + 7);
+    snprintf(test, sizeof test, "%s/test", data + 7);
+    return access(train, F_OK) == 0 && access(test, F_OK) == 0;
+}
+
+/* Of other data all samples are new to the model, but a share of them is looked at. */
+static void tell_share(const subject *s, const char *command, const trained_data *run) {
+    const int64_t *count = ole_dataset_get_info(s->set)->count;
+    if (run->same || s->split != OLE_SPLIT_TEST || s->flags.test_share || has_test_part(s->data))
+        return;
+    fprintf(
+        stderr,
+        "ole %s: %lld of the %lld samples of %s, a share of each class; '--test-share 0 --split "
+        "train' takes all\n",
+        command, (long long)count[OLE_SPLIT_TEST],
+        (long long)(count[OLE_SPLIT_TRAIN] + count[OLE_SPLIT_TEST] + count[OLE_SPLIT_VALIDATION]),
+        s->data);
+}
+
 int subject_open(subject *s, const char *command) {
     ole_error error;
     if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
@@ -70,10 +99,12 @@ int subject_open(subject *s, const char *command) {
         progress_wait(&s->line, "reading");
         ole_status status = ole_dataset_open(&s->set, s->data, &options, &error);
         progress_clear(&s->line);
-        if (status != OLE_OK)
+        if (status != OLE_OK) {
             code = fail_with(command, &error);
-        else
+        } else {
             trained_data_compare(&run, command, &s->flags, s->model, s->set);
+            tell_share(s, command, &run);
+        }
     }
     trained_data_close(&run);
     if (code != EXIT_DONE) return code;
