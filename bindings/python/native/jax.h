@@ -2,10 +2,11 @@
  * bindings/python/native/jax.h - the loss as handlers of XLA's foreign function interface, which
  * ole/jax.py registers under the name "ole_loss".
  *
- *     arguments   features [N, D] float32 or float64, N >= 1; labels [N] int32 or int64, or
- * unsigned results     an ole_loss_outcome as 14 words of uint32; and, if there is a second one,
- * the gradient [N, D] of the features' type attributes  delta_floor, delta_abs, delta_rel
- * (float64), mean, threads, check (int64)
+ *     arguments   features [N, D] float32 or float64, N >= 1
+ *                 labels [N] int32, int64, uint32 or uint64
+ *     results     an ole_loss_outcome as 14 words of uint32; and, if there is a second one, the
+ *                 gradient [N, D] of the features' type
+ *     attributes  delta_floor, delta_abs, delta_rel (float64), mean, threads, check (int64)
  *
  * The words are there because XLA converts types and JAX has no float64 by default.  A bad
  * row makes a call on the CPU fail, unless check is 0: then, and on a GPU, value and gradient are

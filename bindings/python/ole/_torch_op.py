@@ -95,7 +95,8 @@ def integers(labels: Tensor) -> Tensor:
     """The labels as int32 or int64, one behind the other."""
     if labels.dtype not in (torch.int64, torch.int32):
         given, labels = labels, labels.to(torch.int64)
-        if given.dtype == _UINT64 and bool((labels < 0).any()):  # which waits for a GPU: few have such labels there
+        # Not on a GPU, which would have to be waited for: there such rows are ignored.
+        if given.dtype == _UINT64 and not given.is_cuda and bool((labels < 0).any()):
             at = int((labels < 0).nonzero()[0])
             raise too_large(at, 2**64 + int(labels[at]))
     return labels.contiguous()
