@@ -304,13 +304,29 @@ static void announce_all(const arguments *a, row *rows) {
         fprintf(stderr, "ole reproduce: about %s here in all\n", duration_text(seconds, time));
 }
 
-static int run_row(row *r, const reproduction *how) {
-    bool prints = launch_prints(how->ranks), stopped = false;
-    if (prints && how->seeds > 0 && how->seeds < r->train.seeds)
+/* Where runs that are there go before what was asked for. */
+static void tell_kept(const row *r, const reproduction *how) {
+    if (how->seeds > 0 && how->seeds < r->train.seeds)
         fprintf(stderr,
                 "ole reproduce: %s: %" PRId64 " seeds were begun, and are gone on with; another "
                 "--out begins with %d\n",
                 r->asked.name, r->train.seeds, how->seeds);
+    if (r->config && how->epochs > 0 && how->epochs != r->train.epochs)
+        fprintf(stderr,
+                "ole reproduce: %s: the runs that are there are shown, of %" PRId64 " epochs; "
+                "another --out makes some of %d\n",
+                r->asked.name, r->train.epochs, how->epochs);
+    const char *precision = r->train.precision ? r->train.precision : "fp32";
+    if (r->config && how->precision && strcmp(how->precision, precision) != 0)
+        fprintf(stderr,
+                "ole reproduce: %s: the runs that are there are shown, in %s; another --out makes "
+                "some in %s\n",
+                r->asked.name, precision, how->precision);
+}
+
+static int run_row(row *r, const reproduction *how) {
+    bool prints = launch_prints(how->ranks), stopped = false;
+    if (prints) tell_kept(r, how);
     int code = conduct_row(r, how, &stopped);
     if (code != EXIT_DONE) return code;
     code = prints ? conclude_row(r, how, stopped) : stopped ? EXIT_INTERRUPTED : EXIT_DONE;

@@ -221,6 +221,10 @@ def check_brought(ole, work):
     check_that(f"figures of runs that have ended need no card: {done.stderr}", done.returncode == 0 and
                (out / "looked/figures/ole-spectrum.svg").exists())
     check_that("they stay those of a card", "device: cuda" in (out / "mine/config.yaml").read_text())
+    done = ole.run("reproduce", "looked.yaml", "--out", "brought", "--epochs", "9", "--precision", "bf16")
+    check_that(f"what is shown instead is said: {done.stderr}", done.returncode == 0 and
+               "looked: the runs that are there are shown, of 2 epochs; another --out makes some of 9\n" in done.stderr
+               and "looked: the runs that are there are shown, in fp32; another --out makes some in bf16\n" in done.stderr)
     for name in ("mine", "tuned"):
         done = ole.run("reproduce", f"{name}.yaml", "--device", "cuda", "--out", "brought")
         check_that(f"nor do results: {done.stderr}", done.returncode == 0)
