@@ -197,6 +197,10 @@ static void print_json(const train_setup *s, const ole_train_summary *r, const c
     json_error(&w, "test_error", r->test_error, r->test_error_std, several);
     json_error(&w, "validation_error", r->validation_error, r->validation_error_std, several);
     json_error(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
+    if (r->best_epoch > 0) {
+        ole_json_integer(&w, "best_epoch", r->best_epoch);
+        ole_json_number(&w, "best_validation_error", r->best_error);
+    }
     ole_json_number(&w, "seconds", r->seconds);
     if (page) ole_json_string(&w, "report", page);
     ole_json_close(&w);
@@ -213,6 +217,9 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
     print_error_row("test error", r->test_error, r->test_error_std);
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
+    if (r->best_epoch > 0)
+        printf("%-18s of epoch %" PRId64 ", validation error %.2f %%: for predict and eval\n",
+               "best model", r->best_epoch, r->best_error);
     if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
     printf("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder", s->options.out);
     if (page) printf("%-18s %s\n", "report", page);

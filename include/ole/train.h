@@ -197,6 +197,9 @@ typedef struct ole_train_summary {
     double validation_error; /* % (of 1-NN for OLE_LOSS_OLE; NaN without a validation split) */
     double knn1_error;       /* % of 1-NN with cosine distance on the features */
     double test_error_std, validation_error_std, knn1_error_std; /* NaN for fewer than 2 runs */
+    int64_t best_epoch; /* whose model is best.safetensors, which has the least validation error;
+                           0 without a validation split, and of several runs */
+    double best_error;  /* % of the validation split there */
     double seconds;
     bool interrupted;
 } ole_train_summary;

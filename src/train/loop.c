@@ -427,6 +427,10 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     summary->test_error = l->errors.test;
     summary->validation_error = l->errors.validation;
     summary->knn1_error = l->errors.knn1;
+    if (has_validation(run)) {
+        summary->best_epoch = run->state.best_epoch;
+        summary->best_error = run->state.best_error;
+    }
     return status;
 }
 

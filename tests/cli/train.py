@@ -225,7 +225,10 @@ def check_resume(ole, work):
     args = SMALL.split() + ["--milestones", "none", "--val-split", "20%", "--opt", "adam"]
     ole.run(*args, "--epochs", "4", "--out", "long")
     ole.run(*args, "--epochs", "2", "--out", "short")
-    ole.run("train", "--resume", "--out", "short", "--epochs", "4")
+    ended = read_json(ole, *"train --resume --out short --epochs 4 --no-report --json".split())
+    errors = [line["validation_error"] for line in metrics(work / "long") if line["event"] == "epoch"]
+    check_that("the best epoch is told", ended["best_validation_error"] == min(errors) and
+               ended["best_epoch"] == errors.index(min(errors)) + 1)
     check_that("the same model", (work / "long/best.safetensors").read_bytes() ==
                (work / "short/best.safetensors").read_bytes())
     check_that("the same end", metrics(work / "long")[-1] == metrics(work / "short")[-1])
