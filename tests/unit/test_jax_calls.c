@@ -204,7 +204,19 @@ static void test_mistakes(void **state) {
 #undef FRESH
 }
 
-/* Labels without a sign are labels, but for those that would be below 0 with one. */
+/* Labels without a sign, of which the last is too large: an error. */
+static void refuse_large(frame *f, int type, void *labels, const char *message) {
+    f->y.dtype = type;
+    f->y.data = labels;
+    assert_refused(f, message);
+}
+
+/* Those that a sign would leave as they are count. */
+static void count_labels(frame *f, const ole_loss_outcome *outcome) {
+    assert_null(ole_jax_loss_cpu(&f->call));
+    assert_true(outcome->rows == ROWS && outcome->classes == 3);
+}
+
 static void test_unsigned(void **state) {
     (void)state;
     uint32_t narrow[ROWS] = {0, 0, 1, 1, 2, UINT32_MAX};
@@ -213,18 +225,14 @@ static void test_unsigned(void **state) {
     ole_loss_outcome outcome;
     frame f;
     frame_open(&f, &batch, DIM, OLE_F32, gradient, &outcome);
-    f.y.dtype = XLA_U32;
-    f.y.data = narrow;
-    assert_refused(&f, "ole_loss: labels: row 5 is 4294967295, which int32 does not hold");
+    refuse_large(&f, XLA_U32, narrow,
+                 "ole_loss: labels: row 5 is 4294967295, which int32 does not hold");
     narrow[5] = 2;
-    assert_null(ole_jax_loss_cpu(&f.call));
-    assert_true(outcome.rows == ROWS && outcome.classes == 3);
-    f.y.dtype = XLA_U64;
-    f.y.data = wide;
-    assert_refused(&f, "ole_loss: labels: row 5 is 9223372036854775808, which int64 does not hold");
+    count_labels(&f, &outcome);
+    refuse_large(&f, XLA_U64, wide,
+                 "ole_loss: labels: row 5 is 9223372036854775808, which int64 does not hold");
     wide[5] = 2;
-    assert_null(ole_jax_loss_cpu(&f.call));
-    assert_true(outcome.rows == ROWS && outcome.classes == 3);
+    count_labels(&f, &outcome);
 }
 
 /* ---- On a card ---------------------------------------------------------------------------- */
