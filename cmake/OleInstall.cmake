@@ -9,13 +9,18 @@ if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
 
-# Who builds the program gets its modules too: `./dev install` builds no more than that.
+# ole_installed: all that is installed, for `./dev build`; the demo wants the program alone, which nvcc
+# does not hold up.
+add_custom_target(ole_installed)
+foreach(target IN ITEMS ole ole_cli ole_cuda ole_mpi)
+    if(TARGET ${target})
+        add_dependencies(ole_installed ${target})
+    endif()
+endforeach()
+
 foreach(module IN ITEMS ole_cuda ole_mpi)
     if(TARGET ${module})
         install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-        if(TARGET ole_cli)
-            add_dependencies(ole_cli ${module})
-        endif()
     endif()
 endforeach()
 

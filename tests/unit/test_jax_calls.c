@@ -205,9 +205,9 @@ static void test_mistakes(void **state) {
 }
 
 /* Labels without a sign, of which the last is too large: an error. */
-static void refuse_large(frame *f, int type, void *labels, const char *message) {
+static void refuse_large(frame *f, int type, void *given, const char *message) {
     f->y.dtype = type;
-    f->y.data = labels;
+    f->y.data = given;
     assert_refused(f, message);
 }
 
