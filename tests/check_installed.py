@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_installed.py BUILD - what is installed of a build is made by its target ole_installed: `./dev install` makes no more."""
+"""check_installed.py BUILD - all that is installed of a build is made by its target ole_installed, which is
+what `./dev install` makes."""
 import re
 import subprocess
 import sys
@@ -7,18 +8,16 @@ from pathlib import Path
 
 build = Path(sys.argv[1]).resolve()
 if not (build / "build.ninja").exists():
+    print("skipped: not a build by Ninja")
     sys.exit(77)
-needed = subprocess.run(["ninja", "-C", build, "-t", "inputs", "ole_installed"], text=True, stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL)
-if needed.returncode != 0:
-    print("this Ninja is too old to say what a target needs (1.11 can)")
-    sys.exit(77)
-made = {line.strip() for line in needed.stdout.splitlines()} | {"ole"}
+commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "ole_installed"], text=True, check=True,
+                          stdout=subprocess.PIPE).stdout
+made = set(re.findall(r" -o (\S+)", commands))
 installed = re.findall(rf'"{re.escape(str(build))}/([^"/]+)"', (build / "cmake_install.cmake").read_text())
 products = {name for name in installed if name == "ole" or ".so" in name}
-versions = {name for name in products if re.search(r"[.]so[.]\d+[.]\d+$", name)} | {"libole.so"}  # links to one file
+links = {name for name in products if re.search(r"[.]so[.]\d+[.]\d+$", name)} | {"libole.so"}  # to one file
 if "ole" not in products or not any(name.startswith("libole.so") for name in products):
     sys.exit(f"cmake_install.cmake installs {sorted(products)}: where are the program and the library?")
-missing = sorted(products - versions - made)
+missing = sorted(products - links - made)
 if missing:
     sys.exit(f"installed, but not built with the target ole_installed: {', '.join(missing)}")
