@@ -277,7 +277,7 @@ static row_time announce_row(const row *r, const reproduction *how) {
     progress_clear(&line);
     bool whole = !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0;
     name_row(r);
-    fprintf(stderr, "; %" PRId64 " runs to make", left.runs);
+    fprintf(stderr, "; %" PRId64 " run%s to make", left.runs, left.runs == 1 ? "" : "s");
     bool here = left.runs > 0 && isfinite(left.seconds), there = left.runs > 0 && whole;
     if (here) fprintf(stderr, ", about %s here", duration_text(left.seconds, time));
     if (there)

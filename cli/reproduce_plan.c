@@ -84,9 +84,9 @@ static void print_time(const plan *p) {
     else if (!isfinite(p->left.seconds))
         printf("  not timed here%s%s\n", *p->left.error.message ? ": " : "", p->left.error.message);
     else
-        printf("  %" PRId64 " runs to make, about %s here, one after the other, by a few steps "
+        printf("  %" PRId64 " run%s to make, about %s here, one after the other, by a few steps "
                "timed\n",
-               p->left.runs, duration_text(p->left.seconds, time));
+               p->left.runs, p->left.runs == 1 ? "" : "s", duration_text(p->left.seconds, time));
 }
 
 static void print_plan(const row *r, const plan *p) {
@@ -97,8 +97,9 @@ static void print_plan(const row *r, const plan *p) {
         printf(" %g", r->lambdas[i]);
     for (int i = 0; i < r->sample_count; i++)
         printf("%s%" PRId64, i ? " " : "; samples a class ", r->samples[i]);
-    printf("; %" PRId64 " seeds: %" PRId64 " runs%s\n", r->train.seeds, row_count_runs(r),
-           row_usual_time(r, time));
+    int64_t seeds = r->train.seeds, runs = row_count_runs(r);
+    printf("; %" PRId64 " seed%s: %" PRId64 " run%s%s\n", seeds, seeds == 1 ? "" : "s", runs,
+           runs == 1 ? "" : "s", row_usual_time(r, time));
     print_time(p);
     if (*p->part) printf("  on a part of the data: %s\n", p->part);
     printf("  into %s\n", r->folder);

@@ -31,9 +31,10 @@ static void print_result(const ole_study_result *r) {
         bool taken = point->lambda == r->points[r->picked].lambda;
         char test[ERROR_ROOM], knn[ERROR_ROOM];
         if (point->part != OLE_STUDY_RETRAIN) continue;
-        printf("%-18s %s   (1-NN %s, %" PRId64 " runs on all training data)\n",
+        printf("%-18s %s   (1-NN %s, %" PRId64 " run%s on all training data)\n",
                taken ? "test error" : "softmax alone", study_error_text(point->test, test),
-               study_error_text(point->knn1, knn), point->finished);
+               study_error_text(point->knn1, knn), point->finished,
+               point->finished == 1 ? "" : "s");
     }
 }
 
