@@ -56,8 +56,7 @@ typedef struct ole_dataset_options {
     int threads;               /* folder: that decode images; default 1 */
     bool skip_test;            /* the test split stays empty, its samples unused; default false */
     int resize_width;          /* folder: makes `resize` the height alone; 0 (default): of both */
-    const char
-        *apart; /* folder: a path, as of a run, that may lie in it and is no class; or NULL */
+    const char *apart;         /* folder: a path in it that is no class, as of a run; or NULL */
 } ole_dataset_options;
 
 OLE_API void ole_dataset_options_init(ole_dataset_options *options);

@@ -32,6 +32,7 @@ enum { MAX_CLASSES = 1 << 20 };
 typedef struct name_list {
     char **names;
     int64_t count, capacity;
+    int64_t others; /* entries that were not taken */
 } name_list;
 
 static void free_names(name_list *list) {
@@ -76,11 +77,8 @@ static bool is_image(const char *folder, const char *name) {
     return false;
 }
 
-static bool is_other(const char *folder, const char *name) {
-    return !is_image(folder, name);
-}
-
-/* The entries of a folder that `wanted` accepts, sorted; hidden ones never. */
+/* The entries of a folder that `wanted` accepts, sorted, and how many others there are; hidden ones
+ * are neither. */
 static ole_status list_folder(const char *folder, bool (*wanted)(const char *, const char *),
                               name_list *list, ole_error *error) {
     ole_shown shown;
@@ -89,9 +87,13 @@ static ole_status list_folder(const char *folder, bool (*wanted)(const char *, c
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
                         ole_show_string(&shown, folder), strerror(errno));
     ole_status status = OLE_OK;
-    for (struct dirent *entry; status == OLE_OK && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.' && wanted(folder, entry->d_name))
+    for (struct dirent *entry; status == OLE_OK && (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.') continue;
+        if (wanted(folder, entry->d_name))
             status = add_name(list, entry->d_name, error);
+        else
+            list->others++;
+    }
     closedir(dir);
     if (list->count > 0) qsort(list->names, (size_t)list->count, sizeof *list->names, compare);
     return status;
@@ -103,18 +105,8 @@ typedef struct file_list {
     name_list paths;
     int32_t *labels; /* [paths.capacity] as it was when last grown */
     int64_t train_count;
-    int64_t passed_over;
+    int64_t passed_over; /* what is no image in a class, images beside the classes */
 } file_list;
-
-/* Counts entries as passed over: what is no image in a class, images beside the classes. */
-static ole_status pass_over(const char *folder, bool (*wanted)(const char *, const char *),
-                            file_list *files, ole_error *error) {
-    name_list others = {0};
-    ole_status status = list_folder(folder, wanted, &others, error);
-    files->passed_over += others.count;
-    free_names(&others);
-    return status;
-}
 
 /* A class without images; one of folders is often a part, or above the classes. */
 static ole_status fail_empty(const char *folder, ole_error *error) {
@@ -140,7 +132,7 @@ static ole_status list_class(const char *folder, int label, file_list *files, ol
     name_list images = {0};
     ole_status status = list_folder(folder, is_image, &images, error);
     if (status == OLE_OK && images.count == 0) status = fail_empty(folder, error);
-    if (status == OLE_OK) status = pass_over(folder, is_other, files, error);
+    files->passed_over += images.others;
     int64_t first = files->paths.count;
     for (int64_t i = 0; status == OLE_OK && i < images.count; i++) {
         char path[OLE_PATH_ROOM];
@@ -176,14 +168,15 @@ static bool has_file(const char *folder, const char *name) {
     return ole_join_path(path, folder, name, NULL) == OLE_OK && access(path, F_OK) == 0;
 }
 
-/* Whether one of the entries, hidden ones never, is `wanted`. */
-static bool has_any(const char *folder, bool (*wanted)(const char *, const char *)) {
+/* The entries that are `wanted`, hidden ones never, up to so many. */
+static int64_t count_entries(const char *folder, bool (*wanted)(const char *, const char *),
+                             int64_t most) {
     DIR *dir = opendir(folder);
-    bool found = false;
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
-        found = entry->d_name[0] != '.' && wanted(folder, entry->d_name);
+    int64_t count = 0;
+    for (struct dirent *entry; dir && count < most && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.' && wanted(folder, entry->d_name);
     if (dir) closedir(dir);
-    return found;
+    return count;
 }
 
 static bool has_recipe(const char *folder, const char *name) {
@@ -198,8 +191,8 @@ static bool is_run(const char *root, const char *name, const char *apart) {
     bool recipe = has_file(folder, "config.yaml");
     if (recipe && (has_file(folder, "metrics.jsonl") || has_file(folder, "study.json")))
         return true;
-    if (has_any(folder, is_image)) return false;
-    return recipe || strcmp(name, apart) == 0 || has_any(folder, has_recipe);
+    if (count_entries(folder, is_image, 1) > 0) return false;
+    return recipe || strcmp(name, apart) == 0 || count_entries(folder, has_recipe, 1) > 0;
 }
 
 static ole_status list_classes(const char *root, const char *apart, name_list *classes,
@@ -238,7 +231,8 @@ static ole_status list_part(const char *folder, const name_list *classes, const 
                               ole_show_string(&shown, path));
         if (status == OLE_OK) status = list_class(path, label, files, error);
     }
-    return status == OLE_OK ? pass_over(folder, is_image, files, error) : status;
+    if (status == OLE_OK) files->passed_over += count_entries(folder, is_image, INT64_MAX);
+    return status;
 }
 
 static ole_status name_classes(const char *folder, const name_list *classes, ole_source *source,
