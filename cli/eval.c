@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 const char eval_summary[] = "error, confusion, 1-NN and nearest-subspace error of a model";
 
@@ -131,19 +130,6 @@ static void print_text(const subject *s, const ole_evaluation *e) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-/* Where the model knows none of the set's names, ole_evaluate() goes by their order. */
-static void warn_of_names(const subject *s) {
-    const ole_dataset_info *set = ole_dataset_get_info(s->set);
-    const ole_model_info *model = ole_model_get_info(s->model);
-    for (int c = 0; c < set->classes; c++)
-        for (int m = 0; m < model->classes; m++)
-            if (strcmp(set->class_names[c], model->class_names[m]) == 0) return;
-    fprintf(stderr,
-            "ole eval: warning: the model knows none of the names of %s's classes: they are taken "
-            "for the model's in their order\n",
-            set->name);
-}
-
 static int evaluate(subject *s, bool json) {
     ole_evaluation e;
     ole_error error;
@@ -155,7 +141,11 @@ static int evaluate(subject *s, bool json) {
         fprintf(stderr, "ole eval: the model was trained with OLE alone: its classifier was not "
                         "trained, so that its error and confusion are left out; 1-NN and nearest "
                         "subspace go by the features\n");
-    warn_of_names(s);
+    if (e.by_order)
+        fprintf(stderr,
+                "ole eval: warning: the model knows none of the names of %s's classes: they are "
+                "taken for the model's in their order\n",
+                ole_dataset_get_info(s->set)->name);
     (json ? print_json : print_text)(s, &e);
     ole_evaluation_free(&e);
     return EXIT_DONE;

@@ -24,6 +24,7 @@ typedef struct ole_evaluation {
     int classes;
     int64_t *confusion; /* [classes, classes]: true class in rows, predicted in columns; NULL */
                         /* where the classifier was not trained */
+    bool by_order;      /* the model knows none of the classes' names, and has as many */
     bool interrupted;   /* by the callback: the rest is empty then */
 } ole_evaluation;
 

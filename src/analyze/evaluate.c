@@ -62,13 +62,14 @@ static int find_class(const ole_model_info *model, const char *name, int from) {
 /* Which class of the model each class of the set is, [set->classes]: by their names; by their order
  * where the model knows none of the names. */
 static ole_status match_classes(const ole_model_info *model, const ole_dataset_info *set, int *to,
-                                ole_error *error) {
+                                bool *by_order, ole_error *error) {
     int known = 0, stranger = -1;
     for (int c = 0; c < set->classes; c++) {
         to[c] = find_class(model, set->class_names[c], c);
         if (to[c] >= 0) known++;
         if (to[c] < 0 && stranger < 0) stranger = c;
     }
+    *by_order = known == 0;
     if (known == set->classes) return OLE_OK;
     ole_shown shown;
     if (known > 0)
@@ -216,7 +217,7 @@ ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_data
                         .error = NAN,
                         .knn1_error = NAN,
                         .subspace_error = NAN};
-    ole_status status = match_classes(ole_model_get_info(model), info, to, error);
+    ole_status status = match_classes(ole_model_get_info(model), info, to, &e.by_order, error);
     if (status == OLE_OK) status = measure(&e, model, set, split, to, threads, error);
     free(to);
     bool interrupted = e.interrupted;
