@@ -1,18 +1,16 @@
 /*
- * cli/predict.c - `ole predict`: what a model sees in image files, or in the rows of .npy files
- * where it was trained on vectors.
+ * cli/predict.c - `ole predict`: what a model sees in image files, or in the rows of .npy files.
  */
 #include "commands.h"
 #include "progress.h"
 
 #include <ole/json.h>
 #include <ole/model.h>
-#include <ole/npy.h>
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char predict_summary[] = "label, score and runners-up of images or vectors";
 
@@ -28,7 +26,7 @@ typedef struct arguments {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
         {"MODEL", &a->model, "a .safetensors file or a run folder"},
-        {"IMAGE", a->images, "png, jpeg, pgm or ppm files, or X.npy of vectors"},
+        {"IMAGE", a->images, "png, jpeg, pgm or ppm files, or X.npy: each row"},
         {0},
     };
     const arg_option options[] = {
@@ -141,59 +139,30 @@ static bool predict_image(const arguments *a, ole_model *model, const char *path
     return true;
 }
 
-/* ---- Vectors ------------------------------------------------------------------------------ */
+/* ---- Arrays ------------------------------------------------------------------------------- */
 
-static bool is_of_vectors(const ole_model_info *info) {
-    return info->height == 1 && info->width == 1;
-}
-
-/* The rows of an open file as training saw them, [N, D]: bytes from 0 to 1, floats as they are.
- * NULL after an error, explained. */
-static float *read_rows(const ole_npy *array, const char *path, int64_t dimensions) {
-    const ole_npy_header *h = ole_npy_get_header(array);
-    bool bytes = h->dtype == OLE_U8;
-    if (h->ndim != 2 || h->shape[1] != dimensions || h->count == 0 ||
-        (!bytes && h->dtype != OLE_F16 && h->dtype != OLE_F32 && h->dtype != OLE_F64)) {
-        fail_command("predict", "%s: the model takes vectors: floats of shape (N, %" PRId64 ")",
-                     path, dimensions);
-        return NULL;
-    }
-    float *rows = malloc((size_t)h->count * sizeof *rows);
-    ole_error error = {.message = "out of memory"};
-    bool good = rows && ole_npy_read(array, OLE_F32, rows, &error) == OLE_OK;
-    if (!good) fail_command("predict", "%s", error.message);
-    for (int64_t i = 0; i < h->count && good; i++) {
-        if (bytes) rows[i] /= 255.0f;
-        good = isfinite(rows[i]);
-        if (!good)
-            fail_command("predict", "%s: row %" PRId64 " holds NaN or Inf", path, i / dimensions);
-    }
-    if (good) return rows;
-    free(rows);
-    return NULL;
+/* Whether a file is an array of samples: models of vectors take nothing else. */
+static bool is_array(const ole_model_info *info, const char *path) {
+    size_t length = strlen(path);
+    return (info->height == 1 && info->width == 1) ||
+           (length > 4 && strcmp(path + length - 4, ".npy") == 0);
 }
 
 /* All rows of a file. */
 static bool predict_rows(const arguments *a, ole_model *model, const char *path, progress *line,
                          ole_json *w) {
-    const ole_model_info *info = ole_model_get_info(model);
-    ole_npy *array;
+    int64_t count = 0;
+    float *rows;
     ole_error error = {.message = "out of memory"};
     progress_clear(line);
-    if (ole_npy_open(&array, path, &error) != OLE_OK) {
-        fail_command("predict", "%s", error.message);
-        return false;
-    }
-    int64_t count = ole_npy_get_header(array)->count / info->channels;
-    float *rows = read_rows(array, path, info->channels);
-    ole_prediction *p = rows ? calloc((size_t)count, sizeof *p) : NULL;
-    bool good = p && ole_model_predict(model, rows, count, p, &error) == OLE_OK;
-    if (rows && !good) fail_command("predict", "%s", error.message);
+    bool good = ole_model_read_npy(model, path, &rows, &count, &error) == OLE_OK;
+    ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
+    good = p && ole_model_predict(model, rows, count, p, &error) == OLE_OK;
+    if (!good) fail_command("predict", "%s", error.message);
     for (int64_t i = 0; i < count && good; i++)
-        print(a, info, path, i, &p[i], w);
+        print(a, ole_model_get_info(model), path, i, &p[i], w);
     free(p);
     free(rows);
-    ole_npy_close(array);
     return good;
 }
 
@@ -211,7 +180,6 @@ static bool has_labels(const arguments *a, const ole_model *model) {
 
 /* All files, until Ctrl-C; one that cannot be read does not stop the others. */
 static int predict(const arguments *a, ole_model *model) {
-    bool vectors = is_of_vectors(ole_model_get_info(model));
     progress line = progress_start();
     int code = EXIT_DONE, done = 0;
     ole_json w;
@@ -220,8 +188,9 @@ static int predict(const arguments *a, ole_model *model) {
     catch_interrupts();
     for (; done < a->count && !progress_images(&line, "images", done, a->count); done++) {
         const char *path = a->images[done];
-        bool good = vectors ? predict_rows(a, model, path, &line, &w)
-                            : predict_image(a, model, path, &line, &w);
+        bool good = is_array(ole_model_get_info(model), path)
+                        ? predict_rows(a, model, path, &line, &w)
+                        : predict_image(a, model, path, &line, &w);
         if (!good) code = EXIT_FAILED;
     }
     progress_clear(&line);

@@ -115,6 +115,15 @@ OLE_API ole_status ole_model_predict(ole_model *model, const float *images, int6
 OLE_API ole_status ole_model_predict_file(ole_model *model, const char *path,
                                           ole_prediction *prediction, ole_error *error);
 
+/*
+ * The samples of a .npy file as ole_model_run() and ole_model_predict() take them, [*count,
+ * channels, height, width], to be freed with free(): vectors (N, D), or images (N, H, W), (N, C, H,
+ * W) or (N, H, W, C), as uint8 (which become 0 to 1) or floats.  OLE_ERROR_DATA where they do not
+ * have the model's shape, or hold NaN or Inf; *samples is NULL then.
+ */
+OLE_API ole_status ole_model_read_npy(const ole_model *model, const char *path, float **samples,
+                                      int64_t *count, ole_error *error);
+
 #ifdef __cplusplus
 }
 #endif

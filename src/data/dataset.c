@@ -211,14 +211,7 @@ ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i
                         "ole_dataset_sample: there is no sample %" PRId64
                         ": the split has %" PRId64,
                         i, set->splits.count[split]);
-    const ole_source *source = &set->source;
-    size_t size = (size_t)ole_source_sample_size(source);
-    size_t start = (size_t)set->splits.index[split][i] * size;
-    if (source->floating)
-        memcpy(out, source->floats + start, size * sizeof *out);
-    else
-        for (size_t k = 0; k < size; k++)
-            out[k] = (float)source->bytes[start + k] / 255.0f;
+    ole_source_as_floats(&set->source, set->splits.index[split][i], 1, out);
     return OLE_OK;
 }
 

@@ -37,7 +37,7 @@ static ole_status find_layout(const ole_npy_header *h, const char *name, layout 
     for (int i = 0; i < h->ndim; i++)
         if (h->shape[i] < 1 || (i > 0 && h->shape[i] > MAX_DIM))
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: dimension %d is %" PRId64 ": there is nothing to learn from", name,
+                            "%s: dimension %d is %" PRId64 ": there are no samples", name,
                             i, h->shape[i]);
     l->count = h->shape[0];
     const int64_t *s = h->shape;
@@ -129,7 +129,7 @@ static ole_status read_bytes(const ole_npy *array, uint8_t *out, ole_error *erro
     return status;
 }
 
-static ole_status read_samples(const char *path, ole_source *source, ole_error *error) {
+ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error) {
     ole_shown shown;
     const char *name = ole_show_string(&shown, path);
     ole_npy *array;
@@ -277,7 +277,7 @@ static ole_status read_parts(const char *const *paths, int count, ole_source *so
     for (int i = 0; status == OLE_OK && i < count; i += 2) {
         label_list list = {0};
         int64_t first = source->count;
-        status = read_samples(paths[i], source, error);
+        status = ole_read_npy_samples(paths[i], source, error);
         if (status == OLE_OK)
             status = read_labels(paths[i + 1], source->count - first, &list, error);
         if (status == OLE_OK && i == 0) {

@@ -22,6 +22,16 @@ int64_t ole_source_sample_size(const ole_source *source) {
     return (int64_t)source->channels * source->height * source->width;
 }
 
+void ole_source_as_floats(const ole_source *source, int64_t first, int64_t count, float *out) {
+    size_t size = (size_t)ole_source_sample_size(source);
+    size_t start = (size_t)first * size, total = (size_t)count * size;
+    if (source->floating)
+        memcpy(out, source->floats + start, total * sizeof *out);
+    else
+        for (size_t k = 0; k < total; k++)
+            out[k] = (float)source->bytes[start + k] / 255.0f;
+}
+
 ole_status ole_source_grow(ole_source *source, int64_t more, ole_error *error) {
     size_t item = source->floating ? sizeof(float) : 1;
     int64_t total;

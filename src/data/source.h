@@ -43,6 +43,9 @@ typedef struct ole_reader {
 /* Elements of one sample. */
 int64_t ole_source_sample_size(const ole_source *source);
 
+/* Samples from `first` on as floats, bytes as 0 to 1. */
+void ole_source_as_floats(const ole_source *source, int64_t first, int64_t count, float *out);
+
 /* Makes room for `more` samples and counts them; the shape must be set. */
 ole_status ole_source_grow(ole_source *source, int64_t more, ole_error *error);
 
@@ -77,5 +80,7 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
                            ole_error *error);
 ole_status ole_read_npy(const char *path, const ole_dataset_options *options, ole_source *source,
                         ole_error *error);
+/* One array's samples behind those that the source has, which must be alike; labels are not set. */
+ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error);
 
 #endif

@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "base/show.h"
 #include "data/image.h"
+#include "data/source.h"
 #include "train/checkpoint.h"
 #include "train/score.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -234,14 +236,23 @@ ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float
     return status == OLE_OK ? run_batches(m, images, count, features, logits, error) : status;
 }
 
+/* "vectors of 6" or "3x32x32". */
+static const char *show_shape(char text[48], int channels, int height, int width) {
+    if (height == 1 && width == 1)
+        snprintf(text, 48, "vectors of %d", channels);
+    else
+        snprintf(text, 48, "%dx%dx%d", channels, height, width);
+    return text;
+}
+
 static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, ole_error *error) {
     if (info->channels == m->info.channels && info->height == m->info.height &&
         info->width == m->info.width)
         return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "the model takes %dx%dx%d, the images of %s are %dx%dx%d", m->info.channels,
-                    m->info.height, m->info.width, info->name, info->channels, info->height,
-                    info->width);
+    char taken[48], found[48];
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "the model takes %s, the samples of %s are %s",
+                    show_shape(taken, m->info.channels, m->info.height, m->info.width), info->name,
+                    show_shape(found, info->channels, info->height, info->width));
 }
 
 bool ole_model_trained_on(const ole_model *m, const ole_dataset *set) {
@@ -387,5 +398,29 @@ ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction
     free(bytes);
     free(values);
     ole_image_free(&image);
+    return status;
+}
+
+ole_status ole_model_read_npy(const ole_model *m, const char *path, float **samples, int64_t *count,
+                              ole_error *error) {
+    if (samples) *samples = NULL;
+    if (!m || !path || !samples || !count)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_read_npy: model, path, samples or count is NULL");
+    ole_source source = {0};
+    ole_status status = ole_read_npy_samples(path, &source, error);
+    ole_shown shown;
+    const ole_dataset_info found = {.name = ole_show_string(&shown, path),
+                                    .channels = source.channels,
+                                    .height = source.height,
+                                    .width = source.width};
+    if (status == OLE_OK) status = check_shape(m, &found, error);
+    if (status == OLE_OK) {
+        *count = source.count;
+        *samples = malloc((size_t)(source.count * ole_source_sample_size(&source)) * sizeof(float));
+        if (!*samples) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for samples");
+    }
+    if (status == OLE_OK) ole_source_as_floats(&source, 0, source.count, *samples);
+    ole_source_free(&source);
     return status;
 }

@@ -154,11 +154,37 @@ def check_vectors(ole, work):
     said = read_json(ole, *"predict vectors X.npy --json".split())
     check_that("predict takes rows", [p["row"] for p in said] == list(range(20)) and
                {p["label"] for p in said} <= {"0", "1"} and said[0]["file"] == "X.npy")
-    check(ole, "predict vectors y.npy new.ppm", code=1, err="ole predict: y.npy: the model takes "
-          "vectors: floats of shape (N, 6)\nole predict: new.ppm: not a .npy file, its first bytes are not \\x93NUMPY: "
+    check(ole, "predict vectors y.npy new.ppm", code=1, err="ole predict: y.npy: the shape must be (N, D), "
+          "(N, H, W), (N, C, H, W) or (N, H, W, C) with 1 to 4 channels C\nole predict: new.ppm: not a .npy file, its first bytes are not \\x93NUMPY: "
           "save it again with numpy.save\n")
     first = ole.run(*"predict vectors X.npy".split()).stdout.splitlines()[0]
     check_that("... and says which", re.match(r"X.npy, row 0: [01] \d\.\d{3} \([01] ", first))
+
+
+def check_images_in_arrays(ole, work):
+    """A file's images are the same bytes in whatever layout, and as floats; others are refused."""
+    pixels = [[(37 * i + 5 * p + 90 * c) % 256 for p in range(96)] for i in range(3) for c in range(3)]
+    planes = [pixels[3 * i + c][p] for i in range(3) for c in range(3) for p in range(96)]
+    pixel_by_pixel = [pixels[3 * i + c][p] for i in range(3) for p in range(96) for c in range(3)]
+    (work / "bytes.npy").write_bytes(npyfile.array("|u1", (3, 3, 8, 12), planes))
+    (work / "last.npy").write_bytes(npyfile.array("|u1", (3, 8, 12, 3), pixel_by_pixel))
+    (work / "floats.npy").write_bytes(npyfile.array("<f4", (3, 3, 8, 12), [v / 255 for v in planes]))
+    (work / "labels.npy").write_bytes(npyfile.array("<i8", (3,), [0, 1, 2]))
+    for i in range(3):
+        body = bytes(pixels[3 * i + c][p] for p in range(96) for c in range(3))
+        (work / f"image-{i}.ppm").write_bytes(b"P6 12 8 255\n" + body)
+    trained = ole.run(*"train npy:bytes.npy,labels.npy,bytes.npy,labels.npy --net C4-MP-FC8 --epochs 2 --threads 1 "
+                      "--no-report --out arrays".split())
+    check_that(f"images in an array: {trained.stderr}", trained.returncode == 0)
+    told = {name: [{k: p[k] for k in ("label", "score", "classes")} for p in
+                   read_json(ole, "predict", "arrays", *name.split(), "--json")]
+            for name in ("bytes.npy", "last.npy", "floats.npy", "image-0.ppm image-1.ppm image-2.ppm")}
+    check_that(f"the same images: {told}", len(told["bytes.npy"]) == 3 and
+               all(some == told["bytes.npy"] for some in told.values()))
+    check(ole, "predict arrays X.npy", code=1,
+          err="ole predict: the model takes 3x8x12, the samples of X.npy are vectors of 6\n")
+    check(ole, "predict vectors bytes.npy", code=1,
+          err="ole predict: the model takes vectors of 6, the samples of bytes.npy are 3x8x12\n")
 
 
 def check_choices(ole, work):
@@ -179,6 +205,7 @@ def check_choices(ole, work):
         "ole train: net: FC64(x2), chosen for vectors of 6; --net takes another\n"
         "ole train: epochs: 100, chosen for about 16 samples; --epochs takes another number\n"))
     check_vectors(ole, work)
+    check_images_in_arrays(ole, work)
     check_that("... to the end", config(work / "vectors")["epochs"] == "100" and
                "epoch 100/100" in trained.stderr)
 

@@ -324,7 +324,7 @@ def check_predict(ole, work):
     check_that("a bad image does not stop the others", both.returncode == 1 and
                both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
     check(ole, "predict m", code=2, err="ole predict: IMAGE is missing: png, jpeg, pgm or ppm "
-          "files, or X.npy of vectors; see 'ole predict --help'\n")
+          "files, or X.npy: each row; see 'ole predict --help'\n")
 
 
 def check_all(ole, work):

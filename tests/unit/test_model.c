@@ -3,6 +3,7 @@
  * predictions, evaluation, and files that are no models.
  */
 #include "ole/evaluate.h"
+#include "ole/npy.h"
 #include "ole/train.h"
 
 #include "run_files.h"
@@ -258,6 +259,39 @@ static void test_image_file(void **state) {
                      OLE_ERROR_IO);
 }
 
+static void test_array_file(void **state) {
+    const trained *t = *state;
+    enum { COUNT = 3 };
+    float images[COUNT][64];
+    uint8_t bytes[COUNT][64];
+    ole_error error;
+    for (int i = 0; i < COUNT; i++) {
+        assert_ok(ole_dataset_sample(t->set, OLE_SPLIT_TEST, i, images[i], &error), &error);
+        for (int k = 0; k < 64; k++)
+            bytes[i][k] = (uint8_t)lrintf(255.0f * images[i][k]);
+    }
+    char path[512];
+    snprintf(path, sizeof path, "%s", temporary_path("images.npy"));
+    const int64_t shape[] = {COUNT, 8, 8}, flat[] = {COUNT, 64};
+    float *samples;
+    int64_t count = 0;
+    assert_ok(ole_npy_write(path, OLE_U8, 3, shape, bytes, &error), &error);
+    assert_ok(ole_model_read_npy(t->model, path, &samples, &count, &error), &error);
+    assert_int_equal(count, COUNT);
+    assert_memory_equal(samples, images, sizeof images);
+    free(samples);
+    assert_ok(ole_npy_write(path, OLE_F32, 2, flat, images, &error), &error);
+    assert_int_equal(ole_model_read_npy(t->model, path, &samples, &count, &error),
+                     OLE_ERROR_ARGUMENT);
+    assert_null(samples);
+    images[1][5] = NAN;
+    assert_ok(ole_npy_write(path, OLE_F32, 3, shape, images, &error), &error);
+    assert_int_equal(ole_model_read_npy(t->model, path, &samples, &count, &error), OLE_ERROR_DATA);
+    assert_null(samples);
+    assert_int_equal(ole_model_read_npy(t->model, NULL, &samples, &count, &error),
+                     OLE_ERROR_ARGUMENT);
+}
+
 static void assert_no_model(const char *path, ole_status status, const char *message) {
     ole_model *model = (ole_model *)&model;
     ole_error error;
@@ -354,11 +388,12 @@ static void test_untrained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),        cmocka_unit_test(test_run),
-        cmocka_unit_test(test_predict),     cmocka_unit_test(test_bad_images),
-        cmocka_unit_test(test_evaluate),    cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_image_file),  cmocka_unit_test(test_no_models),
-        cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_info),       cmocka_unit_test(test_run),
+        cmocka_unit_test(test_predict),    cmocka_unit_test(test_bad_images),
+        cmocka_unit_test(test_evaluate),   cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_image_file), cmocka_unit_test(test_array_file),
+        cmocka_unit_test(test_no_models),  cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_untrained),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
