@@ -59,7 +59,12 @@ static ole_status check_options(const ole_novelty_options *o, ole_error *error) 
 /* The names of the model's classes must be those of the known set, in the same order. */
 static ole_status check_classes(const work *w, ole_error *error) {
     const ole_dataset_info *set = ole_dataset_get_info(w->known);
-    if (set->classes != w->info->classes)
+    if (set->classes < w->info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model knows %d classes, the known set %s has %d: the threshold is "
+                        "found on samples of all of them; give the set that it was trained on",
+                        w->info->classes, set->name, set->classes);
+    if (set->classes > w->info->classes)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "the model knows %d classes, the known set %s has %d: choose them with "
                         "--known-classes",

@@ -60,6 +60,8 @@ def check_data_mistakes(ole, work):
     wrong(f"m {both} --val-split 0", "digits has no validation samples to set the threshold on: "
           "train with --val-split 10%, and give the same here")
     wrong(f"m {both} --known-classes 0,1", "the model knows 7 classes, the known set digits has 2: "
+          "the threshold is found on samples of all of them; give the set that it was trained on")
+    wrong(f"m {both} --known-classes 0,1,2,3,4,5,6,7", "the model knows 7 classes, the known set digits has 8: "
           "choose them with --known-classes")
     wrong(f"m {both} --known-classes 1,0,2,3,4,5,6", "class 0 of the model is '0', that of the "
           "known set digits is '1': choose them with --known-classes, in the model's order")
