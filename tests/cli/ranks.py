@@ -15,6 +15,7 @@ import launched
 from run import check_that
 
 SILENCE = 3  # seconds
+PATIENCE = 12  # the same where ranks must not be lost, however busy the machine is
 
 
 def check_groups(ole, program):
@@ -29,9 +30,9 @@ def check_groups(ole, program):
         check_that(f"{ranks} ranks, the same bits again", seen.setdefault(ranks, bits) == bits)
 
 
-def start_waiting(ole, program, line, ranks=3):
+def start_waiting(ole, program, line, ranks=3, silence=SILENCE):
     """A launch whose ranks wait for each other, and their processes."""
-    process = ole.start(ranks, line, program, OLE_RANK_SILENCE=str(SILENCE))
+    process = ole.start(ranks, line, program, OLE_RANK_SILENCE=str(silence))
     pids = {}
     while len(pids) < ranks:
         words = process.stdout.readline().split()
@@ -85,12 +86,12 @@ def check_launcher(ole, program):
 
 def check_pause(ole, program):
     """A rank that is stopped for less than the silence goes on, and so do the others."""
-    process, pids = start_waiting(ole, program, "sleep")
+    process, pids = start_waiting(ole, program, "sleep", silence=PATIENCE)
     for rank in (2, 0):
         os.kill(pids[rank], signal.SIGSTOP)
-        time.sleep(SILENCE / 2)
+        time.sleep(PATIENCE / 6)
         os.kill(pids[rank], signal.SIGCONT)
-        time.sleep(SILENCE / 2)
+        time.sleep(PATIENCE / 6)
     check_that("a pause is no loss", process.poll() is None and
                all(map(launched.is_running, pids.values())))
     process.kill()
