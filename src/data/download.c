@@ -3,7 +3,7 @@
  *
  * A file is fetched as NAME.part, compared with its checksum and renamed.  A .part that is there is
  * continued, whoever left it; when it cannot be continued, or the file has changed since, it is
- * fetched again from the start.
+ * fetched again from the start.  Who fetches holds a lock on it: two would write into each other.
  */
 #include "base/error.h"
 #include "base/show.h"
@@ -13,9 +13,11 @@
 #include "data/unpack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +34,8 @@ typedef struct fetch {
     int64_t size;    /* 0: not known */
     const char *checksum;
     const ole_download_options *options;
-    FILE *file;     /* the .part, open */
+    int lock;       /* the .part, locked where the file system can */
+    FILE *file;     /* the same, to append to */
     int64_t offset; /* where the transfer under way began */
     int unwritten;  /* errno of a write that failed; 0: none did */
     bool stopped;   /* by the callback */
@@ -45,6 +48,12 @@ void ole_download_options_init(ole_download_options *options) {
 static int64_t file_size(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode) ? about.st_size : -1;
+}
+
+static ole_status fail_part(const fetch *f, const char *what, ole_error *error) {
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot %s: %s", ole_show_string(&shown, f->part),
+                    what, strerror(errno));
 }
 
 /* ---- One transfer ------------------------------------------------------------------------- */
@@ -170,9 +179,7 @@ static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
     struct stat about;
     f->file = fopen(f->part, "abe");
     if (!f->file || fstat(fileno(f->file), &about) != 0) {
-        ole_shown shown;
-        *status = ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s",
-                           ole_show_string(&shown, f->part), strerror(errno));
+        *status = fail_part(f, "write", error);
         if (f->file) fclose(f->file);
         return FAILED;
     }
@@ -205,7 +212,8 @@ static ole_status fetch_part(fetch *f, ole_error *error) {
     for (int attempt = 0;;) {
         int64_t have = file_size(f->part);
         if (f->size > 0 && have == f->size) return OLE_OK;
-        if (f->size > 0 && have > f->size) unlink(f->part);
+        if (f->size > 0 && have > f->size && ftruncate(f->lock, 0) != 0)
+            return fail_part(f, "write", error);
         ole_status status = OLE_OK;
         outcome result = transfer(f, &status, error);
         if (result == DONE) return OLE_OK;
@@ -215,7 +223,7 @@ static ole_status fetch_part(fetch *f, ole_error *error) {
                             "there",
                             f->shown.text);
         if (result == FROM_START && f->offset > 0) {
-            unlink(f->part);
+            if (ftruncate(f->lock, 0) != 0) return fail_part(f, "write", error);
             continue;
         }
         if (result != AGAIN || attempt >= f->options->retries) return status;
@@ -247,21 +255,45 @@ static ole_status verify(const fetch *f, const char *path, ole_error *error) {
                     f->shown.text, sum, f->checksum);
 }
 
-static ole_status fetch_file(fetch *f, ole_error *error) {
-    ole_show_string(&f->shown, f->url);
-    if (snprintf(f->part, sizeof f->part, "%s.part", f->path) >= (int)sizeof f->part)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path it goes to is too long",
-                        f->shown.text);
+/* Opens the .part and locks it, unless it is another one by then: whoever had it has renamed it. */
+static ole_status lock_part(fetch *f, ole_error *error) {
+    for (;;) {
+        struct stat ours, there;
+        f->lock = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (f->lock < 0) return fail_part(f, "write", error);
+        if (flock(f->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            close(f->lock);
+            return ole_fail(error, OLE_ERROR_IO,
+                            "%s: another process is fetching it into the same folder: wait for "
+                            "that, then call again",
+                            f->shown.text);
+        }
+        if (fstat(f->lock, &ours) == 0 && stat(f->part, &there) == 0 &&
+            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+            return OLE_OK;
+        close(f->lock);
+    }
+}
+
+static ole_status fetch_locked(fetch *f, ole_error *error) {
     ole_status status = fetch_part(f, error);
     if (status != OLE_OK && file_size(f->part) == 0) unlink(f->part);
     if (status != OLE_OK) return status;
     status = verify(f, f->part, error);
     if (status == OLE_ERROR_FORMAT) unlink(f->part);
-    if (status == OLE_OK && rename(f->part, f->path) != 0) {
-        ole_shown shown;
-        status = ole_fail(error, OLE_ERROR_IO, "%s: cannot rename: %s",
-                          ole_show_string(&shown, f->part), strerror(errno));
-    }
+    if (status == OLE_OK && rename(f->part, f->path) != 0) status = fail_part(f, "rename", error);
+    return status;
+}
+
+static ole_status fetch_file(fetch *f, ole_error *error) {
+    ole_show_string(&f->shown, f->url);
+    if (snprintf(f->part, sizeof f->part, "%s.part", f->path) >= (int)sizeof f->part)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path it goes to is too long",
+                        f->shown.text);
+    ole_status status = lock_part(f, error);
+    if (status != OLE_OK) return status;
+    status = fetch_locked(f, error);
+    close(f->lock);
     return status;
 }
 

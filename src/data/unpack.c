@@ -34,8 +34,8 @@ ole_status ole_make_folder(const char *folder, ole_error *error) {
         char end = *at;
         *at = '\0';
         struct stat about;
-        bool there = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-        if (!there && mkdir(path, 0777) != 0) return fail_system(path, "make the folder", error);
+        bool there = mkdir(path, 0777) == 0 || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+        if (!there) return fail_system(path, "make the folder", error);
         *at = end;
         if (!end) break;
     }
@@ -96,12 +96,10 @@ static bool is_inside(const char *name) {
     return true;
 }
 
-/* Where an entry goes; "" when it is not wanted. */
-static ole_status find_target(const unpacking *u, struct archive_entry *entry,
-                              char target[OLE_PATH_ROOM], ole_error *error) {
-    const char *name = archive_entry_pathname(entry);
+/* Where a file of the archive goes; "" when it is not wanted. */
+static ole_status find_place(const unpacking *u, const char *name, char target[OLE_PATH_ROOM],
+                             ole_error *error) {
     target[0] = '\0';
-    if (!name || archive_entry_filetype(entry) != AE_IFREG) return OLE_OK;
     if (u->only) {
         const char *slash = strrchr(name, '/');
         if (slash) name = slash + 1;
@@ -113,6 +111,22 @@ static ole_status find_target(const unpacking *u, struct archive_entry *entry,
                         "%s: its entry '%s' lies outside the folder: do not use this archive",
                         u->name.text, ole_show_string(&shown, name));
     return ole_join_path(target, u->folder, name, error);
+}
+
+/* Where an entry goes; "" when it is not wanted. */
+static ole_status find_target(const unpacking *u, struct archive_entry *entry,
+                              char target[OLE_PATH_ROOM], ole_error *error) {
+    const char *name = archive_entry_pathname(entry);
+    target[0] = '\0';
+    if (!name || archive_entry_filetype(entry) == AE_IFDIR) return OLE_OK;
+    if (archive_entry_filetype(entry) == AE_IFREG || archive_entry_hardlink(entry))
+        return find_place(u, name, target, error);
+    if (u->only) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: its entry '%s' is no file but a symbolic link or a device, which are not "
+                    "unpacked: unpack the archive by hand",
+                    u->name.text, ole_show_string(&shown, name));
 }
 
 static ole_status copy_data(unpacking *u, int fd, const char *target, ole_error *error) {
@@ -130,14 +144,18 @@ static ole_status copy_data(unpacking *u, int fd, const char *target, ole_error 
     }
 }
 
+/* The folder that a file goes to. */
+static ole_status make_parents(const char *target, ole_error *error) {
+    char folder[OLE_PATH_ROOM];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(target, '/') - target), target);
+    return ole_make_folder(folder, error);
+}
+
 static ole_status write_file(unpacking *u, const char *target, ole_error *error) {
     char part[OLE_PATH_ROOM];
     if (snprintf(part, sizeof part, "%s.part", target) >= (int)sizeof part)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: a name in it is too long", u->name.text);
-    char *slash = strrchr(part, '/');
-    *slash = '\0';
-    ole_status status = ole_make_folder(part, error);
-    *slash = '/';
+    ole_status status = make_parents(target, error);
     if (status != OLE_OK) return status;
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) return fail_system(part, "write", error);
@@ -149,6 +167,18 @@ static ole_status write_file(unpacking *u, const char *target, ole_error *error)
     return status;
 }
 
+/* The second name of a file that was unpacked before. */
+static ole_status link_file(unpacking *u, const char *name, const char *target, ole_error *error) {
+    char source[OLE_PATH_ROOM];
+    ole_status status = find_place(u, name, source, error);
+    if (status == OLE_OK) status = make_parents(target, error);
+    if (status != OLE_OK || !*source || strcmp(source, target) == 0) return status;
+    unlink(target);
+    if (link(source, target) != 0) return fail_system(target, "write", error);
+    u->written++;
+    return OLE_OK;
+}
+
 static ole_status unpack_all(unpacking *u, ole_error *error) {
     for (;;) {
         struct archive_entry *entry;
@@ -157,7 +187,9 @@ static ole_status unpack_all(unpacking *u, ole_error *error) {
         if (code == ARCHIVE_EOF) break;
         if (code < ARCHIVE_WARN) return fail_archive(u, error);
         ole_status status = find_target(u, entry, target, error);
-        if (status == OLE_OK && *target) status = write_file(u, target, error);
+        const char *link = archive_entry_hardlink(entry);
+        if (status == OLE_OK && *target)
+            status = link ? link_file(u, link, target, error) : write_file(u, target, error);
         if (status != OLE_OK) return status;
     }
     if (u->written > 0) return OLE_OK;

@@ -9,8 +9,10 @@ import http.server
 import io
 import os
 import struct
+import subprocess
 import tarfile
 import threading
+import time
 import zipfile
 
 import run
@@ -29,6 +31,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     ranges = True  # whether Range is honoured
     changed = None  # Last-Modified
     requests = []  # (path, Range header)
+    slow = None    # (bytes, an event): what comes before the event, which the rest waits for
 
     def do_GET(self):
         Handler.requests.append((self.path, self.headers.get("Range")))
@@ -52,6 +55,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Last-Modified", Handler.changed)
         self.end_headers()
         lasts = Handler.breaks.pop(self.path, None)
+        if Handler.slow:
+            head, event = Handler.slow
+            self.wfile.write(body[start:start + head])
+            event.wait(60)
+            start += head
         self.wfile.write(body[start:] if lasts is None else body[start:start + lasts])
         self.close_connection = True
 
@@ -74,13 +82,18 @@ def serve(path, body, breaks=None, ranges=True):
 
 # ---- Files --------------------------------------------------------------------------------------
 
-def tar_gz(members):
+def tar_gz(members, links=(), kind=tarfile.LNKTYPE):
+    """Members by their names; links, as pairs of names, behind them."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
         for name, data in members.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
+        for name, other in links:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, other
+            tar.addfile(entry)
     return out.getvalue()
 
 
@@ -269,6 +282,22 @@ def check_download(ole, work, url):
     check_that("what is there is kept", Handler.requests == [])
 
 
+def check_two(ole, work, url):
+    """Who comes second is told so, and disturbs nothing."""
+    serve("/big.bin", BIG)
+    Handler.slow = (1000, threading.Event())
+    first = subprocess.Popen([ole.path, "data", "get", f"{url}/big.bin", "--out", "both"], cwd=ole.work,
+                             env=ole.environment, stdout=subprocess.DEVNULL)
+    while not (work / "both/big.bin.part").exists() or not Handler.requests:
+        time.sleep(0.01)
+    check(ole, f"data get {url}/big.bin --out both", code=1, err=f"ole data get: {url}/big.bin: another process is "
+          "fetching it into the same folder: wait for that, then call again\n")
+    Handler.slow[1].set()
+    Handler.slow = None
+    check_that("the first is undisturbed", first.wait(60) == 0 and (work / "both/big.bin").read_bytes() == BIG and
+               os.listdir(work / "both") == ["big.bin"])
+
+
 def check_resume(ole, work, url):
     # A broken connection is taken up again in the same call.
     serve("/big.bin", BIG, breaks=100000)
@@ -368,6 +397,18 @@ def check_archives(ole, work, url):
     check(ole, f"data get {url}/evil.tar.gz --out evil", err="ole data get: evil/evil.tar.gz: its "
           "entry '../outside.txt' lies outside the folder: do not use this archive\n", code=1)
     check_that("nothing outside", not (work / "outside.txt").exists())
+    serve("/linked.tar.gz", tar_gz({"set/cat/1.pgm": pgm(7)}, [("set/dog/1.pgm", "set/cat/1.pgm")]))
+    check(ole, f"data get {url}/linked.tar.gz --out linked", f"{url}/linked.tar.gz is in linked\n")
+    check_that("a file of two names has both", all((work / f"linked/set/{name}/1.pgm").read_bytes() == pgm(7)
+                                                   for name in ("cat", "dog")))
+    serve("/linked.tar.gz", tar_gz({"a.txt": b"a"}, [("b.txt", "../outside.txt")]))
+    check(ole, f"data get {url}/linked.tar.gz --out out", code=1, err="ole data get: out/linked.tar.gz: its entry "
+          "'../outside.txt' lies outside the folder: do not use this archive\n")
+    serve("/linked.tar.gz", tar_gz({"a.txt": b"a"}, [("b.txt", "a.txt")], tarfile.SYMTYPE))
+    check(ole, f"data get {url}/linked.tar.gz --out symbolic", code=1, err="ole data get: symbolic/linked.tar.gz: its "
+          "entry 'b.txt' is no file but a symbolic link or a device, which are not unpacked: unpack the archive by "
+          "hand\n")
+    check_that("... which is kept", (work / "symbolic/linked.tar.gz").exists())
     serve("/cut.tar.gz", tar_gz({"big.bin": os.urandom(50000)})[:30000])
     cut = ole.run("data", "get", f"{url}/cut.tar.gz", "--out", "cut")
     check_that("a damaged archive", cut.returncode == 1 and "the archive is damaged" in cut.stderr)
@@ -403,6 +444,7 @@ def check_all(ole, work):
     check_sizes(ole, work)
     if "libcurl" in built:
         check_download(ole, work, url)
+        check_two(ole, work, url)
         check_resume(ole, work, url)
         check_changed(ole, work, url)
         check_errors(ole, work, url)
