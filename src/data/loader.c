@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 256, MAX_CROP = 4096 };
+enum { MAX_CROP = 4096 };
 
 typedef enum slot_state { WAITING, BUSY, READY } slot_state;
 
@@ -109,9 +109,9 @@ static ole_status check_options(const ole_loader_options *o, const ole_dataset *
     if (o->batch_size < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.batch_size is %" PRId64 ": give 1 or more", o->batch_size);
-    if (o->threads < 0 || o->threads > MAX_THREADS)
+    if (o->threads < 0 || o->threads > OLE_LOADER_MAX_THREADS)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 0 to %d",
-                        o->threads, MAX_THREADS);
+                        o->threads, OLE_LOADER_MAX_THREADS);
     if (o->parts < 0 || o->part < 0 || o->part >= (o->parts > 0 ? o->parts : 1))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.part is %d of options.parts %d: give 0 to parts - 1", o->part,

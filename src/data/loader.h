@@ -6,6 +6,8 @@
 
 #include "data/augment.h"
 
+enum { OLE_LOADER_MAX_THREADS = 256 };
+
 const ole_augment *ole_loader_augment(const ole_loader *loader);
 
 /* Samples of a whole batch, all parts of it. */

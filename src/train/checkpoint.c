@@ -228,7 +228,7 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
     bool good = c && ole_tensor_count(c) == COUNTERS && (given == SUMS || given == SUMS - 1) &&
                 ole_tensor_read(c, OLE_I64, counters) && ole_tensor_read(d, OLE_F64, sums);
     for (int i = 0; good && i < COUNTERS; i++)
-        good = counters[i] >= 0;
+        good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* sums of them are taken */
     if (!good) {
         ole_shown shown;
         return ole_fail(error, OLE_ERROR_FORMAT,

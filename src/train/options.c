@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/show.h"
+#include "base/utf8.h"
+#include "data/loader.h"
 #include "train/schedule.h"
 #include "train/spec.h"
 
@@ -130,7 +132,7 @@ static const entry entries[] = {
     {"threads", SMALL, AT(threads), "N", .help = "threads (default 0: all processors)", .min = 0,
      .max = 1024, .flags = FREE | OWN},
     {"workers", SMALL, AT(workers), "N", .help = "threads that assemble batches (default 1)",
-     .min = 0, .max = 1024, .flags = FREE | OWN},
+     .min = 0, .max = OLE_LOADER_MAX_THREADS, .flags = FREE | OWN},
 };
 
 enum { COUNT = sizeof entries / sizeof *entries };
@@ -281,6 +283,20 @@ static ole_status fail_choice(const char *name, const entry *e, const char *text
     return fail_value(name, text, expected, error);
 }
 
+/* Texts go into the run's files, which are UTF-8. */
+static ole_status check_stored(const char *text, const entry *e, const char *name,
+                               ole_error *error) {
+    if (!text || !ole_option_is_stored((size_t)(e - entries))) return OLE_OK;
+    size_t length = 1;
+    for (const char *at = text; *at && length > 0; at += length)
+        length = ole_utf8_sequence(at);
+    if (length > 0) return OLE_OK;
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s %s: is not UTF-8, as the files of a run are: rename it", name,
+                    ole_show_string(&shown, text));
+}
+
 /* One field of the struct against its entry; `name` is what the message calls it. */
 static ole_status check_field(const ole_train_options *options, const entry *e, const char *name,
                               ole_error *error) {
@@ -311,6 +327,8 @@ static ole_status check_field(const ole_train_options *options, const entry *e, 
     case SMALL:
         value = *(const int *)field;
         break;
+    case TEXT:
+        return check_stored(*(const char *const *)field, e, name, error);
     default:
         return OLE_OK;
     }
@@ -325,9 +343,7 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_sampler_spec sampler;
     ole_normalize_spec normalize;
     ole_acts acts;
-    ole_train_options known = *o;
-    if (known.epochs == 0) known.epochs = 1; /* to be chosen */
-    ole_status status = ole_schedule_init(&schedule, &known, 1, error);
+    ole_status status = ole_schedule_init(&schedule, o, 1, error);
     if (status == OLE_OK) status = ole_augment_parse(&augment, o->augment, error);
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
     if (status == OLE_OK) status = ole_normalize_parse(&normalize, o->normalize, error);

@@ -33,7 +33,7 @@ static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, bool feat
     const ole_recorder *r = q->recorder;
     ole_plan *plan = q->stepper->plan[0];
     ole_shape shape = graph->node[graph->features].out;
-    if (features) {
+    if (features && !e->all) { /* there after a recording that failed */
         size_t size = (size_t)(e->batches * q->batch * ole_shape_size(shape)) * sizeof(float);
         e->all = q->network->backend->allocate(q->context, size);
         if (!e->all)

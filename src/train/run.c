@@ -205,12 +205,13 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     return status;
 }
 
-/* From last.safetensors; where that is damaged, from the one before it. */
+/* From last.safetensors; where that is damaged or gone, from the one before it. */
 static ole_status load_state(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     ole_status status = load_from(run, "last.safetensors", error);
     run->has_last = status == OLE_OK;
-    if (status != OLE_ERROR_FORMAT || !ole_run_has(o->out, "previous.safetensors")) return status;
+    bool lost = status == OLE_ERROR_FORMAT || !ole_run_has(o->out, "last.safetensors");
+    if (status == OLE_OK || !lost || !ole_run_has(o->out, "previous.safetensors")) return status;
     ole_error second;
     if (load_from(run, "previous.safetensors", &second) != OLE_OK) return status;
     ole_run_say(o, "%s; going on from previous.safetensors", error ? error->message : "damaged");

@@ -10,19 +10,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Fills the milestones, which must rise; false for a mistake. */
+/* Fills the milestones, which must rise; false for a mistake.  Where the number of epochs is not
+ * known yet (0), shares are compared with shares. */
 static bool parse_milestones(ole_schedule *schedule, const char *text) {
-    double last = 0.0;
+    double last[2] = {0.0, 0.0};
     for (const char *at = text; *at;) {
         char *end;
         double value = ole_number_read(at, &end);
         if (end == at || !isfinite(value)) return false;
-        if (*end == '%') {
-            value *= schedule->epochs / 100.0;
-            end++;
-        }
-        if (value <= last || schedule->milestones == OLE_MAX_MILESTONES) return false;
-        schedule->milestone[schedule->milestones++] = last = value;
+        bool share = *end == '%', apart = share && schedule->epochs == 0.0;
+        if (share) end++;
+        if (share && !apart) value = value * schedule->epochs / 100.0; /* exact where it is whole */
+        if (value <= last[apart] || schedule->milestones == OLE_MAX_MILESTONES) return false;
+        schedule->milestone[schedule->milestones++] = last[apart] = value;
         if (*end == ',' && end[1])
             end++;
         else if (*end)

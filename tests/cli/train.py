@@ -53,6 +53,7 @@ def check_usage(ole):
           "--val-split 100%: a share such as 10% or 0.1, less than 1, expected")
     wrong("digits --seed x", "--seed x: a whole number from 0 up expected")
     wrong("digits --resize 4097", "--resize 4097: a whole number from 0 to 4096 expected")
+    wrong("digits --workers 300", "--workers 300: a whole number from 0 to 256 expected")
     wrong("digits --nesterov=1", "--nesterov takes no value")
     net = "digits --net C4 --out never "
     wrong(net + "--milestones 75%,50%", "milestones 75%,50%: rising epochs or shares as 81,122 or "
@@ -232,8 +233,12 @@ def check_resume(ole, work):
     check_that("the same model", (work / "long/best.safetensors").read_bytes() ==
                (work / "short/best.safetensors").read_bytes())
     check_that("the same end", metrics(work / "long")[-1] == metrics(work / "short")[-1])
+    (work / "short/last.safetensors").unlink()
+    again = ole.run(*"train --resume --out short --epochs 5 --no-report".split())
+    check_that(f"from the one before: {again.stderr}", again.returncode == 0 and
+               "going on from previous.safetensors" in again.stderr and (work / "short/last.safetensors").exists())
     (work / "short/metrics.jsonl").write_text("")
-    check(ole, "train --resume --out short --epochs 5", code=1, err="ole train: short/metrics.jsonl: "
+    check(ole, "train --resume --out short --epochs 6", code=1, err="ole train: short/metrics.jsonl: "
           "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")
 
 

@@ -39,6 +39,14 @@ static void test_milestones(void **state) {
     s = make("50%", 5, 0, 10); /* in the middle of an epoch */
     assert_rate(&s, 2, 4, 1.0);
     assert_rate(&s, 2, 5, 0.1);
+    for (int64_t epochs = 4; epochs <= 400; epochs += 4) { /* whole epochs, whatever their number */
+        s = make("25%,50%,75%", epochs, 0, 1);
+        assert_rate(&s, epochs / 4 - 1, 0, 1.0);
+        assert_rate(&s, epochs / 4, 0, 0.1);
+        assert_rate(&s, epochs / 2, 0, 0.01);
+        assert_rate(&s, epochs * 3 / 4, 0, 0.001);
+    }
+    make("5,50%", 0, 0, 1); /* whether they rise can be said when the epochs are known */
     s = make("none", 5, 0, 10);
     assert_rate(&s, 4, 9, 1.0);
     s = make("", 5, 0, 10);
