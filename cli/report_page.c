@@ -144,19 +144,43 @@ static void add_headlines(ole_page *page, const run_view *run) {
     add_headline(page, "effective rank", run->view.spectra.all.effective_rank, "", note);
 }
 
-/* Whether runs differ in nothing but the seed, as far as a reader of the page can see. */
+/* Whether an option says nothing of what was trained. */
+static bool may_differ(const char *name) {
+    static const char *const names[] = {"seed",   "seeds",   "out",     "resume",     "name",
+                                        "device", "threads", "workers", "save_every", "eval_every"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Whether runs differ in nothing but the seed. */
 static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
-    return strcmp(a->data, b->data) == 0 && strcmp(a->net, b->net) == 0 && a->loss == b->loss &&
-           a->lambda == b->lambda && a->samples_per_class == b->samples_per_class &&
-           a->skip_test == b->skip_test && a->seed != b->seed;
+    for (size_t i = 0; i < ole_train_option_count(); i++) {
+        char room[2][OLE_TRAIN_OPTION_TEXT];
+        const char *of_a = ole_train_option_text(a, i, room[0]);
+        const char *of_b = ole_train_option_text(b, i, room[1]);
+        if (strcmp(of_a ? of_a : "", of_b ? of_b : "") != 0 &&
+            !may_differ(ole_train_option_get(i).name))
+            return false;
+    }
+    return a->skip_test == b->skip_test;
+}
+
+/* Whether all runs are of one recipe, each with a seed of its own. */
+static bool are_seeds(const report *r) {
+    for (int i = 1; i < r->count; i++) {
+        if (!same_recipe(&r->runs[0].options, &r->runs[i].options)) return false;
+        for (int k = 0; k < i; k++)
+            if (r->runs[k].options.seed == r->runs[i].options.seed) return false;
+    }
+    return true;
 }
 
 static void add_mean(ole_page *page, const report *r) {
     double sum = 0, squares = 0;
-    for (int i = 0; i < r->count; i++) {
-        if (i > 0 && !same_recipe(&r->runs[i - 1].options, &r->runs[i].options)) return;
+    if (!are_seeds(r)) return;
+    for (int i = 0; i < r->count; i++)
         sum += run_error(&r->runs[i]);
-    }
     double mean = sum / r->count;
     for (int i = 0; i < r->count; i++)
         squares += pow(run_error(&r->runs[i]) - mean, 2);

@@ -169,6 +169,22 @@ def check_mistakes(ole, work):
     (work / "broken/metrics.jsonl").write_text("nonsense\n")
     broken = ole.run("report", "broken")
     check_that("a damaged run", broken.returncode == 1 and "metrics.jsonl: line 1" in broken.stderr)
+    for i in range(2):
+        (work / f"bare-{i}").mkdir()
+        (work / f"bare-{i}/config.yaml").write_text(f"epochs: 3\nseed: {i}\n")
+        (work / f"bare-{i}/metrics.jsonl").write_bytes((work / "runs/ole/metrics.jsonl").read_bytes())
+    done = ole.run(*"report bare-0 bare-1 --out bare.html --no-tsne".split())
+    check_that(f"runs that do not say of what: {done.returncode}", done.returncode == 0)
+
+
+def check_seeds(ole, work):
+    """A mean is of runs that differ in their seeds alone."""
+    for name, flags in (("s0", ""), ("s1", "--seed 1"), ("other", "--seed 2 --lr 0.01")):
+        ole.run(*SMALL.split(), *flags.split(), "--out", name)
+    words = "mean and standard deviation of"
+    for runs, mean in (("s0 s1", True), ("s0 other", False), ("s0 s1 other", False), ("s0 s1 s0", False)):
+        ole.run("report", *runs.split(), "--no-tsne", "--out", "seeds.html")
+        check_that(f"the mean of {runs}", (words in (work / "seeds.html").read_text()) == mean)
 
 
 def check_all(ole, work):
@@ -181,6 +197,7 @@ def check_all(ole, work):
     check_best(ole, work)
     check_train(ole, work)
     check_mistakes(ole, work)
+    check_seeds(ole, work)
 
 
 if __name__ == "__main__":
