@@ -117,7 +117,7 @@ static ole_status classify_all(const ole_subspaces *subspaces, const ole_labelle
     if (status == OLE_OK) {
         int64_t wrong = 0;
         for (int64_t i = 0; i < query->rows; i++)
-            wrong += subspaces->of[predicted[i]].label != query->labels[i];
+            wrong += predicted[i] < 0 || subspaces->of[predicted[i]].label != query->labels[i];
         *percent = 100.0 * (double)wrong / (double)query->rows;
     }
     free(predicted);

@@ -183,7 +183,7 @@ static int by_value(const void *left, const void *right) {
  */
 static double find_threshold(double *scores, int64_t count, double keep) {
     qsort(scores, (size_t)count, sizeof *scores, by_value);
-    int64_t kept = (int64_t)ceil(keep * (double)count - 1e-9), left_out = count - kept;
+    int64_t kept = (int64_t)fmax(1.0, ceil(keep * (double)count - 1e-9)), left_out = count - kept;
     return left_out > 0 ? 0.5 * (scores[left_out - 1] + scores[left_out]) : scores[0];
 }
 

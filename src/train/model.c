@@ -271,6 +271,17 @@ bool ole_model_report(const ole_model *m, const char *part, int64_t done, int64_
     return m->callback && m->callback(m->callback_context, part, done, total);
 }
 
+/* Refuses samples that the network makes NaN or Inf of. */
+static ole_status check_outputs(const ole_model *m, const float *features, const float *logits,
+                                int64_t first, int64_t rows, const char *part, ole_error *error) {
+    int64_t bad = features ? find_bad(features, rows, m->info.features) : -1;
+    if (bad < 0 && logits) bad = find_bad(logits, rows, m->info.classes);
+    if (bad < 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_NUMERIC,
+                    "sample %" PRId64 " of the %s: the network overflows: look at its numbers",
+                    first + bad, part);
+}
+
 ole_status ole_model_run_watched(ole_model *m, const ole_dataset *set, ole_split split,
                                  float *features, float *logits, bool *stopped, ole_error *error) {
     static const char *const parts[] = {"training samples", "test samples", "validation samples"};
@@ -290,6 +301,10 @@ ole_status ole_model_run_watched(ole_model *m, const ole_dataset *set, ole_split
             status = ole_model_run(m, images, rows,
                                    features ? features + first * m->info.features : NULL,
                                    logits ? logits + first * m->info.classes : NULL, error);
+        if (status == OLE_OK)
+            status = check_outputs(m, features ? features + first * m->info.features : NULL,
+                                   logits ? logits + first * m->info.classes : NULL, first, rows,
+                                   parts[split], error);
         if (status == OLE_OK) *stopped = ole_model_report(m, parts[split], first + rows, count);
     }
     free(images);

@@ -247,6 +247,19 @@ def check_fixed_size(ole, work):
 
 # ---- OLE alone ----------------------------------------------------------------------------------
 
+def check_overflow(ole, work):
+    """A sample that the network makes Inf of is named; it is not counted as one of some class."""
+    values = [0.1 * ((7 * i) % 5 - 2) for i in range(24 * 3)]
+    (work / "ox.npy").write_bytes(npyfile.array("<f4", (24, 3), values))
+    (work / "ox-test.npy").write_bytes(npyfile.array("<f4", (24, 3), values[:-3] + [3e38] * 3))
+    (work / "oy.npy").write_bytes(npyfile.array("<i4", (24,), [i % 2 for i in range(24)]))
+    ole.run(*"train npy:ox.npy,oy.npy,ox.npy,oy.npy --net FC4[norelu] --epochs 1 --threads 1 --no-report --out "
+            "over".split())
+    for command, more in (("eval", ""), ("features", " --out F.npy L.npy")):
+        check(ole, f"{command} over npy:ox.npy,oy.npy,ox-test.npy,oy.npy{more}", code=1, err=f"ole {command}: sample 23 "
+              "of the test samples: the network overflows: look at its numbers\n")
+
+
 def check_untrained(ole, work):
     """A classifier that was not trained gives no labels and no errors; features do."""
     trained = read_json(ole, *f"train digits --net C8-MP-FC8 --loss ole {QUICK} --out alone".split())
@@ -282,6 +295,7 @@ def check_all(ole, work):
     check_novelty(ole, work)
     check_configs(ole, work)
     check_fixed_size(ole, work)
+    check_overflow(ole, work)
     check_untrained(ole, work)
 
 

@@ -67,6 +67,8 @@ def check_data_mistakes(ole, work):
           "known set digits is '1': choose them with --known-classes, in the model's order")
     wrong(f"m {both} --novel-classes 12",
           "digits: there is no class '12': its 10 classes are 0 '0' to 9 '9'", 2)
+    least = read_json(ole, *f"novelty m {both} --keep 1e-11 --no-store --json".split())
+    check_that("at least one is kept", all(s["threshold"] is not None for s in least["scores"]))
     unknown = "mnits: this is no data set; they are "
     for args in ("novelty m --known digits --novel mnits", "novelty m --known mnits --novel digits",
                  "eval m mnits", "features m mnits --out F.npy L.npy"):
