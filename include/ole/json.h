@@ -42,6 +42,7 @@ OLE_API void ole_json_open(ole_json *writer, const char *key, char bracket); /* 
 OLE_API void ole_json_close(ole_json *writer);
 OLE_API void ole_json_number(ole_json *writer, const char *key, double value);
 OLE_API void ole_json_integer(ole_json *writer, const char *key, int64_t value);
+OLE_API void ole_json_unsigned(ole_json *writer, const char *key, uint64_t value);
 OLE_API void ole_json_string(ole_json *writer, const char *key, const char *value); /* UTF-8 */
 OLE_API void ole_json_bool(ole_json *writer, const char *key, bool value);
 OLE_API bool ole_json_good(const ole_json *writer);

@@ -133,6 +133,12 @@ void ole_json_integer(ole_json *writer, const char *key, int64_t value) {
     end_value(writer);
 }
 
+void ole_json_unsigned(ole_json *writer, const char *key, uint64_t value) {
+    if (!begin_value(writer, key)) return;
+    fprintf(writer->file, "%llu", (unsigned long long)value);
+    end_value(writer);
+}
+
 void ole_json_string(ole_json *writer, const char *key, const char *value) {
     if (!begin_value(writer, key)) return;
     if (value)

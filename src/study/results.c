@@ -61,11 +61,19 @@ void ole_study_sum_up(ole_study *study) {
 ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *error) {
     const ole_study_result *r = &study->result;
     int64_t best = -1;
+    bool judged = true;
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part != OLE_STUDY_GRID || point->finished < r->seeds) continue;
+        judged = isfinite(point->validation.mean);
+        if (!judged) continue;
         if (best < 0 || point->validation.mean < r->points[best].validation.mean) best = p;
     }
+    if (!judged)
+        return ole_fail(error, OLE_ERROR_DATA,
+                        "there are no validation samples to choose lambda by: every class has too "
+                        "few for val_split %g; hold out more, or bring more samples",
+                        study->train.val_split);
     if (best < 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
                         "runs with every lambda diverged: lower lr, and start in another folder");
@@ -103,7 +111,7 @@ static void put_samples(ole_json *w, int64_t samples) {
 
 static void put_run(ole_json *w, const ole_study_run *run) {
     ole_json_open(w, NULL, '{');
-    ole_json_integer(w, "seed", (int64_t)run->seed);
+    ole_json_unsigned(w, "seed", run->seed);
     ole_json_string(w, "folder", run->folder);
     ole_json_string(w, "state", ole_study_state_name(run->state));
     ole_json_number(w, "validation_error", run->validation_error);

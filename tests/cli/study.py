@@ -182,6 +182,23 @@ def check_test_labels(ole, work):
     check_that("wrong test labels: another test error", right["test_error"] < wrong["test_error"])
 
 
+def check_no_validation(ole, work):
+    (work / "few-x.npy").write_bytes(npyfile.array("<f4", (4, 2), [0, 1, 2, 3, 4, 5, 6, 7]))
+    (work / "few-y.npy").write_bytes(npyfile.array("<i4", (4,), [0, 0, 1, 1]))
+    done = ole.run(*"tune npy:few-x.npy,few-y.npy --net FC4 --epochs 1 --seeds 1 --lambdas 0,1 --threads 1 "
+                   "--out few".split())
+    check_that(f"nothing to choose by: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
+        "ole tune: there are no validation samples to choose lambda by: every class has too few for val_split 0.1; "
+        "hold out more, or bring more samples\n"))
+
+
+def check_large_seed(ole, work):
+    seed = 2 ** 64 - 1
+    ole.run(*f"sweep digits --net FC4 --samples 4 --lambdas 0 --epochs 1 --seeds 1 --seed {seed} --threads 1 "
+            "--out seeded".split())
+    check_that("a large seed", results(work / "seeded")["points"][0]["runs"][0]["seed"] == seed)
+
+
 # ---- Stopping and going on ----------------------------------------------------------------------
 
 def start(ole, work, args, runs):
@@ -291,6 +308,8 @@ def check_divergence(ole, work):
 def check_all(ole, work):
     check_usage(ole, work)
     check_tune(ole, work)
+    check_no_validation(ole, work)
+    check_large_seed(ole, work)
     check_single_runs(ole, work)
     check_sweep(ole, work)
     check_test_labels(ole, work)
