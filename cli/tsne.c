@@ -59,6 +59,7 @@ static bool is_picture(const char *path) {
 static bool check_outputs(const arguments *a) {
     const char *inputs[] = {a->features, a->labels, a->start};
     const char *outputs[] = {a->out, a->preview, a->figure};
+    static const char *const flags[] = {"--out", "--preview", "--figure"};
     if (!a->out) {
         fail_command("tsne",
                      "--out is missing: where the map goes, as map.npy; see 'ole tsne --help'");
@@ -73,6 +74,13 @@ static bool check_outputs(const arguments *a) {
                      a->preview);
         return false;
     }
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < i; k++)
+            if (outputs[i] && outputs[k] && same_output(outputs[i], outputs[k])) {
+                fail_command("tsne", "%s and %s are one file, %s: name two", flags[k], flags[i],
+                             outputs[i]);
+                return false;
+            }
     return spares_inputs("tsne", outputs, 3, inputs, 3);
 }
 

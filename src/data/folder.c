@@ -105,6 +105,7 @@ typedef struct file_list {
     name_list paths;
     int32_t *labels; /* [paths.capacity] as it was when last grown */
     int64_t train_count;
+    bool has_test;
     int64_t passed_over; /* what is no image in a class, images beside the classes */
 } file_list;
 
@@ -247,6 +248,16 @@ static ole_status name_classes(const char *folder, const name_list *classes, ole
                                error);
 }
 
+/* A test part with nothing to test on is a mistake: the training images are not what was meant. */
+static ole_status check_test(const char *folder, int64_t images, ole_error *error) {
+    ole_shown shown;
+    if (images > 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_DATA,
+                    "%s: has no image that can be read: put the test images there, a sub-folder a "
+                    "class, or remove the folder and a share of those to train on is held out",
+                    ole_show_string(&shown, folder));
+}
+
 /* root/CLASS/..., or root/train/CLASS/... and root/test/CLASS/... */
 static ole_status list_files(const char *root, const char *apart, ole_source *source,
                              file_list *files, ole_error *error) {
@@ -262,8 +273,11 @@ static ole_status list_files(const char *root, const char *apart, ole_source *so
     if (status == OLE_OK) status = name_classes(train, &classes, source, error);
     if (status == OLE_OK) status = list_part(train, &classes, &classes, files, error);
     files->train_count = files->paths.count;
+    files->has_test = source->has_test = parts;
     if (status == OLE_OK && parts) status = list_folder(test, is_folder, &test_classes, error);
     if (status == OLE_OK && parts) status = list_part(test, &test_classes, &classes, files, error);
+    if (status == OLE_OK && parts)
+        status = check_test(test, files->paths.count - files->train_count, error);
     free_names(&classes);
     free_names(&test_classes);
     return status;
@@ -299,7 +313,7 @@ static ole_status look_at(const file_list *files, int *sides, ole_look *look, ol
     qsort(sides, (size_t)readable, sizeof *sides, compare_sides);
     look->side = sides[readable / 2];
     look->samples = files->train_count;
-    look->has_test = files->train_count < files->paths.count;
+    look->has_test = files->has_test;
     return OLE_OK;
 }
 
@@ -457,6 +471,11 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
     if (status == OLE_OK) {
         status = decode_all(&d, error);
         if (error && is_bad_image(status) && !options->skip_bad) advise(error);
+    }
+    if (status == OLE_OK && source->has_test) { /* what --skip-bad has left of it */
+        char test[OLE_PATH_ROOM];
+        status = ole_join_path(test, path, "test", error);
+        if (status == OLE_OK) status = check_test(test, source->count - source->train_count, error);
     }
     source->test_share = options->test_share;
     free_names(&files.paths);

@@ -27,15 +27,16 @@ static void free_filter(filter *f) {
     free(f->weights);
 }
 
-/* The taps of outputs offset .. offset+size-1 of `source` pixels scaled to `scaled`. */
-static ole_status make_filter(filter *f, int source, int scaled, int offset, int size) {
-    double scale = (double)source / scaled, support = scale > 1 ? scale : 1;
+/* The taps of the middle `size` outputs of `source` pixels scaled to `scaled`. */
+static ole_status make_filter(filter *f, int source, int64_t scaled, int size) {
+    int64_t offset = (scaled - size) / 2; /* what is left of the middle */
+    double scale = (double)source / (double)scaled, support = scale > 1 ? scale : 1;
     int room = (int)ceil(support) * 2 + 1;
     f->taps = malloc((size_t)size * sizeof *f->taps);
     f->weights = malloc((size_t)size * (size_t)room * sizeof *f->weights);
     if (!f->taps || !f->weights) return OLE_ERROR_MEMORY;
     for (int i = 0; i < size; i++) {
-        double centre = (offset + i + 0.5) * scale, sum = 0;
+        double centre = ((double)(offset + i) + 0.5) * scale, sum = 0;
         int first = (int)floor(centre - support + 0.5), end = (int)floor(centre + support + 0.5);
         if (first < 0) first = 0;
         if (end > source) end = source;
@@ -79,12 +80,12 @@ static void scale_plane(const uint8_t *plane, const ole_image *image, const filt
 }
 
 /* The size that covers height x width, with the image's proportions. */
-static void cover(const ole_image *image, int height, int width, int *scaled_height,
-                  int *scaled_width) {
+static void cover(const ole_image *image, int height, int width, int64_t *scaled_height,
+                  int64_t *scaled_width) {
     double vertical = (double)height / image->height, across = (double)width / image->width;
     double scale = vertical > across ? vertical : across;
-    *scaled_height = (int)(image->height * scale + 1e-9);
-    *scaled_width = (int)(image->width * scale + 1e-9);
+    *scaled_height = (int64_t)(image->height * scale + 1e-9);
+    *scaled_width = (int64_t)(image->width * scale + 1e-9);
     if (*scaled_height < height) *scaled_height = height;
     if (*scaled_width < width) *scaled_width = width;
 }
@@ -99,19 +100,15 @@ static void fit_planes(const ole_image *image, const filter *across, const filte
 
 ole_status ole_image_fit(const ole_image *image, int height, int width, int channels,
                          uint8_t *out_planar) {
-    int scaled_height, scaled_width;
+    int64_t scaled_height, scaled_width;
     cover(image, height, width, &scaled_height, &scaled_width);
     size_t size = (size_t)height * (size_t)width;
     filter across = {0}, down = {0};
     float *rows = malloc((size_t)image->height * (size_t)width * sizeof *rows);
     uint8_t *planes = malloc(size * (size_t)image->channels);
     ole_status status = rows && planes ? OLE_OK : OLE_ERROR_MEMORY;
-    if (status == OLE_OK)
-        status =
-            make_filter(&across, image->width, scaled_width, (scaled_width - width) / 2, width);
-    if (status == OLE_OK)
-        status =
-            make_filter(&down, image->height, scaled_height, (scaled_height - height) / 2, height);
+    if (status == OLE_OK) status = make_filter(&across, image->width, scaled_width, width);
+    if (status == OLE_OK) status = make_filter(&down, image->height, scaled_height, height);
     if (status == OLE_OK) {
         fit_planes(image, &across, &down, height, width, rows, planes);
         if (channels == 1 && image->channels == 3)

@@ -34,11 +34,16 @@ static bool is_channels(int64_t n) {
 
 static ole_status find_layout(const ole_npy_header *h, const char *name, layout *l,
                               ole_error *error) {
-    for (int i = 0; i < h->ndim; i++)
-        if (h->shape[i] < 1 || (i > 0 && h->shape[i] > MAX_DIM))
+    for (int i = 1; i < h->ndim; i++)
+        if (h->shape[i] > MAX_DIM)
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: dimension %d is %" PRId64 ": there are no samples", name,
-                            i, h->shape[i]);
+                            "%s: dimension %d is %" PRId64 ": at most %d are taken", name, i,
+                            h->shape[i], MAX_DIM);
+    for (int i = 0; i < h->ndim; i++)
+        if (h->shape[i] < 1)
+            return ole_fail(error, OLE_ERROR_FORMAT,
+                            "%s: dimension %d is %" PRId64 ": there are no samples", name, i,
+                            h->shape[i]);
     l->count = h->shape[0];
     const int64_t *s = h->shape;
     if (h->ndim == 2) {
@@ -323,6 +328,7 @@ ole_status ole_read_npy(const char *path, const ole_dataset_options *options, ol
     const char *paths[4];
     int count = cut_paths(text, paths);
     ole_status status = count ? read_parts(paths, count, source, error) : fail_paths(error);
+    source->has_test = count > 2;
     source->test_share = options->test_share;
     free(text);
     return status;

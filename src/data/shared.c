@@ -23,7 +23,8 @@ typedef struct header {
     uint64_t token;
     int64_t count, train_count, skipped, passed_over;
     double test_share;
-    int32_t channels, height, width, classes, floating;
+    int32_t channels, height, width, classes, floating, has_test;
+    ole_image_sizes sizes;
     uint64_t names_bytes, samples_at, size;
 } header;
 
@@ -47,7 +48,9 @@ static header describe(const ole_source *source, uint64_t token) {
                 .height = source->height,
                 .width = source->width,
                 .classes = source->classes,
-                .floating = source->floating};
+                .floating = source->floating,
+                .has_test = source->has_test,
+                .sizes = source->sizes};
     for (int c = 0; c < source->classes; c++)
         h.names_bytes += strlen(source->class_names[c]) + 1;
     size_t before = sizeof h + labels_bytes(h.count) + h.names_bytes;
@@ -123,6 +126,8 @@ static ole_status take_source(ole_source *source, const char *map, ole_error *er
                            .height = h.height,
                            .width = h.width,
                            .floating = h.floating,
+                           .has_test = h.has_test,
+                           .sizes = h.sizes,
                            .count = h.count,
                            .train_count = h.train_count,
                            .test_share = h.test_share,

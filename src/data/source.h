@@ -17,6 +17,7 @@ typedef struct ole_source {
     char **class_names; /* [classes] */
     int64_t count;
     int64_t train_count; /* the first ones; the rest is the test part */
+    bool has_test;       /* there is a test part, empty or not */
     double test_share;   /* to hold out of the training part where there is no test part */
     uint8_t *bytes;      /* [count, channels, height, width] */
     float *floats;

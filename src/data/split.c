@@ -119,7 +119,7 @@ static int test_role(const work *w) {
 static ole_status divide_class(work *w, int c, ole_error *error) {
     const ole_source *source = w->source;
     int64_t *members = w->members + w->start[c], count = w->start[c + 1] - w->start[c];
-    if (source->train_count == source->count && source->test_share > 0) {
+    if (!source->has_test && source->train_count == source->count && source->test_share > 0) {
         ole_shuffle(members, count, 0, OLE_RANDOM_SPLIT, TEST_STREAM + (uint64_t)c, 0);
         int64_t test = share_of(count, source->test_share);
         give_role(w, members, test, test_role(w));

@@ -5,6 +5,7 @@ that the other commands take the run folder as it is.
 The photos are bright or dark, of several sizes, some grey: two epochs tell them apart.
 """
 import json
+import os
 import re
 
 import npyfile
@@ -119,6 +120,27 @@ def check_bad(ole, work):
         "ole train: warning: one class of folder:one alone: there is nothing to tell it from\n"))
 
 
+def check_no_test(ole, work):
+    """A test folder without an image to test on: not a share of what is trained on instead."""
+    for i in range(5):
+        write_photo(work / f"parted/train/day/{i}.pgm", 12, 12, 20 * i, False)
+    (work / "parted/test").mkdir()
+    refused = ("parted/test: has no image that can be read: put the test images there, a sub-folder a class, or "
+               "remove the folder and a share of those to train on is held out\n")
+    check(ole, "data check folder:parted", code=1, err=f"ole data check: {refused}")
+    (work / "parted/test/day").mkdir()
+    (work / "parted/test/day/0.pgm").write_bytes(b"P5 12 12 255\n")
+    check(ole, "data check folder:parted --skip-bad", code=1, err=f"ole data check: {refused}")
+
+
+def check_not_utf8(ole, work):
+    os.mkdir(os.fsencode(work) + b"/caf\xe9")
+    done = ole.run(shell='"$1" train "folder:$(printf "caf\\351")" --net FC4 --out never 2>&1 | tr -d "\\351"')
+    check_that(f"a path that is not UTF-8: {done.stdout}", done.stdout ==
+               "ole train: data folder:caf: is not UTF-8, as the files of a run are: rename it\n" and
+               not (work / "never").exists())
+
+
 def check_changed(ole, work):
     """A run goes on with its data: other classes are refused, other samples are warned of."""
     write_photos(work / "album", 12)
@@ -227,6 +249,8 @@ def check_all(ole, work):
     check_folders(ole, work)
     check_inside(ole, work)
     check_bad(ole, work)
+    check_no_test(ole, work)
+    check_not_utf8(ole, work)
     check_changed(ole, work)
     check_choices(ole, work)
     check_studies(ole, work)

@@ -338,6 +338,20 @@ static void test_fit_scale(void **state) {
     assert_memory_equal(out, ((const uint8_t[]){0, 200}), 2);
 }
 
+/* So long that its scaled width is more than an int holds: the middle of it all the same. */
+static void test_fit_long(void **state) {
+    (void)state;
+    const int width = 1 << 26;
+    uint8_t *row = calloc((size_t)width, 1), out[32 * 32], white[32 * 32];
+    assert_non_null(row);
+    memset(row + width / 3, 255, (size_t)(width / 3));
+    memset(white, 255, sizeof white);
+    const ole_image image = {width, 1, 1, row};
+    assert_int_equal(ole_image_fit(&image, 32, 32, 1, out), OLE_OK);
+    assert_memory_equal(out, white, sizeof white);
+    free(row);
+}
+
 static void test_fit_channels(void **state) {
     (void)state;
     uint8_t red[3] = {255, 0, 0}, out[3], grey[1] = {9};
@@ -367,6 +381,7 @@ int main(void) {
         cmocka_unit_test(test_turn),
         cmocka_unit_test(test_fit_same),
         cmocka_unit_test(test_fit_scale),
+        cmocka_unit_test(test_fit_long),
         cmocka_unit_test(test_fit_channels),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
