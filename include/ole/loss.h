@@ -156,7 +156,8 @@ typedef struct ole_loss_outcome {
  * Data cannot make it fail: a bad row gives NaN as value and gradient, and its number in the
  * outcome; no row with a label >= 0 gives 0 rows, value 0 and gradient 0.
  *
- * ole_loss_eval() of such a plan takes device memory too, waits, and reports errors as on the CPU.
+ * ole_loss_eval() of such a plan takes device memory too, waits, and reports errors as on the CPU;
+ * but the gradient may have been written by then, and added to where it accumulates.
  */
 OLE_API ole_status ole_loss_queue(ole_loss_plan *plan, const ole_loss_batch *batch,
                                   const ole_loss_gradient *gradient, ole_loss_outcome *outcome,

@@ -185,10 +185,13 @@ ole_status ole_across_create(ole_across **result, ole_ranks *ranks, int64_t max_
     size_t size = (size_t)ole_ranks_size(ranks);
     ole_across *across = calloc(1, sizeof *across);
     int64_t *of_ranks = calloc(3 * size + 1, sizeof *of_ranks);
-    if (!across || !of_ranks) {
+    ole_status status =
+        across && of_ranks ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    status = ole_ranks_agree(ranks, status, error); /* nobody waits for one that is not there */
+    if (status != OLE_OK) {
         free(across);
         free(of_ranks);
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+        return status;
     }
     *across = (ole_across){
         .ranks = ranks, .dim = dim, .forced = route, .max_rows = max_rows, .most = of_ranks};
@@ -196,7 +199,7 @@ ole_status ole_across_create(ole_across **result, ole_ranks *ranks, int64_t max_
     across->begin = of_ranks + 2 * size;
     ole_loss_options_init(&across->options);
     if (options) across->options = *options;
-    ole_status status = plan(across, error);
+    status = plan(across, error);
     if (status == OLE_OK)
         *result = across;
     else

@@ -91,6 +91,9 @@ class Inputs(unittest.TestCase):
             self.assertEqual(got, value)
             self.assertTrue(torch.equal(gradient, wanted))
         self.assertEqual(float(ole_loss(features.detach()[:1].expand(4, -1), torch.zeros(4).long())), 0.0)
+        # Its numbers lie there with the other sign, and a bit says so.
+        _, gradient = self.gradient(torch._neg_view(-features.detach()).detach().requires_grad_(), labels)
+        self.assertTrue(torch.equal(gradient, wanted))
 
     def test_one_row_of_any_stride(self):
         numbers, label = torch.randn(40), torch.tensor([3])

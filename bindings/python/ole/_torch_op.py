@@ -84,7 +84,8 @@ def check_batch(features: Tensor, labels: Tensor) -> None:
 
 
 def _in_rows(x: Tensor) -> Tensor:
-    """The same tensor where the library can read it: each row in one piece."""
+    """The same tensor where the library can read it: each row in one piece, its sign in the numbers."""
+    x = x.resolve_neg()
     if x.is_contiguous():
         return x
     along, across = x.stride()

@@ -119,8 +119,7 @@ static ole_status allocate(ole_cuda_loss *loss, ole_error *error) {
     loss->host = malloc(host_bytes(&loss->call));
     loss->classes = malloc((size_t)loss->call.max_rows * sizeof *loss->classes);
     if (!loss->host || !loss->classes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    /* A plan may be made while one of the thread's streams is being captured in a graph. */
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* see create() */
     cudaThreadExchangeStreamCaptureMode(&mode);
     cudaError_t code = cudaMalloc(&loss->memory, loss->bytes);
     cudaThreadExchangeStreamCaptureMode(&mode);
@@ -175,12 +174,16 @@ static ole_status prepare(ole_cuda_loss *loss, ole_error *error) {
 
 static void destroy(ole_cuda_loss *loss) {
     if (!loss) return;
-    cudaFree(loss->memory);
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    if (cudaFree(loss->memory) != cudaSuccess) cudaGetLastError(); /* not for the next launch */
+    cudaThreadExchangeStreamCaptureMode(&mode);
     free(loss->classes);
     free(loss->host);
     free(loss);
 }
 
+/* A plan may be made, and freed, while a stream is being captured in a graph. */
 static ole_status create(ole_cuda_loss **result, int64_t max_rows, int64_t dim, ole_dtype dtype,
                          const ole_loss_options *options, ole_error *error) {
     *result = NULL;
