@@ -120,11 +120,15 @@ static void add_both_kinds(ole_page *page, const feature_view *v) {
         {"within a class", s[0].bars, s[0].edges, s[0].heights, NULL, 0},
         {"between classes", s[1].bars, s[1].edges, s[1].heights, NULL, 0}};
     const ole_figure f = histogram("Angles between features", series, 2);
-    char caption[200];
+    char caption[200], within[64] = "no class has two of them", between[64] = "there is one class";
+    if (v->angles.within.pairs > 0)
+        snprintf(within, sizeof within, "on average %.1f° within a class", v->angles.within.mean);
+    if (v->angles.between.pairs > 0)
+        snprintf(between, sizeof between, "on average %.1f° between classes",
+                 v->angles.between.mean);
     snprintf(caption, sizeof caption,
-             "Angles of all pairs of %lld features: on average %.1f° within a class and %.1f° "
-             "between classes. OLÉ asks for 0° and 90°.",
-             (long long)v->angles.rows, v->angles.within.mean, v->angles.between.mean);
+             "Angles of all pairs of %lld features: %s, %s. OLÉ asks for 0° and 90°.",
+             (long long)v->angles.rows, within, between);
     ole_page_figure(page, &f, caption);
 }
 
@@ -157,8 +161,8 @@ static void add_angle_picture(ole_page *page, const feature_view *v, bool severa
     f.title = title;
     f.values = a->picture;
     f.rows = f.columns = a->side;
-    f.breaks = a->begins;
-    f.break_count = (int)a->classes;
+    f.breaks = a->begins + 1; /* between classes: the first begins at 0 */
+    f.break_count = (int)a->classes - 1;
     f.value_min = 0;
     f.value_max = RIGHT_ANGLE;
     f.value_label = "degrees";
@@ -267,7 +271,7 @@ void page_add_maps(ole_page *page, const feature_view *views, int count,
                    const ole_page_images *images) {
     for (int i = 0; i < count; i++) {
         const feature_view *v = &views[i];
-        if (!v->map) continue;
+        if (!v->map || v->classes > OLE_PAGE_MAP_CLASSES) continue;
         const ole_page_map map = {.count = v->count,
                                   .at = v->map,
                                   .labels = v->labels,

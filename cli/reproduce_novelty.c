@@ -82,7 +82,12 @@ bool check_novel(const row *r, int threads, char why[600]) {
 
 /* ---- Verification ------------------------------------------------------------------------- */
 
-/* All pairs of one class, and as many of different classes, evenly taken. */
+/* count * part / all, for counts of pairs, whose product an int64_t may not hold. */
+static int64_t share_of_pairs(int64_t count, int64_t part, int64_t all) {
+    return (int64_t)((__int128)count * part / all);
+}
+
+/* All pairs of one class, and as many of different classes, evenly taken.  False: out of memory. */
 static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
     int64_t all[2] = {0, 0}, seen[2] = {0, 0};
     for (int64_t i = 0; i < count; i++)
@@ -94,12 +99,12 @@ static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
     for (int64_t i = 0; i < count && pairs->pair; i++)
         for (int64_t k = i + 1; k < count; k++) {
             bool same = labels[i] == labels[k];
-            int64_t before = seen[same]++ * each / all[same];
-            if (seen[same] * each / all[same] == before) continue;
+            int64_t before = share_of_pairs(seen[same]++, each, all[same]);
+            if (share_of_pairs(seen[same], each, all[same]) == before) continue;
             pairs->pair[pairs->count++] =
                 (ole_pair){.a = i, .b = k, .same = same, .fold = (int)(before % FOLDS)};
         }
-    return pairs->pair && each >= FOLDS;
+    return pairs->pair != NULL;
 }
 
 /* The novel samples' features, pair by pair. */
@@ -123,7 +128,10 @@ static bool verify(const subjects *s, const made_run *run, numbers *n) {
     }
     ole_pairs pairs = {0};
     ole_verification v;
-    if (good && make_pairs(&pairs, labels, count)) {
+    good = good && make_pairs(&pairs, labels, count);
+    if (good && pairs.count < 2 * FOLDS) {
+        fprintf(stderr, "ole reproduce: without verification: too few pairs of novel samples\n");
+    } else if (good) {
         good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, &error) == OLE_OK;
         if (good) {
             good = numbers_add(n, run, "verification AUC, novel pairs", 100.0 * v.roc.auroc) &&

@@ -53,6 +53,8 @@ typedef struct ole_page_images {
 OLE_API void ole_page_add_images(ole_page *page, const char *caption,
                                  const ole_page_images *images);
 
+enum { OLE_PAGE_MAP_CLASSES = 10000 }; /* at most, of a map */
+
 /* A map of points that pans, zooms, filters by class and shows the image under the pointer. */
 typedef struct ole_page_map {
     int64_t count;

@@ -243,6 +243,8 @@ static ole_status read_modifiers(walk *w, ole_token *token) {
     }
     bool convolution = token->kind == OLE_TOKEN_C || token->kind == OLE_TOKEN_CO;
     if (convolution && !(seen & PAD)) token->pad = token->kernel / 2;
+    if (token->kind == OLE_TOKEN_AP && seen == STRIDE)
+        return fail(w, token->text, token->length, "has a stride and no window, as in AP[k2,s2]");
     return OLE_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "ole/drawing.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,10 +48,20 @@ static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t n
 
 /* A class's name, cut where it is long; its label where it has none. */
 static void name_class(const ole_analysis *a, int64_t label, char out[NAME_ROOM]) {
-    if (label >= 0 && label < a->name_count)
-        snprintf(out, NAME_ROOM, "%.*s", NAME_ROOM - 1, a->names[label]);
-    else
+    if (label < 0 || label >= a->name_count) {
         snprintf(out, NAME_ROOM, "%" PRId64, label);
+        return;
+    }
+    static const char more[] = "\u2026";
+    const char *name = a->names[label];
+    size_t fits = 0, room = strlen(name) < NAME_ROOM ? NAME_ROOM - 1 : NAME_ROOM - sizeof more;
+    while (name[fits]) { /* whole characters */
+        size_t next = ole_utf8_sequence(name + fits);
+        if (next == 0) next = 1;
+        if (fits + next > room) break;
+        fits += next;
+    }
+    snprintf(out, NAME_ROOM, "%.*s%s", (int)fits, name, name[fits] ? more : "");
 }
 
 static const char *sample_text(char out[64], int64_t count, int64_t of) {
@@ -73,8 +84,8 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     d->figure.value_max = angles->between.pairs > 0 ? fmax(90.0, angles->between.q95) : 90.0;
     d->figure.value_label = "angle, degrees";
     if (angles->classes <= MOST_BREAKS) {
-        d->figure.breaks = angles->begins;
-        d->figure.break_count = (int)angles->classes;
+        d->figure.breaks = angles->begins + 1; /* between classes: the first begins at 0 */
+        d->figure.break_count = (int)angles->classes - 1;
     }
     d->figure.width = 460;
     d->figure.height = 400;
@@ -110,10 +121,14 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     d->figure.title = "Angles inside and between classes";
     d->figure.x_label = "angle, degrees";
     d->figure.y_label = "pairs, %";
-    snprintf(d->caption, sizeof d->caption,
-             "Median %.1f° inside classes, %.1f° between them; shares of the pairs of each kind, "
-             "by degree.",
-             summary[0]->median, summary[1]->median);
+    char inside[64] = "No class has two rows", outside[64] = "there is one class";
+    if (summary[0]->pairs > 0)
+        snprintf(inside, sizeof inside, "Median %.1f° inside classes", summary[0]->median);
+    if (summary[1]->pairs > 0)
+        snprintf(outside, sizeof outside, "%s%.1f° between them",
+                 summary[0]->pairs > 0 ? "" : "median ", summary[1]->median);
+    snprintf(d->caption, sizeof d->caption, "%s, %s; shares of the pairs of each kind, by degree.",
+             inside, outside);
     return true;
 }
 
@@ -424,6 +439,11 @@ void ole_drawing_free(ole_drawing *d) {
 void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
     ole_drawing *d; /* for its caption */
     if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, NULL) != OLE_OK || !d) return;
+    if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
+        ole_page_figure(page, &d->figure, d->caption);
+        ole_drawing_free(d);
+        return;
+    }
     size_t classes = (size_t)a->classes;
     int32_t *labels = malloc((size_t)a->points * sizeof *labels);
     char(*text)[NAME_ROOM] = calloc(classes, sizeof *text);

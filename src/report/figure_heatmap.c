@@ -20,7 +20,7 @@ typedef struct heat {
 static int colour_index(const heat *h, double value) {
     if (isnan(value)) return OLE_SCALE_NONE;
     double share = (value - h->min) / (h->max - h->min);
-    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    share = !(share > 0) ? 0 : share > 1 ? 1 : share; /* NaN is no index */
     return (int)(share * (OLE_SCALE_STEPS - 1) + 0.5);
 }
 
@@ -32,7 +32,7 @@ static void find_range(heat *h) {
     if (ole_range_empty(&range)) range.min = 0, range.max = 1;
     h->min = isnan(f->value_min) ? range.min : f->value_min;
     h->max = isnan(f->value_max) ? range.max : f->value_max;
-    if (!(h->min < h->max)) h->max = h->min + 1;
+    if (!(h->min < h->max)) h->max = h->min + fmax(1, fabs(h->min) / 10);
 }
 
 /* ---- Cells --------------------------------------------------------------------------------- */

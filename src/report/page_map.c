@@ -10,16 +10,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SPRITE_BUDGET = 3600000, MOST_CLASSES = 10000 };
+enum { SPRITE_BUDGET = 3600000 };
 
 static bool check_map(ole_page *page, const ole_page_map *map) {
     ole_error error;
     ole_status status = OLE_OK;
     if (!map || map->count < 1 || !map->at || !map->labels || map->classes < 1 ||
-        map->classes > MOST_CLASSES || !map->names)
-        status =
-            ole_fail(&error, OLE_ERROR_ARGUMENT,
-                     "page: a map needs points, labels and 1 to %d named classes", MOST_CLASSES);
+        map->classes > OLE_PAGE_MAP_CLASSES || !map->names)
+        status = ole_fail(&error, OLE_ERROR_ARGUMENT,
+                          "page: a map needs points, labels and 1 to %d named classes",
+                          OLE_PAGE_MAP_CLASSES);
     for (int64_t i = 0; status == OLE_OK && i < map->count; i++) {
         if (!isfinite(map->at[2 * i]) || !isfinite(map->at[2 * i + 1]))
             status = ole_fail(&error, OLE_ERROR_DATA, "page: point %lld of the map is not finite",

@@ -93,6 +93,10 @@ def check_mistakes(ole):
     wrong("four-F.npy four-L.npy --k 0", "--k 0: a whole number from 1 to 1000 expected", 2)
     wrong("four-F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
           "ignored; see 'ole analyze --help'", 2)
+    (ole.work / "each-L.npy").write_bytes(npyfile.array("<i8", (4,), [0, 1, 2, 3]))
+    ole.run(*"analyze four-F.npy each-L.npy --no-tsne --out each.html".split())
+    page = (ole.work / "each.html").read_text()
+    check_that("no class has two rows", "No class has two rows, median " in page and "nan°" not in page)
     ignored = read_json(ole, "analyze", "nan-F.npy", "skip-L.npy", "--json")
     check_that("a row that is ignored may hold NaN",
                ignored.get("n") == 3 and ignored.get("ignored") == 1)

@@ -64,6 +64,8 @@ const op_case op_cases[] = {
     {MAXPOOL, IMAGES(2, 5, 8, 8), WINDOW(3, 2, 1)},
     {MAXPOOL, IMAGES(1, 4, 5, 5), WINDOW(3, 1, 1)},
     {MAXPOOL, IMAGES(3, 17, 2, 2), WINDOW(2, 2, 0)},
+    {MAXPOOL, IMAGES(2, 32, 1, 1), WINDOW(2, 1, 1)},
+    {MAXPOOL, IMAGES(2, 19, 1, 1), WINDOW(4, 1, 2)},
     {AVGPOOL, IMAGES(2, 3, 6, 6), WINDOW(2, 2, 0)},
     {AVGPOOL, IMAGES(2, 16, 7, 7), WINDOW(2, 2, 0)},
     {AVGPOOL, IMAGES(2, 5, 7, 7), WINDOW(3, 2, 1)},

@@ -295,6 +295,28 @@ static void test_figures_without_numbers_are_drawn(void **state) {
     free(svg_of(&f));
 }
 
+static void test_numbers_beyond_whole_ones(void **state) {
+    (void)state;
+    const float large[] = {1e20f, 1e20f, 1e20f, 1e20f};
+    ole_figure f = lines();
+    f.kind = OLE_FIGURE_HEATMAP;
+    f.values = large;
+    f.rows = f.columns = 2;
+    char *text = svg_of(&f);
+    assert_null(strstr(text, "nan"));
+    free(text);
+    const double at[] = {0, 1}, y[] = {-1e21, 0};
+    const ole_series s = {"deep", 2, at, y, NULL, false};
+    ole_figure_init(&f);
+    f.series = &s;
+    f.series_count = 1;
+    f.y_min = -1e21;
+    f.y_max = 0;
+    text = svg_of(&f);
+    assert_null(strstr(text, "9223372036854775808"));
+    free(text);
+}
+
 /* ---- Axes and colours ---------------------------------------------------------------------- */
 
 static void assert_ticks(double min, double max, bool log, int wanted, const char *expected) {
@@ -357,6 +379,7 @@ static void test_scale_falls_evenly(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_carry_their_words),
+        cmocka_unit_test(test_numbers_beyond_whole_ones),
         cmocka_unit_test(test_gaps_split_a_line),
         cmocka_unit_test(test_histograms_stand_on_zero),
         cmocka_unit_test(test_hundred_groups_differ),

@@ -49,6 +49,7 @@ static const struct {
     {"C8-MP(x4)", "net: column 4: 'MP(x4)' leaves nothing of the image of 1x1"},
     {"C8[k9,p0]", "net: column 1: 'C8[k9,p0]' leaves nothing of the image of 8x8"},
     {"MP[p2]", "net: column 1: 'MP[p2]' pads by 2: at most half of its window of 2"},
+    {"C8-AP[s3]", "net: column 4: 'AP[s3]' has a stride and no window, as in AP[k2,s2]"},
     {"FC8-AP", "net: column 5: 'AP' needs an image, and the FC before it has left a vector"},
     {"C8-BN9", "net: column 4: 'BN9' does not fit the 8 channels before it"},
     {"C8-D18/4", "net: column 4: 'D18/4' cannot grow the 8 channels before it by 4 to 18"},

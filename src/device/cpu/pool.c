@@ -38,6 +38,11 @@ static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_er
         state->y.width = state->x.width;
         state->y.groups = state->x.groups;
         state->y.group_stride = state->x.width;
+    } else if (!layout &&
+               node->in.h * node->in.w == 1) { /* it grows: grouped as y is, one by one */
+        state->x.width = 1;
+        state->x.groups = node->in.c;
+        state->x.group_stride = state->x.row_stride = 1;
     }
     return OLE_OK;
 }
