@@ -146,8 +146,8 @@ static void add_headlines(ole_page *page, const run_view *run) {
 
 /* Whether an option says nothing of what was trained. */
 static bool may_differ(const char *name) {
-    static const char *const names[] = {"seed",   "seeds",   "out",     "resume",     "name",
-                                        "device", "threads", "workers", "save_every", "eval_every"};
+    static const char *const names[] = {"seed",    "seeds",   "out",        "resume",    "device",
+                                        "threads", "workers", "save_every", "eval_every"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

@@ -61,15 +61,16 @@ void ole_study_sum_up(ole_study *study) {
 ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *error) {
     const ole_study_result *r = &study->result;
     int64_t best = -1;
-    bool judged = true;
+    bool blind = false; /* a point has no validation error */
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part != OLE_STUDY_GRID || point->finished < r->seeds) continue;
-        judged = isfinite(point->validation.mean);
-        if (!judged) continue;
-        if (best < 0 || point->validation.mean < r->points[best].validation.mean) best = p;
+        if (isnan(point->validation.mean))
+            blind = true;
+        else if (best < 0 || point->validation.mean < r->points[best].validation.mean)
+            best = p;
     }
-    if (!judged)
+    if (best < 0 && blind)
         return ole_fail(error, OLE_ERROR_DATA,
                         "there are no validation samples to choose lambda by: every class has too "
                         "few for val_split %g; hold out more, or bring more samples",

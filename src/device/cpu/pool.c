@@ -38,9 +38,8 @@ static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_er
         state->y.width = state->x.width;
         state->y.groups = state->x.groups;
         state->y.group_stride = state->x.width;
-    } else if (!layout &&
-               node->in.h * node->in.w == 1) { /* it grows: grouped as y is, one by one */
-        state->x.width = 1;
+    } else if (!layout && node->in.h * node->in.w == 1) {
+        state->x.width = 1; /* a pixel that grows: its channels one by one, as y's */
         state->x.groups = node->in.c;
         state->x.group_stride = state->x.row_stride = 1;
     }
