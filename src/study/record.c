@@ -162,6 +162,15 @@ static bool find_other_weights(const ole_study *study, const char *was, const ch
     return true;
 }
 
+/* Fewer values or seeds are taken as given: the runs of others stay, and are spoken of. */
+static void say_left_out(const ole_study *study, const char *what) {
+    if (study->given->look || study->given->check || !ole_study_leads(study)) return;
+    ole_study_say(study,
+                  "there are runs with other %s in the folder: they stay there, and the results "
+                  "leave them out; give all %s to have them in",
+                  what, what);
+}
+
 static ole_status compare_config(const ole_study *study, const char *config, const char *sum,
                                  const char *path, ole_error *error) {
     ole_train_options then;
@@ -172,6 +181,7 @@ static ole_status compare_config(const ole_study *study, const char *config, con
     if (status == OLE_OK && (find_change(study, &study->train, &then, false, change) ||
                              find_other_weights(study, then.init_from, sum, change)))
         status = fail_changed(study, change, error);
+    if (status == OLE_OK && then.seeds > study->train.seeds) say_left_out(study, "seeds");
     ole_recipe_free(recipe);
     return status;
 }
@@ -194,6 +204,23 @@ static ole_status fail_damaged(const char *path, ole_error *error) {
                     ole_show_string(&shown, path));
 }
 
+/* `numbers` are NULL where the values are `integers`. */
+static bool is_among(double value, const double *numbers, const int64_t *integers, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if ((numbers ? numbers[i] : (double)integers[i]) == value) return true;
+    return false;
+}
+
+/* Whether a value of the study that is there is not among those of now. */
+static bool leaves_out(const ole_grid *now, const double *lambdas, size_t lambda_count,
+                       const int64_t *samples, size_t sample_count) {
+    for (size_t i = 0; i < lambda_count; i++)
+        if (!is_among(lambdas[i], now->lambdas, NULL, now->lambda_count)) return true;
+    for (size_t i = 0; i < sample_count; i++)
+        if (!is_among((double)samples[i], NULL, now->samples, now->sample_count)) return true;
+    return false;
+}
+
 /* The values of the study that is there, where the caller gives none. */
 static ole_status take_grid(ole_study *study, const json_t *record, const char *path,
                             ole_error *error) {
@@ -212,6 +239,8 @@ static ole_status take_grid(ole_study *study, const json_t *record, const char *
         good = ole_grid_set_lambdas(&study->grid, l, (int64_t)nl, NULL) == OLE_OK;
     if (status == OLE_OK && study->grid.sample_count == 0)
         good = ole_grid_set_samples(&study->grid, s, (int64_t)ns, NULL) == OLE_OK && good;
+    if (status == OLE_OK && good && leaves_out(&study->grid, l, nl, s, ns))
+        say_left_out(study, study->kind == OLE_STUDY_SWEEP ? "lambdas or samples" : "lambdas");
     study->baseline |= json_is_true(json_object_get(record, "baseline"));
     free(l);
     free(s);

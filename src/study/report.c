@@ -95,9 +95,17 @@ static void trace_tuning(const ole_study *study, curve *c) {
     c->count = 2;
 }
 
-/* What a sweep looks at: the classifier, or 1-NN where there is none. */
+/* What a study is judged by: the classifier, or 1-NN where there is none. */
+static ole_study_error judged_error(const ole_study *study, const ole_study_point *point) {
+    return study->train.loss == OLE_LOSS_OLE ? point->knn1 : point->test;
+}
+
+static const char *judged_name(const ole_study *study) {
+    return study->train.loss == OLE_LOSS_OLE ? "1-NN error" : "test error";
+}
+
 static ole_study_error accuracy_of(const ole_study *study, const ole_study_point *point) {
-    ole_study_error e = study->train.loss == OLE_LOSS_OLE ? point->knn1 : point->test;
+    ole_study_error e = judged_error(study, point);
     return (ole_study_error){100.0 - e.mean, e.std};
 }
 
@@ -214,7 +222,8 @@ static const char *error_text(ole_study_error e, char out[CELL]) {
     return out;
 }
 
-static void add_tuned(ole_page *page, const ole_study_result *r) {
+static void add_tuned(ole_page *page, const ole_study *study) {
+    const ole_study_result *r = &study->result;
     char value[CELL], note[2 * CELL], text[CELL];
     if (r->picked < 0) return;
     const ole_study_point *picked = &r->points[r->picked];
@@ -227,7 +236,8 @@ static void add_tuned(ole_page *page, const ole_study_result *r) {
     note[0] = '\0';
     if (alone && alone != tested && alone->finished > 0)
         snprintf(note, sizeof note, "softmax alone %s", error_text(alone->test, text));
-    ole_page_headline(page, "test error", error_text(tested->test, value), *note ? note : NULL);
+    ole_page_headline(page, judged_name(study), error_text(judged_error(study, tested), value),
+                      *note ? note : NULL);
 }
 
 /* The errors of a comparison. */
@@ -236,11 +246,10 @@ static void add_compared(ole_page *page, const ole_study *study) {
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         char name[CELL], value[CELL];
-        bool alone = study->train.loss == OLE_LOSS_OLE;
         if (point->finished == 0) continue;
         name_line(study, point->lambda, true, name);
-        ole_page_headline(page, name, error_text(alone ? point->knn1 : point->test, value),
-                          alone ? "1-NN error" : "test error");
+        ole_page_headline(page, name, error_text(judged_error(study, point), value),
+                          judged_name(study));
     }
 }
 
@@ -314,7 +323,7 @@ static ole_status write_page(const ole_study *study, const char *title, const ol
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
     if (study->kind == OLE_STUDY_TUNE)
-        add_tuned(page, r);
+        add_tuned(page, study);
     else if (study->kind == OLE_STUDY_SWEEP)
         add_swept(page, study);
     else

@@ -58,6 +58,9 @@ void ole_study_sum_up(ole_study *study) {
         sum_up_point(&study->result, p);
 }
 
+/* Means of the same errors in another order differ by rounding. */
+static const double SAME = 1e-9;
+
 ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *error) {
     const ole_study_result *r = &study->result;
     int64_t best = -1;
@@ -67,7 +70,7 @@ ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *er
         if (point->part != OLE_STUDY_GRID || point->finished < r->seeds) continue;
         if (isnan(point->validation.mean))
             blind = true;
-        else if (best < 0 || point->validation.mean < r->points[best].validation.mean)
+        else if (best < 0 || point->validation.mean < r->points[best].validation.mean - SAME)
             best = p;
     }
     if (best < 0 && blind)
@@ -146,6 +149,7 @@ static void put_choice(ole_json *w, const ole_study_result *r) {
     ole_json_number(w, "lambda", picked ? picked->lambda : NAN);
     put_error(w, "validation_error", picked ? picked->validation : (ole_study_error){NAN, NAN});
     put_error(w, "test_error", tested ? tested->test : (ole_study_error){NAN, NAN});
+    put_error(w, "knn1_error", tested ? tested->knn1 : (ole_study_error){NAN, NAN});
 }
 
 static void put_study(ole_json *w, const ole_study *study) {

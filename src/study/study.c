@@ -46,7 +46,8 @@ static bool is_run(const ole_study_options *options) {
 
 /* ---- Beginning ---------------------------------------------------------------------------- */
 
-/* What the data decide, told once and not by each run. */
+/* What the data decide, told once and not by each run.  A mere look at what has ended does without
+ * the data. */
 static ole_status choose_open(ole_study *study, ole_error *error) {
     ole_train_options chosen = study->train;
     chosen.message = is_run(study->given) && ole_study_leads(study) ? study->given->message : NULL;
@@ -56,7 +57,7 @@ static ole_status choose_open(ole_study *study, ole_error *error) {
     study->train.resize = chosen.resize;
     study->train.channels = chosen.channels;
     study->train.epochs = chosen.epochs;
-    return status;
+    return study->given->look ? OLE_OK : status;
 }
 
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {

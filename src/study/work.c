@@ -15,15 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The runs at work. */
-typedef struct work {
-    ole_study *study;
-    int jobs;
-} work;
-
-/* One of them. */
+/* A run at work. */
 typedef struct job {
-    work *all;
+    ole_study *study;
     ole_crew *crew;
     int64_t run;
 } job;
@@ -66,7 +60,7 @@ static void tell(const ole_study *study, ole_crew *crew, int64_t run,
 /* An ole_train_callback. */
 static bool pass_progress(void *context, const ole_train_progress *p) {
     const job *j = context;
-    ole_study *study = j->all->study;
+    ole_study *study = j->study;
     ole_crew_lock(j->crew);
     ole_run_share *share = &study->shares[j->run];
     double epoch = p->epoch_done ? 0.0 : (double)p->step / (double)p->steps - 1.0;
@@ -93,31 +87,40 @@ static bool same_message(const char *a, const char *b) {
 /* An ole_train_message: what one run says, the others need not say again. */
 static void pass_message(void *context, const char *text) {
     const job *j = context;
-    ole_said *said = &j->all->study->said;
+    ole_said *said = &j->study->said;
     ole_crew_lock(j->crew);
     bool known = false;
     for (int i = 0; i < OLE_SAID && i < said->count; i++)
         known |= same_message(said->text[i], text);
     if (!known) {
         snprintf(said->text[said->count++ % OLE_SAID], sizeof said->text[0], "%s", text);
-        ole_study_say(j->all->study, "%s", text);
+        ole_study_say(j->study, "%s", text);
     }
     ole_crew_unlock(j->crew);
 }
 
 /* ---- A run -------------------------------------------------------------------------------- */
 
-/* The threads of a run: its share of the processors, unless a number is given. */
-static int threads_of(const work *all) {
-    const ole_study *study = all->study;
-    int given = study->train.threads;
-    if (given > 0 || all->jobs == 1 || ole_device_queues(study->train.device)) return given;
-    int each = ole_rank_threads(0, study->ranks) / all->jobs;
+/* How many of `runs` are at work at once. */
+static int count_jobs(const ole_study *study, int64_t runs) {
+    int64_t jobs = study->given->jobs, ranks = ole_ranks_size(study->ranks);
+    int64_t most = (runs + ranks - 1) / ranks;
+    if (jobs == 0) jobs = ole_device_queues(study->train.device) ? study->result.seeds : 1;
+    jobs = jobs < most ? jobs : most;
+    return jobs < 1 ? 1 : (int)jobs;
+}
+
+/* The threads of a run, which its bits depend on: its share of the processors among all runs of
+ * the study, however many are left, unless a number is given. */
+static int threads_of(const ole_study *study) {
+    int given = study->train.threads, jobs = count_jobs(study, study->result.total);
+    if (given > 0 || jobs == 1 || ole_device_queues(study->train.device)) return given;
+    int each = ole_rank_threads(0, study->ranks) / jobs;
     return each > 1 ? each : 1;
 }
 
 static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
-    const ole_study *study = j->all->study;
+    const ole_study *study = j->study;
     const ole_study_run *run = &study->result.runs[j->run];
     char out[OLE_RUN_PATH];
     ole_status status = ole_run_path(out, study->train.out, run->folder, error);
@@ -125,7 +128,7 @@ static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
     ole_train_options options = ole_study_run_options(study, run);
     options.out = out;
     options.resume = ole_run_has(out, "config.yaml");
-    options.threads = threads_of(j->all);
+    options.threads = threads_of(study);
     options.beside = study->ranks;
     options.callback = pass_progress;
     options.message = pass_message;
@@ -136,7 +139,7 @@ static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
 /* How the run ended, from its folder, where a divergence is noted first. */
 static ole_status take_over(const job *j, ole_status ended, const ole_error *why, ending *end,
                             ole_error *error) {
-    const ole_study *study = j->all->study;
+    const ole_study *study = j->study;
     ole_study_run run = study->result.runs[j->run];
     ole_status status;
     if (ended == OLE_OK)
@@ -162,7 +165,7 @@ static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *re
     ole_status status = take_over(&j, ended, &why, result, error);
     if (status != OLE_OK || ended == OLE_OK) return status;
     ole_crew_lock(crew);
-    ole_study_say(j.all->study, "%s: %s", j.all->study->result.runs[number].folder, why.message);
+    ole_study_say(j.study, "%s: %s", j.study->result.runs[number].folder, why.message);
     ole_crew_unlock(crew);
     return OLE_OK;
 }
@@ -170,8 +173,7 @@ static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *re
 /* An ole_crew_plan's ended: the results grow by a run of this or another rank. */
 static ole_status take_in(void *context, ole_crew *crew, int64_t number, int rank,
                           const void *result, ole_error *error) {
-    const work *all = context;
-    ole_study *study = all->study;
+    ole_study *study = context;
     ole_study_run *run = &study->result.runs[number];
     ending end;
     memcpy(&end, result, sizeof end);
@@ -191,14 +193,6 @@ static ole_status take_in(void *context, ole_crew *crew, int64_t number, int ran
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
-
-static int count_jobs(const ole_study *study, int64_t waiting) {
-    int64_t jobs = study->given->jobs, ranks = ole_ranks_size(study->ranks);
-    int64_t most = (waiting + ranks - 1) / ranks;
-    if (jobs == 0) jobs = ole_device_queues(study->train.device) ? study->result.seeds : 1;
-    jobs = jobs < most ? jobs : most;
-    return jobs < 1 ? 1 : (int)jobs;
-}
 
 /* The runs that wait, in the order of the study; with ranks the longest first, so that none is left
  * at work with a long one while the others have nothing more to do. */
@@ -225,15 +219,14 @@ ole_status ole_study_work(ole_study *study, ole_error *error) {
     status = ole_ranks_agree(study->ranks, status, error);
     if (status == OLE_OK) {
         int64_t count = order_runs(study, order);
-        work all = {study, count_jobs(study, count)};
         const ole_crew_plan plan = {.ranks = study->ranks,
                                     .order = order,
                                     .count = count,
-                                    .jobs = all.jobs,
+                                    .jobs = count_jobs(study, count),
                                     .result_bytes = sizeof(ending),
                                     .run = do_run,
                                     .ended = take_in,
-                                    .context = &all};
+                                    .context = study};
         bool stopped;
         status = ole_crew_work(&plan, &stopped, error);
         study->result.interrupted = status == OLE_OK && stopped;

@@ -7,6 +7,7 @@ with whole ones; and a tuning with one whose test labels were wrong.
 import csv
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -257,6 +258,53 @@ def check_kill(ole, work):
         metrics(work / "killed" / one) == metrics(work / "whole" / one) for one in now))
 
 
+def check_equals(ole, work):
+    """Of equal means the smaller lambda, in whatever order the seeds add up."""
+    errors = {"0": (90, 90, 90), "0.25": (10, 13.6, 21.6), "0.5": (10.8, 14, 20.4)}
+    ole.run(*f"tune digits {SMALL} --epochs 1 --lambdas 0,0.25,0.5 --seeds 3 --out equal".split())
+    for weight, of_seed in errors.items():
+        for seed, error in enumerate(of_seed):
+            path = work / f"equal/lambda-{weight}/seed-{seed}/metrics.jsonl"
+            *lines, end = path.read_text().splitlines()
+            end = json.dumps({**json.loads(end), "validation_error": error})
+            path.write_text("\n".join([*lines, end]) + "\n")
+    again = ole.run("tune", "--resume", "--out", "equal")
+    got = results(work / "equal")
+    check_that(f"equal means: {got['lambda']}", again.returncode == 0 and got["lambda"] == 0.25)
+
+
+def check_alone(ole, work):
+    """OLE alone trains no classifier: 1-NN is what a study tells."""
+    ole.run(*f"tune digits {SMALL} --epochs 1 --loss ole --lambdas 0.25,1 --seeds 2 --out alone".split())
+    got = results(work / "alone")
+    retrained = [p for p in got["points"] if p["part"] == "retrain"]
+    check_that("the 1-NN error of the choice", got["test_error"] is None and
+               got["knn1_error"] == retrained[0]["knn1_error"] is not None)
+    check_that("... is the page's", f"{got['knn1_error']:.2f} ±" in (work / "alone/report.html").read_text())
+
+
+def check_threads(ole, work):
+    """A run has the same threads, and so the same bits, whatever is left of its study."""
+    sweep = "sweep digits --net C16-MP-C32-MP-FC32 --epochs 2 --samples 40 --lambdas 0,0.25 --seeds 2 --jobs 2"
+    ole.run(*sweep.split(), "--out", "shared")
+    last = work / "shared/samples-40/lambda-0.25/seed-1"
+    before = metrics(last)
+    shutil.rmtree(last)
+    ole.run(*sweep.split(), "--out", "shared")
+    check_that("the last run alone", metrics(last) == before)
+
+
+def check_fewer(ole, work):
+    before = stamps(work / "sweep")
+    fewer = ole.run(*"sweep --resume --out sweep --lambdas 0.25 --seeds 1".split())
+    check_that(f"fewer values are spoken of: {fewer.stderr}", fewer.returncode == 0 and
+               "runs with other lambdas or samples in the folder: they stay" in fewer.stderr and
+               "runs with other seeds in the folder: they stay" in fewer.stderr and stamps(work / "sweep") == before)
+    whole = ole.run(*SWEEP.split(), "--samples", "4,8,12", "--out", "sweep")
+    check_that("... and come back", whole.returncode == 0 and "stay there" not in whole.stderr and
+               results(work / "sweep")["ended"] == 12 and stamps(work / "sweep") == before)
+
+
 def check_changes(ole, work):
     go_on = "go on with the same, or name another folder"
     small = TUNE.split()[2:]
@@ -316,6 +364,10 @@ def check_all(ole, work):
     check_interrupt(ole, work)
     check_kill(ole, work)
     check_divergence(ole, work)
+    check_equals(ole, work)
+    check_alone(ole, work)
+    check_threads(ole, work)
+    check_fewer(ole, work)
     check_changes(ole, work)
 
 
