@@ -32,6 +32,7 @@ static void print_json(const report *r) {
         ole_json_number(&w, "test_error", run_is_tested(run) ? run_error(run) : NAN);
         if (!run_is_tested(run)) ole_json_number(&w, "validation_error", run_error(run));
         ole_json_number(&w, "knn1_error", run->history.knn1_error);
+        if (run->without[0]) ole_json_string(&w, "without_model", run->without);
         if (run->view.measured) {
             ole_json_number(&w, "angle_between", run->view.angles.between.mean);
             ole_json_number(&w, "angle_within", run->view.angles.within.mean);
@@ -51,6 +52,13 @@ static void print_angles(const ole_angles *angles) {
     if (isfinite(within) || isfinite(between)) printf(" classes");
 }
 
+static void warn_of_models(const report *r) {
+    for (int i = 0; i < r->count; i++)
+        if (r->runs[i].without[0])
+            fprintf(stderr, "ole report: %s: without its model: %s\n", r->runs[i].folder,
+                    r->runs[i].without);
+}
+
 static void print_text(const report *r) {
     for (int i = 0; i < r->count; i++) {
         const run_view *run = &r->runs[i];
@@ -59,8 +67,6 @@ static void print_text(const report *r) {
         if (isfinite(error)) printf(" %s %.2f %%", run_error_name(run), error);
         if (run->view.measured) print_angles(&run->view.angles);
         printf("\n");
-        if (run->without[0])
-            fprintf(stderr, "ole report: %s: without its model: %s\n", run->folder, run->without);
     }
     printf("page: %s\n", r->out);
 }
@@ -175,6 +181,7 @@ static int make(report *r, bool json) {
     catch_interrupts();
     good = good && report_make(r, &error);
     if (good) (json ? print_json : print_text)(r);
+    if (good) warn_of_models(r);
     report_free(r);
     report_list_free(&list);
     if (good) return EXIT_DONE;

@@ -166,9 +166,10 @@ static bool same_recipe(const ole_train_options *a, const ole_train_options *b) 
     return a->skip_test == b->skip_test;
 }
 
-/* Whether all runs are of one recipe, each with a seed of its own. */
+/* Whether all runs are of one recipe, each with a seed of its own, and have ended. */
 static bool are_seeds(const report *r) {
-    for (int i = 1; i < r->count; i++) {
+    for (int i = 0; i < r->count; i++) {
+        if (!r->runs[i].history.ended) return false;
         if (!same_recipe(&r->runs[0].options, &r->runs[i].options)) return false;
         for (int k = 0; k < i; k++)
             if (r->runs[k].options.seed == r->runs[i].options.seed) return false;

@@ -185,6 +185,20 @@ def check_seeds(ole, work):
     for runs, mean in (("s0 s1", True), ("s0 other", False), ("s0 s1 other", False), ("s0 s1 s0", False)):
         ole.run("report", *runs.split(), "--no-tsne", "--out", "seeds.html")
         check_that(f"the mean of {runs}", (words in (work / "seeds.html").read_text()) == mean)
+    path = work / "s1/metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    ole.run(*"report s0 s1 --no-tsne --out seeds.html".split())
+    check_that("no mean with a run that has not ended", words not in (work / "seeds.html").read_text())
+
+
+def check_no_model(ole, work):
+    ole.run(*SMALL.split(), "--out", "bare")
+    for path in (work / "bare").glob("*.safetensors"):
+        path.unlink()
+    done = ole.run(*"report bare --no-tsne --json".split())
+    why = json.loads(done.stdout)["runs"][0].get("without_model", "")
+    check_that(f"JSON says that the model is away: {done.stderr}", done.returncode == 0 and why and
+               f"ole report: bare: without its model: {why}\n" == done.stderr)
 
 
 def check_all(ole, work):
@@ -198,6 +212,7 @@ def check_all(ole, work):
     check_train(ole, work)
     check_mistakes(ole, work)
     check_seeds(ole, work)
+    check_no_model(ole, work)
 
 
 if __name__ == "__main__":
