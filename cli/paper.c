@@ -16,7 +16,8 @@ enum {
     RECIPES = sizeof recipes / sizeof *recipes,
     LARGEST = 1 << 20,
     QUICK_SAMPLES = 20,
-    WHY = 320
+    WHY = 320,
+    HINT = 80
 };
 
 int paper_count(void) {
@@ -177,6 +178,11 @@ static bool check_notes(const paper *p, char why[WHY]) {
         snprintf(why, WHY, "paper: 'from' goes with the kinds features and curves");
     else if (lacks)
         snprintf(why, WHY, "paper: the kind novelty %s", lacks);
+    else if (p->kind == PAPER_SWEEP && p->sample_count == 0)
+        snprintf(why, WHY, "paper: the kind sweep needs samples, as samples: [50, 100]");
+    else if (p->kind != PAPER_TUNE && !borrowed && p->lambda_count == 0 && p->train.lambda == 0.0)
+        snprintf(why, WHY, "lambda is 0: the kind %s sets softmax against a lambda above 0",
+                 kinds[p->kind]);
     else if (!has_sides(p))
         snprintf(
             why, WHY,
@@ -188,6 +194,16 @@ static bool check_notes(const paper *p, char why[WHY]) {
     return false;
 }
 
+/* What a value should have been, where that is soon said. */
+static const char *hint_of(size_t f, char out[HINT]) {
+    out[0] = '\0';
+    if (fields[f].kind == KIND)
+        snprintf(out, HINT, "; there are compare, tune, sweep, novelty, features and curves");
+    else if (fields[f].kind == LAMBDAS || fields[f].kind == SAMPLES)
+        snprintf(out, HINT, "; give 1 to %d numbers with commas between", PAPER_VALUES);
+    return out;
+}
+
 /* False with the reason in `why`. */
 static bool read_notes(paper *p, char why[WHY]) {
     size_t count;
@@ -195,6 +211,7 @@ static bool read_notes(paper *p, char why[WHY]) {
     for (size_t i = 0; i < count; i++) {
         size_t f = 0;
         const char *names[FIELDS];
+        char hint[HINT];
         for (; f < FIELDS && strcmp(fields[f].name, notes[i].key) != 0; f++)
             names[f] = fields[f].name;
         const char *near = f == FIELDS ? ole_nearest(notes[i].key, names, FIELDS) : NULL;
@@ -203,10 +220,7 @@ static bool read_notes(paper *p, char why[WHY]) {
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
         else if (!read_note(p, f, notes[i].value))
             snprintf(why, WHY, "paper: %s '%.60s' is not understood%s", notes[i].key,
-                     notes[i].value,
-                     fields[f].kind == KIND ? "; there are compare, tune, sweep, novelty, features "
-                                              "and curves"
-                                            : "");
+                     notes[i].value, hint_of(f, hint));
         else
             continue;
         return false;
@@ -274,7 +288,7 @@ bool paper_row_name(const char *row, char name[PAPER_NAME]) {
     size_t length = kept_in(row, slash, &folder);
     const char *first = length > 0 ? folder : slash ? slash + 1 : row;
     if (length == 0) length = strlen(first) - rest;
-    if (length == 0 || length >= PAPER_NAME) return false;
+    if (length == 0 || length >= PAPER_NAME || *first == '.') return false;
     snprintf(name, PAPER_NAME, "%.*s", (int)length, first);
     return true;
 }
@@ -296,7 +310,9 @@ bool paper_open(paper *p, const char *row) {
     if (ending(row) > 0) {
         char name[PAPER_NAME];
         if (paper_row_name(row, name)) return paper_open_as(p, name, row);
-        fail_command("reproduce", "%.200s: name the file with 1 to %d characters before the ending",
+        fail_command("reproduce",
+                     "%.200s: name the file with 1 to %d characters before the ending, "
+                     "the first no dot",
                      row, PAPER_NAME - 1);
         return false;
     }

@@ -46,8 +46,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"epochs", ARG_INTEGER, &a->how.epochs, "N",
          .help = "fewer than the paper has; said in the results", .min = 1, .max = 100000},
         {"eval-every", ARG_INTEGER, &a->how.eval_every, "N",
-         .help = "epochs between evaluations; curves have fewer points (default 1)", .min = 1,
-         .max = 100000},
+         .help =
+             "epochs between evaluations; curves have fewer points (default: as in the recipe, 1)",
+         .min = 1, .max = 100000},
         {"quick", ARG_FLAG, .to = &a->how.quick,
          .help = "2 epochs, a few samples, 1 seed: to see that all works"},
         {"jobs", ARG_INTEGER, &a->how.jobs, "J",
@@ -256,7 +257,8 @@ static int conduct_row(row *r, const reproduction *how, bool *stopped) {
 /* What the runs show, by rank 0. */
 static int conclude_row(const row *r, const reproduction *how, bool stopped) {
     int threads = how->threads > 0 ? how->threads : default_threads();
-    bool good = r->runs == &r->asked || put_recipe(r->folder, &r->asked);
+    bool own = r->runs == &r->asked, good = own || put_recipe(r->folder, &r->asked);
+    if (own) row_note_samples(r, threads); /* a stop may have come before the last run's */
     good = good && (stopped || look(r, threads));
     good = write_results(how->out) && good;
     if (stopped || interrupted()) return EXIT_INTERRUPTED;

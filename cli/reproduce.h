@@ -64,7 +64,7 @@ ole_status row_conduct(const row *r, const ole_study_options *options, ole_study
 ole_study_kind row_study_kind(const row *r);
 
 /* What its folder holds, without running anything. */
-bool row_look(const row *r, ole_study_result *result);
+bool row_look(const row *r, ole_study_result *result, ole_error *error);
 
 /* Whether all its runs have ended. */
 bool row_is_whole(const row *r);
@@ -216,7 +216,7 @@ typedef struct outcomes {
 bool row_note_samples(const row *r, int threads);
 
 /* What came out so far; false where nothing can be read. */
-bool row_outcomes(const row *r, outcomes *o);
+bool row_outcomes(const row *r, outcomes *o, ole_error *error);
 
 /* "7.22 ± 0.14", or "" for what is not there. */
 enum { NUMBER_ROOM = 48 };

@@ -93,14 +93,17 @@ static bool analyze(const row *r, const run_view *view, int threads, ole_analysi
     return good;
 }
 
-/* The features of one side's run: its figures and numbers. */
+/* The features of one side's run at the end of training: its figures and numbers. */
 static bool add_features(const row *r, const made_run *run, int threads, pictures *p, numbers *n) {
     progress line = progress_start();
     const feature_options options = {.threads = threads, .line = &line};
     ole_error error;
     ole_analysis analysis;
     run_view view = {0};
+    char last[ROW_PATH];
+    join_path(last, run->folder, "last.safetensors");
     bool good = run_view_open(&view, run->folder, &error);
+    view.weights = last;
     view.options.data = r->train.data; /* which may have been moved since */
     good = good && run_view_measure(&view, &options, &error);
     progress_clear(&line);

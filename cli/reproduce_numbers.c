@@ -184,30 +184,38 @@ static void add_toy(const row *r, const ole_study_result *s, outcomes *o) {
     }
 }
 
-static void add_tuning(const ole_study_result *s, outcomes *o) {
+/* Without a classifier 1-NN is what counts. */
+static bool is_alone(const row *r) {
+    return r->train.loss == OLE_LOSS_OLE;
+}
+
+static void add_tuning(const row *r, const ole_study_result *s, outcomes *o) {
     if (s->picked < 0) return;
     outcome *held = add_outcome(o, "validation error", "%"),
-            *test = add_outcome(o, "test error", "%");
+            *test = add_outcome(o, is_alone(r) ? "error of 1-NN" : "test error", "%");
     o->chosen = s->points[s->picked].lambda;
     for (int64_t p = 0; p < s->point_count; p++) {
         const ole_study_point *point = &s->points[p];
         bool grid = point->part == OLE_STUDY_GRID;
         outcome *to = grid ? held : test;
         if (point->lambda > 0.0 && point->lambda != o->chosen) continue;
-        to->ours[side_of(point)] = grid ? point->validation : point->test;
+        to->ours[side_of(point)] = grid          ? point->validation
+                                   : is_alone(r) ? point->knn1
+                                                 : point->test;
         count_point(to, point);
     }
 }
 
-static void add_sweep(const ole_study_result *s, outcomes *o) {
+static void add_sweep(const row *r, const ole_study_result *s, outcomes *o) {
     for (int64_t p = 0; p < s->point_count; p++) {
         const ole_study_point *point = &s->points[p];
         char name[80];
-        snprintf(name, sizeof name, "accuracy, %" PRId64 " samples a class", point->samples);
+        snprintf(name, sizeof name, "accuracy%s, %" PRId64 " samples a class",
+                 is_alone(r) ? " of 1-NN" : "", point->samples);
         outcome *out = o->count > 0 ? &o->item[o->count - 1] : NULL;
         if (!out || strcmp(out->measure, name) != 0) out = add_outcome(o, name, "%");
         if (!out) return;
-        out->ours[side_of(point)] = as_accuracy(point->test);
+        out->ours[side_of(point)] = as_accuracy(is_alone(r) ? point->knn1 : point->test);
         count_point(out, point);
     }
 }
@@ -264,11 +272,11 @@ static void read_samples(const row *r, outcomes *o) {
 
 /* ---- All of it ---------------------------------------------------------------------------- */
 
-bool row_outcomes(const row *r, outcomes *o) {
+bool row_outcomes(const row *r, outcomes *o, ole_error *error) {
     ole_study_result s;
     *o = (outcomes){.chosen = NAN};
     read_samples(r, o);
-    if (!row_look(r, &s)) return false;
+    if (!row_look(r, &s, error)) return false;
     o->ended = s.ended;
     o->total = s.total;
     o->quick = is_quick(r, &s);
@@ -278,10 +286,10 @@ bool row_outcomes(const row *r, outcomes *o) {
         if (isfinite(s.runs[i].seconds)) o->seconds += s.runs[i].seconds;
     }
     if (r->asked.kind == PAPER_TUNE)
-        add_tuning(&s, o);
+        add_tuning(r, &s, o);
     else if (r->asked.kind == PAPER_SWEEP)
-        add_sweep(&s, o);
-    else if (r->train.loss == OLE_LOSS_OLE)
+        add_sweep(r, &s, o);
+    else if (is_alone(r))
         add_toy(r, &s, o);
     else if (r->asked.kind == PAPER_COMPARE || r->asked.kind == PAPER_NOVELTY)
         add_errors(r, &s, o);

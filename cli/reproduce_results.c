@@ -27,9 +27,16 @@ typedef struct shown {
     char *command;
 } shown;
 
+/* A row that was begun and cannot be read. */
+typedef struct unread {
+    char name[PAPER_NAME];
+    ole_error why;
+} unread;
+
 typedef struct all_rows {
     shown *item;
-    int count;
+    unread *unread;
+    int count, unread_count;
 } all_rows;
 
 static const char *precision_of(const shown *s) {
@@ -74,11 +81,13 @@ static void close_rows(all_rows *all) {
         free(all->item[i].command);
     }
     free(all->item);
+    free(all->unread);
 }
 
-/* False where the row has not begun, or cannot be read. */
-static bool open_shown(shown *s, const char *name, const char *out) {
-    if (row_open_made(&s->row, name, out) && row_outcomes(&s->row, &s->outcomes)) {
+/* False where the row has not begun, or cannot be read: then with the reason in `error`. */
+static bool open_shown(shown *s, const char *name, const char *out, ole_error *error) {
+    error->message[0] = '\0';
+    if (row_open_made(&s->row, name, out) && row_outcomes(&s->row, &s->outcomes, error)) {
         row_changes(&s->row, s->outcomes.part, s->changes);
         s->command = row_command(&s->row, out, s->outcomes.quick);
         if (s->command) return true;
@@ -87,16 +96,30 @@ static bool open_shown(shown *s, const char *name, const char *out) {
     return false;
 }
 
+static void add_folder(all_rows *all, const char *name, const char *out) {
+    unread *u = &all->unread[all->unread_count];
+    if (open_shown(&all->item[all->count], name, out, &u->why)) {
+        all->count++;
+    } else if (u->why.message[0]) {
+        snprintf(u->name, sizeof u->name, "%s", name);
+        all->unread_count++;
+    }
+}
+
 /* Rows that have not begun are left out. */
 static bool open_rows(all_rows *all, const char *out) {
     char(*names)[PAPER_NAME];
     int count = list_names(out, &names);
-    *all = (all_rows){.item = count >= 0 ? calloc((size_t)count + 1, sizeof *all->item) : NULL};
-    for (int i = 0; all->item && i < count; i++)
-        all->count += open_shown(&all->item[all->count], names[i], out);
+    *all = (all_rows){.item = count >= 0 ? calloc((size_t)count + 1, sizeof *all->item) : NULL,
+                      .unread = count >= 0 ? calloc((size_t)count + 1, sizeof *all->unread) : NULL};
+    bool good = all->item && all->unread;
+    for (int i = 0; good && i < count; i++)
+        add_folder(all, names[i], out);
     free(names);
-    if (!all->item) fail_command("reproduce", "out of memory");
-    return all->item != NULL;
+    if (good) return true;
+    close_rows(all);
+    fail_command("reproduce", "out of memory");
+    return false;
 }
 
 /* "6 of 6 runs, 1 of them diverged, 3 min in all, on cuda in bf16, the last on 2018-06-18; 5000
@@ -115,6 +138,16 @@ static const char *runs_text(const shown *s, char out[RUNS_ROOM]) {
              " samples to train on, %" PRId64 " to test.",
              o->ended, o->total, diverged, duration_text(o->seconds, time), place, o->samples[0],
              o->samples[1]);
+    return out;
+}
+
+/* "λ chosen on what is held out: 0.25; the paper's: 0.25." */
+enum { CHOSEN_ROOM = 120 };
+static const char *chosen_text(const shown *s, char out[CHOSEN_ROOM]) {
+    char theirs[40] = "";
+    if (isfinite(s->row.asked.chosen))
+        snprintf(theirs, sizeof theirs, "; the paper's: %g", s->row.asked.chosen);
+    snprintf(out, CHOSEN_ROOM, "λ chosen on what is held out: %g%s.", s->outcomes.chosen, theirs);
     return out;
 }
 
@@ -179,6 +212,14 @@ static void print_json(const all_rows *all, FILE *file) {
     ole_json_open(&w, "rows", '[');
     for (int i = 0; i < all->count; i++)
         put_row(&w, &all->item[i]);
+    ole_json_close(&w);
+    ole_json_open(&w, "unread", '[');
+    for (int i = 0; i < all->unread_count; i++) {
+        ole_json_open(&w, NULL, '{');
+        ole_json_string(&w, "name", all->unread[i].name);
+        ole_json_string(&w, "reason", all->unread[i].why.message);
+        ole_json_close(&w);
+    }
     ole_json_close(&w);
     ole_json_close(&w);
 }
@@ -248,16 +289,17 @@ static void print_markdown(const all_rows *all, FILE *file) {
         }
     for (int i = 0; i < all->count; i++) {
         const shown *s = &all->item[i];
-        char runs[RUNS_ROOM];
+        char runs[RUNS_ROOM], chosen[CHOSEN_ROOM];
         fprintf(file, "\n## %s: %s\n\n    %s\n\n%s", s->row.asked.shows, s->row.asked.title,
                 s->command, runs_text(s, runs));
-        if (isfinite(s->outcomes.chosen))
-            fprintf(file, " λ chosen: %g; the paper's: %g.", s->outcomes.chosen,
-                    s->row.asked.chosen);
+        if (isfinite(s->outcomes.chosen)) fprintf(file, " %s", chosen_text(s, chosen));
         if (s->row.asked.reports) fprintf(file, " The paper: %s.", s->row.asked.reports);
         fprintf(file, "%s%s\n", s->row.asked.note ? " " : "",
                 s->row.asked.note ? s->row.asked.note : "");
     }
+    for (int i = 0; i < all->unread_count; i++)
+        fprintf(file, "\n## %s\n\nCannot be read: %s\n", all->unread[i].name,
+                all->unread[i].why.message);
 }
 
 /* ---- report.html -------------------------------------------------------------------------- */
@@ -285,19 +327,15 @@ static void add_table(ole_page *page, const all_rows *all) {
 
 static void add_row(ole_page *page, const shown *s) {
     const paper *p = &s->row.asked;
-    char heading[200], text[1200], runs[RUNS_ROOM];
+    char heading[200], text[1200], runs[RUNS_ROOM], chosen[CHOSEN_ROOM];
     snprintf(heading, sizeof heading, "%.90s: %.90s", p->shows, p->title);
     ole_page_section(page, heading);
     ole_page_text(page, s->command);
-    snprintf(text, sizeof text, "%s%s%s%s%s%.500s", runs_text(s, runs),
-             *s->changes ? " Not as in the recipe: " : "", s->changes, *s->changes ? "." : "",
-             p->note ? " " : "", p->note ? p->note : "");
+    snprintf(text, sizeof text, "%s%s%s%s", runs_text(s, runs),
+             *s->changes ? " Not as in the recipe: " : "", s->changes, *s->changes ? "." : "");
     ole_page_text(page, text);
-    if (isfinite(s->outcomes.chosen)) {
-        snprintf(text, sizeof text, "λ chosen on the held-out tenth: %g; the paper's: %g.",
-                 s->outcomes.chosen, p->chosen);
-        ole_page_text(page, text);
-    }
+    if (p->note) ole_page_text(page, p->note);
+    if (isfinite(s->outcomes.chosen)) ole_page_text(page, chosen_text(s, chosen));
     figures_state figures = figures_look(&s->row);
     if (figures != FIGURES_NONE) {
         snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures%s.", p->name,
@@ -339,6 +377,10 @@ static bool write_page(const all_rows *all, const char *path) {
     add_table(page, all);
     for (int i = 0; i < all->count; i++)
         add_row(page, &all->item[i]);
+    for (int i = 0; i < all->unread_count; i++) {
+        ole_page_section(page, all->unread[i].name);
+        ole_page_text(page, all->unread[i].why.message);
+    }
     bool good = ole_page_write(page, path, &error) == OLE_OK;
     if (!good) fail_command("reproduce", "%s", error.message);
     ole_page_free(page);
@@ -394,6 +436,13 @@ static void print_outcome(const shown *s, int number) {
     printf("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *s->changes ? "   " : "", s->changes);
 }
 
+static void print_chosen(const shown *s) {
+    char theirs[32] = "-";
+    if (isfinite(s->row.asked.chosen)) snprintf(theirs, sizeof theirs, "%g", s->row.asked.chosen);
+    printf("%-24s%-42s%-15s%-15s%-15s%g\n", s->row.asked.name, "lambda chosen", "", theirs, "",
+           s->outcomes.chosen);
+}
+
 /* Of rows without numbers, as learning curves are, nothing. */
 void print_results(const char *out, const char *const *names, int count) {
     all_rows all;
@@ -409,9 +458,10 @@ void print_results(const char *out, const char *const *names, int count) {
         }
         for (int k = 0; k < s->outcomes.count; k++)
             print_outcome(s, k);
-        if (isfinite(s->outcomes.chosen))
-            printf("%-24s%-42s%-15s%-15g%-15s%g\n", s->row.asked.name, "lambda chosen", "",
-                   s->row.asked.chosen, "", s->outcomes.chosen);
+        if (isfinite(s->outcomes.chosen)) print_chosen(s);
     }
+    for (int i = 0; i < all.unread_count; i++)
+        fail_command("reproduce", "row %s is not in the results: %s", all.unread[i].name,
+                     all.unread[i].why.message);
     close_rows(&all);
 }

@@ -141,7 +141,11 @@ static bool check_source(const row *r) {
 static bool open_source(row *r, const reproduction *asked) {
     char name[PAPER_NAME];
     bool used = paper_row_name(r->asked.from, name) && open_used(&r->source, name, asked->out);
-    if (!used && !paper_open(&r->source, r->asked.from)) return false;
+    if (!used && !paper_open(&r->source, r->asked.from)) {
+        fail_command("reproduce", "%s: paper: from %.100s: that is the recipe it means",
+                     r->asked.name, r->asked.from);
+        return false;
+    }
     if (!check_source(r)) return false;
     place(r, asked->out);
     r->train.seeds = 1; /* a figure shows one run */
@@ -262,17 +266,17 @@ ole_status row_conduct(const row *r, const ole_study_options *options, ole_study
     }
 }
 
-bool row_look(const row *r, ole_study_result *result) {
+bool row_look(const row *r, ole_study_result *result, ole_error *error) {
     ole_study_options o = row_study(r);
     o.look = true;
     *result = (ole_study_result){0};
-    return row_conduct(r, &o, result, NULL) == OLE_OK;
+    return row_conduct(r, &o, result, error) == OLE_OK;
 }
 
 bool row_is_whole(const row *r) {
     ole_study_result made = {0};
-    bool whole =
-        is_there(r->runs_folder, "study.json") && row_look(r, &made) && made.ended == made.total;
+    bool whole = is_there(r->runs_folder, "study.json") && row_look(r, &made, NULL) &&
+                 made.ended == made.total;
     ole_study_result_free(&made);
     return whole;
 }

@@ -37,9 +37,10 @@ static void take_mark(const char *folder, char mark[MARK_ROOM]) {
 
 bool runs_read(made_runs *runs, const row *r) {
     ole_study_result s;
+    ole_error error;
     *runs = (made_runs){0};
-    if (!row_look(r, &s)) {
-        fail_command("reproduce", "%s: cannot read the runs", r->runs_folder);
+    if (!row_look(r, &s, &error)) {
+        fail_command("reproduce", "%s", error.message);
         return false;
     }
     runs->item = calloc((size_t)s.run_count + 1, sizeof *runs->item);

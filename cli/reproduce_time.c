@@ -173,7 +173,7 @@ row_time row_time_left(const row *r) {
     ole_study_result s = {0};
     row_time time = {.runs = row_count_runs(r), .seconds = NAN};
     bool begun = is_there(r->runs_folder, "study.json");
-    if (begun && !row_look(r, &s)) return time;
+    if (begun && !row_look(r, &s, &time.error)) return time;
     if (begun && s.ended == s.total)
         time = (row_time){.runs = 0, .seconds = 0.0};
     else

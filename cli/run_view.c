@@ -69,7 +69,8 @@ static bool open_data(run_view *r, int threads) {
     ole_dataset_options options = run_dataset_options(o, threads);
     options.skip_test = o->skip_test;
     ole_error error;
-    if (ole_model_load(&r->model, r->folder, threads, &error) != OLE_OK ||
+    const char *file = r->weights ? r->weights : r->folder;
+    if (ole_model_load(&r->model, file, threads, &error) != OLE_OK ||
         ole_dataset_open(&r->set, o->data, &options, &error) != OLE_OK) {
         snprintf(r->without, sizeof r->without, "%s", error.message);
         return false;

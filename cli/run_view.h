@@ -22,6 +22,7 @@ typedef struct run_mistake {
 
 typedef struct run_view {
     const char *folder;
+    const char *weights; /* the model's file; NULL: the folder's best */
     ole_train_options options;
     ole_recipe *recipe;
     ole_history history;

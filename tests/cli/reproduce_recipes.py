@@ -152,6 +152,17 @@ def check_mistakes(ole, work):
     long = write(work, "x" * 64 + ".yaml")
     fails("a long name", ole, [long], "name the file with 1 to 63 characters before the ending")
     check_that("63 characters will do", reproduce(ole, write(work, "x" * 63 + ".yml"), "--dry-run").returncode == 0)
+    for hidden in (".hidden.yaml", "...yaml"):
+        fails("a hidden name", ole, [write(work, hidden)], f"{hidden}: name the file with 1 to 63 characters before "
+              "the ending, the first no dot")
+    write(work, "samples.yaml", "kind: sweep\nlambdas: [0, 0.25]")
+    fails("a sweep of nothing", ole, ["samples.yaml"], "samples.yaml: paper: the kind sweep needs samples, as "
+          "samples: [50, 100]")
+    write(work, "zero.yaml", **{"lambda": 0})
+    fails("softmax against itself", ole, ["zero.yaml"], "zero.yaml: lambda is 0: the kind compare sets softmax "
+          "against a lambda above 0")
+    write(work, "most.yaml", f"kind: tune\nlambdas: {list(range(17))}")
+    fails("too many values", ole, ["most.yaml"], "is not understood; give 1 to 16 numbers with commas between")
     (work / "there").mkdir()
     write(work, "there/mine.yaml")
     write(work, "mine.yaml")
@@ -187,6 +198,9 @@ def check_sources(ole, work):
     fails("a figure of itself", ole, ["fig7.yaml"], "from fig7.yaml: it has no runs of its own")
     borrow(work, "stl10-cnn5.yaml", "kind: curves\nfrom: stl10-cnn5")
     fails("a figure by its source's name", ole, ["stl10-cnn5.yaml"], "both are called stl10-cnn5")
+    borrow(work, "lost.yaml", "kind: curves\nfrom: stl10-cn5")
+    fails("a source that is not there", ole, ["lost.yaml"], "unknown row stl10-cn5; did you mean stl10-cnn5? "
+          "'ole reproduce --list' shows them\nole reproduce: lost: paper: from stl10-cn5: ")
     write(work, "made.yaml", seeds=2)
     borrow(work, "of.yaml", "kind: features\nfrom: made.yaml\ndraw: spectrum")
     done = reproduce(ole, "of.yaml", out="files")
@@ -220,6 +234,8 @@ def check_refused(ole, work):
     kept = {path: path.read_bytes() for path in (work / "refused").rglob("*") if path.is_file()}
     write(work, "second.yaml", "note: other epochs", epochs=3)
     fails("a folder that does not fit", ole, ["second.yaml"], "epochs '2', not '3'", out="refused")
+    dry = reproduce(ole, "second.yaml", "--dry-run", out="refused")
+    check_that("its dry run says so", "not timed here: refused/second: the study has epochs '2', not '3'" in dry.stdout)
     fails("the same behind a good row", ole, ["small.yaml", "second.yaml"],
           "ole reproduce: second: refused/second: the study has epochs '2', not '3'", out="refused")
     check_that("nothing was changed", first.returncode == 0 and
@@ -270,6 +286,10 @@ def check_data(ole, work):
     ole.environment["OLE_DATA"] = str(work / "one")
     check_that("in one place", reproduce(ole, "faces.yaml").returncode == 0)
     shutil.rmtree(work / "one")
+    write(work, "other.yaml")
+    away = reproduce(ole, "other.yaml")
+    check_that("away: what has ended is in the results", away.returncode == 0 and
+               results(work)["faces"]["ended"] == 2)
     ole.environment["OLE_DATA"] = str(work / "two")
     done = reproduce(ole, "faces.yaml", "--seeds", "2")
     check_that("in another", done.returncode == 0 and results(work)["faces"]["ended"] == 4)

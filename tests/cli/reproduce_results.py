@@ -328,6 +328,56 @@ def check_best(ole, work):
     check_that("the best is another", seen[0] != seen[1])
 
 
+# ---- Words ----------------------------------------------------------------------------------------
+
+def check_unread(ole, work):
+    """A row that cannot be read is named, in the results and by the command."""
+    for name in ("one", "two"):
+        write_recipe(work, name, {})
+        reproduce(ole, f"{name}.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
+    (work / "unread/one/study.json").write_text("{")
+    done = reproduce(ole, "two.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
+    why = "unread/one/study.json: damaged or of another program: name another folder for a new study"
+    got = json.loads((work / "unread/results.json").read_text())
+    check_that(f"a row that cannot be read: {done.stderr}", done.returncode == 0 and
+               done.stderr.endswith(f"ole reproduce: row one is not in the results: {why}\n") and
+               got["unread"] == [{"name": "one", "reason": why}] and list(results(work / "unread")) == ["two"] and
+               all(why in (work / "unread" / file).read_text() for file in ("results.md", "report.html")))
+
+
+def check_words(ole, work):
+    note = "A long note. " * 60 + "Its end."
+    write_recipe(work, "noted", {"kind": "tune", "lambdas": "0,0.25", "note": note})
+    done = reproduce(ole, "noted.yaml", "--seeds", "1", "--epochs", "1", "--out", "words")
+    page, text = ((work / "words" / file).read_text() for file in ("report.html", "results.md"))
+    check_that("a long note", "Its end." in page and "Its end." in text)
+    check_that("a choice that the paper does not have", all("nan" not in out.lower() for out in (done.stdout, text)) and
+               "λ chosen on what is held out: " in page and "; the paper's: " not in page)
+
+
+def check_end_of_training(ole, work):
+    """Features are those at the end, also where something held out has chosen a best epoch."""
+    write_recipe(work, "held", {}, BASE + "val_split: 0.25\n")
+    write_recipe(work, "seen", {"kind": "features", "from": "held", "draw": "spectrum"})
+    reproduce(ole, "held.yaml", "--seeds", "1", "--out", "end")
+    for path in (work / "end").rglob("best.safetensors"):
+        path.write_bytes(b"")
+    done = reproduce(ole, "seen.yaml", "--out", "end")
+    check_that(f"the last model: {done.stderr}", done.returncode == 0 and numbers_of(work / "end/seen"))
+
+
+def check_alone(ole, work):
+    """Of OLE alone a sweep and a tuning tell 1-NN."""
+    base = BASE + "loss: ole\n"
+    files = [write_recipe(work, "tunes", {"kind": "tune", "lambdas": "0.25,1"}, base),
+             write_recipe(work, "sweeps", {"kind": "sweep", "lambdas": "0.25", "samples": "6,12"},
+                          base.replace("samples_per_class: 12\n", ""))]
+    reproduce(ole, *files, "--epochs", "1", "--out", "alone")
+    tunes, sweeps = (measures(work / "alone", name) for name in ("tunes", "sweeps"))
+    check_that(f"1-NN: {list(tunes)}, {list(sweeps)}", tunes["error of 1-NN"]["ours"]["ole"]["mean"] is not None and
+               sweeps["accuracy of 1-NN, 12 samples a class"]["ours"]["ole"]["mean"] is not None)
+
+
 # ---- The command ----------------------------------------------------------------------------------
 
 def check_command(ole, work, out, name, expected):
@@ -383,6 +433,10 @@ def check_all(ole, work):
     check_diverged(ole, work)
     check_anew(ole, work)
     check_best(ole, work)
+    check_unread(ole, work)
+    check_words(ole, work)
+    check_end_of_training(ole, work)
+    check_alone(ole, work)
     check_commands(ole, work)
     check_table(ole, work)
 
