@@ -186,6 +186,12 @@ static int run_get(int argc, char **argv) {
         fail_command("data get", "%s: say with --out which folder a URL goes to", what);
         return EXIT_USAGE;
     }
+    if (strstr(what, "://") ? download.source != NULL : download.checksum != NULL) {
+        fail_command("data get", "%s is for %s: leave it out",
+                     download.source ? "--from" : "--checksum",
+                     download.source ? "the sets of 'ole data list'" : "a URL");
+        return EXIT_USAGE;
+    }
     return get(what, &download, json);
 }
 

@@ -201,8 +201,8 @@ static ole_status convert(const ole_npy *array, const unsigned char *at, ole_dty
     float single = (float)value;
     if (isinf(single) && !isinf(value))
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: element %" PRId64 " is %g, over the largest float32: read it as "
-                        "float64",
+                        "%s: element %" PRId64 " is %g, over the largest float32: scale "
+                        "the values, or read them as float64",
                         array->name.text, index, value);
     ((float *)out)[index] = single;
     return OLE_OK;

@@ -70,10 +70,9 @@ static bool is_folder(const char *folder, const char *name) {
 
 static bool is_image(const char *folder, const char *name) {
     static const char *const endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-    (void)folder;
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return true;
+        if (strcasecmp(dot, endings[i]) == 0) return !is_folder(folder, name);
     return false;
 }
 
@@ -274,7 +273,7 @@ static ole_status list_files(const char *root, const char *apart, ole_source *so
     if (status == OLE_OK) status = list_part(train, &classes, &classes, files, error);
     files->train_count = files->paths.count;
     files->has_test = source->has_test = parts;
-    if (status == OLE_OK && parts) status = list_folder(test, is_folder, &test_classes, error);
+    if (status == OLE_OK && parts) status = list_classes(test, apart, &test_classes, error);
     if (status == OLE_OK && parts) status = list_part(test, &test_classes, &classes, files, error);
     if (status == OLE_OK && parts)
         status = check_test(test, files->paths.count - files->train_count, error);
@@ -431,7 +430,13 @@ static ole_status keep_good(decoding *d, ole_error *error) {
     source->train_count = 0;
     for (int64_t i = 0; i < d->files->paths.count; i++) {
         ole_status status = d->images[i].status;
-        if (status != OLE_OK && !may_skip(d, status)) return decode_image(d, i, error);
+        if (status != OLE_OK && !may_skip(d, status)) {
+            ole_shown shown;
+            ole_status again = decode_image(d, i, error);
+            if (again != OLE_OK) return again;
+            return ole_fail(error, status, "%s: could not be read at first: try again",
+                            ole_show_string(&shown, d->files->paths.names[i]));
+        }
         if (status != OLE_OK) continue;
         widen(&source->sizes, &d->images[i]);
         if (kept != i)

@@ -50,7 +50,7 @@ static void judge_message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     int code = jpeg->err->msg_code;
     if (code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF || code == JWRN_HUFF_BAD_CODE ||
-        code == JWRN_MUST_RESYNC || code == JWRN_BOGUS_PROGRESSION)
+        code == JWRN_MUST_RESYNC || code == JWRN_BOGUS_PROGRESSION || code == JWRN_ARITH_BAD_CODE)
         stop(jpeg);
 }
 

@@ -29,17 +29,30 @@ static ole_status fail_png(FILE *file, const char *name, const png_image *png, o
                     ftell(file), ole_show_string(&shown, png->message));
 }
 
+/* What is transparent is black; by hand, on the bytes: libpng does it in linear light of eight
+ * bits. */
+static void drop_alpha(uint8_t *row, int width, int channels) {
+    uint8_t *to = row;
+    for (const uint8_t *from = row; from < row + (channels + 1) * width; from += channels + 1)
+        for (int c = 0; c < channels; c++)
+            *to++ = (uint8_t)((from[c] * from[channels] + 127) / 255);
+}
+
 static ole_status read_pixels(FILE *file, const char *name, png_image *png, ole_image *out,
                               ole_error *error) {
-    png->format = png->format & PNG_FORMAT_FLAG_COLOR ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+    bool alpha = png->format & PNG_FORMAT_FLAG_ALPHA;
+    png->format = (png->format & PNG_FORMAT_FLAG_COLOR ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY) |
+                  (alpha ? PNG_FORMAT_FLAG_ALPHA : 0);
     uint8_t *pixels = malloc(PNG_IMAGE_SIZE(*png));
     if (!pixels) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
-    const png_color black = {0, 0, 0};
     ole_status status = OLE_OK;
-    if (!png_image_finish_read(png, &black, pixels, 0, NULL))
+    if (!png_image_finish_read(png, NULL, pixels, 0, NULL))
         status = fail_png(file, name, png, error);
-    for (int y = 0; status == OLE_OK && y < out->height; y++)
-        ole_image_set_row(out, y, pixels + (size_t)y * PNG_IMAGE_ROW_STRIDE(*png));
+    for (int y = 0; status == OLE_OK && y < out->height; y++) {
+        uint8_t *row = pixels + (size_t)y * PNG_IMAGE_ROW_STRIDE(*png);
+        if (alpha) drop_alpha(row, out->width, out->channels);
+        ole_image_set_row(out, y, row);
+    }
     free(pixels);
     return status;
 }

@@ -23,7 +23,10 @@ ole_status ole_read_svhn(const char *path, const ole_dataset_options *options, o
 
 #include <inttypes.h>
 #include <matio.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 enum { SIDE = 32, PIXELS = 3 * SIDE * SIDE, CLASSES = 10, MAX_RATIO = 1032 };
 
@@ -33,6 +36,55 @@ typedef struct mat_file {
     int64_t room; /* the most bytes it can hold unpacked */
 } mat_file;
 
+/* Whether `left` packed bytes from here on are a whole zlib stream. */
+static bool is_stream_whole(FILE *file, int64_t left) {
+    enum { ROOM = 1 << 15 };
+    unsigned char in[ROOM], out[ROOM];
+    z_stream z = {0};
+    if (inflateInit(&z) != Z_OK) return false;
+    int code = Z_OK;
+    while (code == Z_OK && (left > 0 || z.avail_in > 0)) {
+        if (z.avail_in == 0) {
+            size_t wanted = left < ROOM ? (size_t)left : ROOM;
+            z.avail_in = (uInt)fread(in, 1, wanted, file);
+            z.next_in = in;
+            if (z.avail_in < wanted) break;
+            left -= z.avail_in;
+        }
+        z.next_out = out;
+        z.avail_out = ROOM;
+        code = inflate(&z, Z_NO_FLUSH);
+    }
+    inflateEnd(&z);
+    return code == Z_STREAM_END;
+}
+
+static uint32_t word_of(const unsigned char *b, bool little) {
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++)
+        word = word << 8 | b[little ? 3 - i : i];
+    return word;
+}
+
+/* matio reads what is cut off or damaged as zeros, so the parts of the file are walked through
+ * first: 128 bytes of header, then a type and a length before each, all of it there. */
+static bool is_whole(const char *path, int64_t size) {
+    enum { HEADER = 128, TAG = 8, PACKED = 15 };
+    FILE *file = fopen(path, "rbe");
+    unsigned char head[HEADER] = {0}, t[TAG] = {0};
+    bool good = file && fread(head, 1, HEADER, file) == HEADER;
+    bool little = memcmp(head + 126, "IM", 2) == 0, big = memcmp(head + 126, "MI", 2) == 0;
+    bool five = little ? head[125] == 1 : big && head[124] == 1; /* 7.3 is HDF5, with its checks */
+    for (int64_t at = HEADER; five && good && at < size;) {
+        good = fseeko(file, at, SEEK_SET) == 0 && fread(t, 1, TAG, file) == TAG;
+        uint32_t type = word_of(t, little), length = word_of(t + 4, little);
+        at += TAG + (int64_t)length;
+        good = good && at <= size && (type != PACKED || is_stream_whole(file, length));
+    }
+    if (file) fclose(file);
+    return good;
+}
+
 static ole_status open_mat(mat_file *file, const char *path, ole_error *error) {
     *file = (mat_file){0};
     ole_show_string(&file->name, path);
@@ -40,6 +92,9 @@ static ole_status open_mat(mat_file *file, const char *path, ole_error *error) {
     file->mat = Mat_Open(path, MAT_ACC_RDONLY);
     if (!file->mat || stat(path, &about) != 0)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no MATLAB file: get it again",
+                        file->name.text);
+    if (!is_whole(path, about.st_size))
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: is cut off or damaged: get it again",
                         file->name.text);
     if (__builtin_mul_overflow((int64_t)about.st_size, (int64_t)MAX_RATIO, &file->room))
         file->room = INT64_MAX;

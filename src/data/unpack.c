@@ -68,6 +68,7 @@ ole_status ole_unpack(const char *archive, const char *folder, const ole_known_f
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <locale.h>
 
 enum { BLOCK = 1 << 17 };
 
@@ -118,7 +119,11 @@ static ole_status find_target(const unpacking *u, struct archive_entry *entry,
                               char target[OLE_PATH_ROOM], ole_error *error) {
     const char *name = archive_entry_pathname(entry);
     target[0] = '\0';
-    if (!name || archive_entry_filetype(entry) == AE_IFDIR) return OLE_OK;
+    if (archive_entry_filetype(entry) == AE_IFDIR) return OLE_OK;
+    if (!name)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: a name in it cannot be read: unpack the archive by hand",
+                        u->name.text);
     if (archive_entry_filetype(entry) == AE_IFREG || archive_entry_hardlink(entry))
         return find_place(u, name, target, error);
     if (u->only) return OLE_OK;
@@ -201,6 +206,9 @@ ole_status ole_unpack(const char *archive, const char *folder, const ole_known_f
                       ole_error *error) {
     unpacking u = {.folder = folder, .only = only, .archive = archive_read_new()};
     ole_show_string(&u.name, archive);
+    /* libarchive gives names in the locale's characters; in "C" it has none for those of a zip. */
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
+    if (utf8) before = uselocale(utf8);
     if (!u.archive) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an archive");
     archive_read_support_filter_gzip(u.archive);
     archive_read_support_format_tar(u.archive);
@@ -210,6 +218,10 @@ ole_status ole_unpack(const char *archive, const char *folder, const ole_known_f
         status = fail_archive(&u, error);
     if (status == OLE_OK) status = unpack_all(&u, error);
     archive_read_free(u.archive);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
     return status;
 }
 

@@ -393,6 +393,14 @@ def check_archives(ole, work, url):
         check_that(f"{name} itself is gone", os.listdir(work / out) == ["set"])
         check(ole, f"data check folder:{out}/set", "folder: 2 samples to train on, 2 to test; "
               "2 classes; 1x2x2 bytes\n")
+    named = {f"photos/{name}/1.pgm": pgm(i) for i, name in enumerate(("cat", "K\u00e4se", "\u65e5\u672c"))}
+    serve("/named.zip", zipped(named))
+    check(ole, f"data get {url}/named.zip --out named", f"{url}/named.zip is in named\n")
+    check_that("names of a zip in any script", all((work / "named" / name).read_bytes() == data
+                                                   for name, data in named.items()))
+    check(ole, f"data get {url}/set.zip --out x --from {url}", code=2, err="ole data get: --from is for the sets of "
+          "'ole data list': leave it out\n")
+    check(ole, f"data get mnist --checksum {MD5}", code=2, err="ole data get: --checksum is for a URL: leave it out\n")
     serve("/evil.tar.gz", tar_gz({"../outside.txt": b"x"}))
     check(ole, f"data get {url}/evil.tar.gz --out evil", err="ole data get: evil/evil.tar.gz: its "
           "entry '../outside.txt' lies outside the folder: do not use this archive\n", code=1)

@@ -205,6 +205,9 @@ static void test_svhn_damage(void **state) {
         data_write("train_32x32.mat", whole, cut);
         data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: ");
     }
+    data_write("train_32x32.mat", whole, size);
+    data_poke("train_32x32.mat", (long)(size / 2), whole[size / 2] ^ 0x55);
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: is cut off or damaged");
     for (size_t at = 130; at < size; at += size / 64) { /* no damage may do worse than an error */
         data_write("train_32x32.mat", whole, size);
         data_poke("train_32x32.mat", (long)at, whole[at] ^ 0x55);

@@ -36,6 +36,7 @@ static int write_animals(void **state) {
 
 static void test_classes(void **state) {
     (void)state;
+    write_grey("cat/folder.pgm/1.pgm", 4, 3, 1); /* a folder, whatever its name */
     ole_dataset *set = data_open(data_name("folder", ""), NULL);
     const ole_dataset_info *info = ole_dataset_get_info(set);
     assert_int_equal(info->classes, 2);
@@ -64,6 +65,9 @@ static void test_parts(void **state) {
     assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
     assert_float_equal(first_pixel(set, OLE_SPLIT_TEST, 0), 3, 1e-4);
     ole_dataset_close(set);
+    data_write("test/run/metrics.jsonl", "", 0); /* no class but a run */
+    data_write("test/run/config.yaml", "", 0);
+    ole_dataset_close(data_open(data_name("folder", ""), NULL));
     write_grey("test/c/1.pgm", 2, 2, 3);
     data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
                 "test/c: this class has no folder of images to train on");

@@ -132,6 +132,11 @@ static void test_png(void **state) {
     write_png("a.png", PNG_FORMAT_RGBA, 2, 1, clear); /* what is transparent is black */
     image = read_good("a.png", 0);
     check_image(&image, 3, 1, 2, (const uint8_t[]){200, 0, 100, 0, 50, 0});
+    const uint8_t faint[8] = {200, 128, 101, 128,
+                              77,  254, 3,   1}; /* and half of it half as bright */
+    write_png("f.png", PNG_FORMAT_GA, 4, 1, faint);
+    image = read_good("f.png", 0);
+    check_image(&image, 1, 1, 4, (const uint8_t[]){100, 51, 77, 0});
 }
 
 /* 16 bits a pixel, as most programs write them: not a word about their gamma. */
