@@ -204,6 +204,7 @@ static void note(int number) {
 
 void catch_interrupts(void) {
     struct sigaction action = {.sa_handler = note};
+    signal(SIGPIPE, SIG_IGN); /* who reads the output may go: the work is not lost with it */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);

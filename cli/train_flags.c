@@ -107,10 +107,15 @@ static bool check_zero(const train_flags *f, const train_setup *s) {
 
 /* A resumed folder knows what it began with. */
 static bool read_own_recipe(const train_flags *f, train_setup *s) {
-    const char *out = flag_text(f, "out");
-    if (!flag_text(f, "resume") || !out) return true;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/config.yaml", out);
+    char path[4096] = "";
+    ole_train_options given;
+    ole_recipe *recipe = NULL;
+    ole_train_options_init(&given);
+    if (f->recipe && ole_recipe_read(&recipe, f->recipe, &given, NULL) != OLE_OK) return true;
+    const char *out = flag_text(f, "out") ? flag_text(f, "out") : given.out;
+    if (out && (flag_text(f, "resume") || given.resume))
+        snprintf(path, sizeof path, "%s/config.yaml", out);
+    ole_recipe_free(recipe);
     return access(path, F_OK) != 0 || read_recipe(f, s, 0, path);
 }
 

@@ -177,6 +177,8 @@ static ole_status read_rate(walk *w, float *rate) {
             break;
         }
     }
+    while (fraction && w->at < w->end && is_digit(*w->at))
+        w->at++;
     if (digits == 0) {
         w->at = begin;
         return fail_rest(w, "a dropout rate such as 0.5 is expected");

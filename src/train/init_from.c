@@ -8,6 +8,7 @@
 #include "train/caffe.h"
 #include "train/checkpoint.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,22 +91,36 @@ static void turn_channels(const ole_param *param, const float *from, float *to) 
                    (size_t)plane * sizeof *to);
 }
 
-/* Weight (blob 0) and bias (blob 1) of one node; true when the weight fits. */
+/* The blob of a parameter: the weight is 0, the bias 1. */
+static int blob_of(const ole_param *param) {
+    return param->kind == OLE_PARAM_WEIGHT ? 0 : 1;
+}
+
+/* Whether a layer has a node's parameters; it may be without a bias. */
+static bool layer_fits(const ole_graph *graph, const ole_node *node, const ole_caffe_layer *layer) {
+    for (int p = 0; p < node->params; p++) {
+        const ole_param *param = &graph->param[node->first_param + p];
+        int64_t count = layer->count[blob_of(param)];
+        if (count != param->count && (blob_of(param) == 0 || count > 0)) return false;
+    }
+    return true;
+}
+
+/* Weight and bias of one node; false, and nothing is loaded, where they do not fit. */
 static bool load_layer(ole_network *network, const ole_node *node, const ole_caffe_layer *layer,
                        bool first, float *plain) {
-    bool loaded = false;
+    if (!layer_fits(network->graph, node, layer)) return false;
     for (int p = 0; p < node->params; p++) {
         int i = node->first_param + p;
         const ole_param *param = &network->graph->param[i];
-        int blob = param->kind == OLE_PARAM_WEIGHT ? 0 : 1;
+        int blob = blob_of(param);
         if (layer->count[blob] != param->count) continue;
         memcpy(plain, layer->data[blob], (size_t)param->count * sizeof *plain);
         if (first && blob == 0 && param->ndim == 4 && param->shape[1] == 3)
             turn_channels(param, layer->data[blob], plain);
         ole_params_set(network->params, i, plain);
-        loaded |= blob == 0;
     }
-    return loaded;
+    return true;
 }
 
 static void load_caffe(ole_network *network, const ole_caffe *model, float *plain, tally *t) {
@@ -164,13 +179,19 @@ ole_status ole_init_from(ole_network *network, const char *path, char report[OLE
     return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: nothing in it fits the net", report);
 }
 
+/* Whether a parameter's name begins so; the digits of a number are taken whole: 1 is not 10. */
+static bool begins_with(const char *name, const char *prefix, size_t length) {
+    if (length == 0 || strncmp(name, prefix, length) != 0) return false;
+    return !isdigit((unsigned char)prefix[length - 1]) || !isdigit((unsigned char)name[length]);
+}
+
 ole_status ole_freeze(ole_network *network, const char *prefixes, ole_error *error) {
     const ole_graph *graph = network->graph;
     for (const char *at = prefixes; *at;) {
         size_t length = strcspn(at, ",");
         bool found = false;
-        for (int i = 0; i < graph->params && length > 0; i++)
-            if (strncmp(graph->param[i].name, at, length) == 0) {
+        for (int i = 0; i < graph->params; i++)
+            if (begins_with(graph->param[i].name, at, length)) {
                 ole_params_freeze(network->params, i);
                 found = true;
             }

@@ -40,8 +40,6 @@ ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep
                           "%s: shorter than the checkpoint says: it was changed since; put it "
                           "back, or start another run",
                           ole_show_string(&shown, path));
-    } else if (ftruncate(metrics->fd, keep) != 0) {
-        status = fail_write(metrics, errno, error);
     }
     metrics->bytes = keep;
     if (status != OLE_OK) ole_metrics_close(metrics);
@@ -56,6 +54,9 @@ void ole_metrics_close(ole_metrics *metrics) {
 
 /* Writes and syncs a whole line; a line that does not fit on the disk is taken back. */
 static ole_status append(ole_metrics *metrics, const char *line, size_t size, ole_error *error) {
+    if (!metrics->cut && ftruncate(metrics->fd, metrics->bytes) != 0)
+        return fail_write(metrics, errno, error);
+    metrics->cut = true;
     for (size_t done = 0; done < size;) {
         ssize_t written = write(metrics->fd, line + done, size - done);
         if (written < 0 && errno == EINTR) continue;

@@ -12,10 +12,12 @@ typedef struct ole_metrics {
     int fd; /* -1: nothing is written */
     char *path;
     int64_t bytes; /* written so far */
+    bool cut;      /* nothing is behind them */
     int ranks;     /* that train together: with several, lines also say how they waited */
 } ole_metrics;
 
-/* Opens the file, cut back to `keep` bytes (0: new). `path` NULL: nothing will be written. */
+/* Opens the file to go on behind `keep` bytes (0: new); what follows them is there until the first
+ * line is written, so that a run that had ended keeps its end. `path` NULL: nothing is written. */
 ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep, ole_error *error);
 void ole_metrics_close(ole_metrics *metrics);
 

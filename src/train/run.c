@@ -65,9 +65,30 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                     o->data, (long long)info->passed_over);
     if (info->classes == 1)
         ole_run_say(o, "warning: one class of %s alone: there is nothing to tell it from", o->data);
+    if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
+        ole_run_say(o,
+                    "warning: nothing is held out: every class of %s has too few samples for "
+                    "val_split %g",
+                    o->data, o->val_split);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss != OLE_LOSS_OLE;
     return status;
+}
+
+/* What the data do not allow, by the names of the options. */
+static ole_status check_batches(const ole_run *run, const ole_augment_spec *augment,
+                                const ole_sampler_spec *sampler, ole_error *error) {
+    const ole_dataset_info *info = ole_dataset_get_info(run->set);
+    ole_shown shown;
+    if (sampler->classes > info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "sampler %s: %s has %d classes: give that many or fewer",
+                        ole_show_string(&shown, run->options.sampler), info->name, info->classes);
+    if ((augment->crop > 0 || augment->flip) && info->height == 1 && info->width == 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "augment %s: for images, and %s has vectors: leave it out",
+                        ole_show_string(&shown, run->options.augment), info->name);
+    return OLE_OK;
 }
 
 /* The loader of the training split, and the sizes of its batches. */
@@ -77,6 +98,7 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     ole_sampler_spec sampler;
     ole_status status = ole_augment_parse(&augment, o->augment, error);
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
+    if (status == OLE_OK) status = check_batches(run, &augment, &sampler, error);
     if (status != OLE_OK) return status;
     int64_t count = ole_dataset_get_info(run->set)->count[OLE_SPLIT_TRAIN];
     bool balanced = sampler.classes > 0;
@@ -111,12 +133,11 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
 
 /* ---- Resuming ----------------------------------------------------------------------------- */
 
-/* The recipe of the checkpoint against ours: what may not change has not. */
-static ole_status compare_options(const ole_run *run, const ole_train_options *then,
-                                  const char *path, ole_error *error) {
+ole_status ole_run_compare(const ole_train_options *options, const ole_train_options *then,
+                           const char *path, ole_error *error) {
     for (size_t i = 0; i < ole_train_option_count(); i++) {
         char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
-        const char *now = ole_train_option_text(&run->options, i, a);
+        const char *now = ole_train_option_text(options, i, a);
         const char *old = ole_train_option_text(then, i, b);
         if (ole_option_is_free(i) || strcmp(now ? now : "", old ? old : "") == 0) continue;
         ole_shown where, was, is;
@@ -137,7 +158,9 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     ole_train_options_init(&then);
     ole_recipe *recipe;
     ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
-    if (status == OLE_OK) status = compare_options(run, &then, path, error);
+    if (status == OLE_OK) status = ole_run_compare(&run->options, &then, path, error);
+    if (status == OLE_OK && run->options.init_from && !then.init_from)
+        ole_run_say(&run->options, "init_from is passed over: the run goes on from its checkpoint");
     ole_recipe_free(recipe);
     return status;
 }
@@ -308,13 +331,44 @@ static ole_status open_queue(ole_run *run, ole_error *error) {
     return status;
 }
 
+static bool has_norms(const ole_graph *graph) {
+    for (int n = 0; n < graph->nodes; n++)
+        if (graph->node[n].op == OLE_OP_NORM) return true;
+    return false;
+}
+
+static bool is_all_frozen(const ole_network *network) {
+    for (int i = 0; i < network->graph->params; i++)
+        if (!ole_params_is_frozen(network->params, i)) return false;
+    return true;
+}
+
+/* Options that do not do what they seem to. */
+static void warn_of_options(const ole_run *run, int64_t batch) {
+    const ole_train_options *o = &run->options;
+    const ole_schedule *s = &run->schedule;
+    if (batch == 1 && has_norms(run->network.graph))
+        ole_run_say(o, "warning: batches of one sample, of which batch norm can make nothing: take "
+                       "larger ones");
+    if (is_all_frozen(&run->network))
+        ole_run_say(o, "warning: freeze %s: every weight is frozen, nothing is learned", o->freeze);
+    if (s->warmup >= s->epochs)
+        ole_run_say(o, "warning: a warm-up of %g in %g epochs: the rate never reaches lr",
+                    s->warmup, s->epochs);
+    if (s->milestones > 0 && s->milestone[0] >= s->epochs)
+        ole_run_say(o, "warning: milestones %s: the rate does not fall in %g epochs", o->milestones,
+                    s->epochs);
+}
+
 /* What each rank does for itself, before it compares itself with the others. */
 static ole_status open_own(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
     ole_status status = describe_data(run, error);
     if (status == OLE_OK) status = open_loader(run, batch, last, error);
     if (status == OLE_OK)
         status = ole_schedule_init(&run->schedule, &run->options, run->batches, error);
-    return status == OLE_OK ? open_network(run, error) : status;
+    if (status == OLE_OK) status = open_network(run, error);
+    if (status == OLE_OK && is_first(run)) warn_of_options(run, *batch);
+    return status;
 }
 
 /* ... and when they have met.  An error of the queue may be this rank's alone. */

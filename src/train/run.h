@@ -50,4 +50,8 @@ ole_status ole_run_save_best(const ole_run *run, ole_error *error);
 void ole_run_say(const ole_train_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The recipe of runs that are there against ours: what may not change has not. */
+ole_status ole_run_compare(const ole_train_options *options, const ole_train_options *then,
+                           const char *path, ole_error *error);
+
 #endif

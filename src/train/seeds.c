@@ -8,11 +8,13 @@
 #include "train/seeds.h"
 
 #include "base/error.h"
+#include "base/show.h"
 #include "base/spread.h"
 #include "train/crew.h"
 #include "train/folder.h"
 #include "train/network.h"
 #include "train/recipe.h"
+#include "train/run.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -157,14 +159,31 @@ typedef struct shared_folder {
     bool began;  /* the recipe in it is this call's */
 } shared_folder;
 
+/* Runs go on with the recipe they began with. */
+static ole_status compare_recipe(const ole_train_options *o, const char *path, ole_error *error) {
+    if (!o->resume || !ole_run_has(o->out, "config.yaml")) return OLE_OK;
+    ole_train_options then;
+    ole_recipe *recipe;
+    ole_train_options_init(&then);
+    ole_status status = ole_recipe_read(&recipe, path, &then, error);
+    if (status == OLE_OK) status = ole_run_compare(o, &then, path, error);
+    ole_recipe_free(recipe);
+    return status;
+}
+
 /* By rank 0: taken, with the recipe in it. */
 static ole_status open_folder(const ole_train_options *o, shared_folder *folder, ole_error *error) {
     char path[OLE_RUN_PATH];
+    ole_shown shown;
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
+    if (o->resume && !ole_run_has(o->out, ""))
+        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to go on with",
+                        ole_show_string(&shown, o->out));
     ole_status status = ole_run_make_folder(o->out, &folder->made, error);
     if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
     if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, o->seeds, o->seed, error);
     if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = compare_recipe(o, path, error);
     if (status != OLE_OK) return status;
     folder->began = !o->resume;
     return ole_recipe_write(path, o, error);

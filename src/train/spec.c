@@ -58,10 +58,12 @@ ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_er
     *augment = (ole_augment_spec){0};
     const char *at = text;
     while (*at) {
-        bool good = take_word(&at, "crop:") ? take_whole(&at, 1, 1024, &augment->crop)
-                                            : (augment->flip = take_word(&at, "flip"));
-        if (!good || !take_comma(&at))
-            return fail_text("augment", text, "crop:PIXELS, flip, or both with a comma between",
+        bool crop = take_word(&at, "crop:"), twice = crop ? augment->crop > 0 : augment->flip;
+        bool good = crop ? take_whole(&at, 1, 1024, &augment->crop)
+                         : (augment->flip = take_word(&at, "flip"));
+        if (twice || !good || !take_comma(&at))
+            return fail_text("augment", text,
+                             "crop:PIXELS, of 1 to 1024, flip, or both with a comma between",
                              error);
     }
     return OLE_OK;
@@ -83,6 +85,7 @@ static int take_values(const char **at, char stop, float out[OLE_MAX_CHANNELS]) 
         double value;
         if (!take_number(at, &value)) return 0;
         out[count++] = (float)value;
+        if (!isfinite(out[count - 1])) return 0;
         if (**at == stop) return count;
         if (**at != ',') return 0;
         ++*at;

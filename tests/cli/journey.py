@@ -80,8 +80,8 @@ def check_folders(ole, work):
     check_that("digits have a net", config(work / "ole-run-2")["net"] == "C32-MP-C64-MP-FC64")
     check(ole, "train folder:nowhere", code=1, err="ole train: nowhere: cannot open the folder: "
           "No such file or directory\n")
-    check(ole, "train digits --augment flop", code=2, err="ole train: augment flop: crop:PIXELS, "
-          "flip, or both with a comma between expected\n")
+    check(ole, "train digits --augment flop", code=2, err="ole train: augment flop: crop:PIXELS, of 1 to "
+          "1024, flip, or both with a comma between expected\n")
     check(ole, "train photos", code=2, err="ole train: photos: a folder of images, with a sub-folder "
           "for each class, is named folder:photos\n")
     check_that("no folder is left behind", not (work / "ole-run-5").exists())

@@ -59,7 +59,7 @@ def check_usage(ole):
     wrong(net + "--milestones 75%,50%", "milestones 75%,50%: rising epochs or shares as 81,122 or "
           "50%,75%, cosine or none expected")
     wrong(net + "--augment flop",
-          "augment flop: crop:PIXELS, flip, or both with a comma between expected")
+          "augment flop: crop:PIXELS, of 1 to 1024, flip, or both with a comma between expected")
     wrong(net + "--sampler 3x4",
           "sampler 3x4: balanced:CxK, C classes with K samples each, expected")
     wrong(net + "--ole-at 0", "ole_at 0: different tokens, from 1, with weights where they differ "
@@ -217,8 +217,43 @@ def check_other_folders(ole, work):
           "several seeds in it: go on with as many --seeds, or in the folder of one of them\n")
     check_that("both stay as they were", not (work / "single/seed-0").exists() and before == {
         name: (work / name / "config.yaml").read_text() for name in before})
+    for flags, option in (("--lr 0.5", "lr '0.1', not '0.5'"), ("--seed 5", "seed '0', not '5'")):
+        check(ole, f"train --resume --out several {flags}", code=2, err="ole train: several/config.yaml: the run has "
+              f"{option}: go on with the same, or start another\n")
+    check_that("a refused recipe is not kept", before["several"] == (work / "several/config.yaml").read_text() and
+               not (work / "several/seed-5").exists())
+    check(ole, f"{one} --resume --seeds 2 --out nowhere", code=1, err="ole train: nowhere: there are no such runs to "
+          "go on with\n")
+    check_that("nothing was made", not (work / "nowhere").exists())
     more = ole.run("train", "--resume", "--out", "several", "--seeds", "3")
     check_that("more seeds", more.returncode == 0 and (work / "several/seed-2/last.safetensors").exists())
+
+
+def check_reader(ole, work):
+    """Whoever reads the output may go: the run is not lost with the pipe."""
+    ole.run(*SMALL.split(), "--epochs", "6", "--save-every", "100", "--out", "pipe", shell='"$@" 2>&1 | head -n 1')
+    check_that("a closed pipe", metrics(work / "pipe")[-1]["event"] == "end" and
+               (work / "pipe/last.safetensors").exists())
+
+
+def check_recipe_resumes(ole, work):
+    """A recipe that names the folder goes on with what is in it, as --out does."""
+    (work / "named.yaml").write_text("data: digits\nout: named\nsamples_per_class: 12\nepochs: 1\n")
+    ole.run(*"train -c named.yaml --net FC8 --no-report".split())
+    again = ole.run(*"train -c named.yaml --resume --epochs 2 --no-report".split())
+    check_that(f"out in a recipe: {again.stderr}", again.returncode == 0 and len(metrics(work / "named")) == 3)
+    late = ole.run(*"train --resume --out named --epochs 3 --init-from nowhere --no-report".split())
+    check_that(f"first weights come too late: {late.stderr}", late.returncode == 0 and
+               "init_from is passed over: the run goes on from its checkpoint" in late.stderr)
+
+
+def check_end_stays(ole, work):
+    """A run that had ended keeps its end until it has another."""
+    ole.run(*SMALL.split(), "--epochs", "2", "--out", "ended")
+    before = (work / "ended/metrics.jsonl").read_bytes()
+    refused = ole.run(*"train --resume --out ended --epochs 4000".split(), shell='timeout -s KILL 0.3 "$@"')
+    lines = (work / "ended/metrics.jsonl").read_bytes()
+    check_that("killed at once", refused.returncode != 0 and (lines == before or b'"epoch": 3' in lines))
 
 
 def check_resume(ole, work):
@@ -340,6 +375,9 @@ def check_all(ole, work):
     check_output(ole, work)
     check_interrupts(ole, work)
     check_two(ole, work)
+    check_reader(ole, work)
+    check_recipe_resumes(ole, work)
+    check_end_stays(ole, work)
     check_resume(ole, work)
     check_other_folders(ole, work)
     check_models(ole, work)

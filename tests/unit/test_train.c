@@ -207,6 +207,51 @@ static void test_init_from_and_freeze(void **state) {
     assert_fails(&o, OLE_ERROR_ARGUMENT, "nothing in it fits the net");
 }
 
+/* Token 1 is not token 10, and of what is frozen nothing moves. */
+static void test_freeze_numbers(void **state) {
+    (void)state;
+    watch w;
+    const char *a = folder("a"), *b = folder("b");
+    ole_train_options o = make(a, &w);
+    o.net = "FC4-FC4-FC4-FC4-FC4-FC4-FC4-FC4-FC4-FC4";
+    o.epochs = 1;
+    train(&o);
+    o.out = b;
+    o.epochs = 2;
+    o.freeze = "1";
+    train(&o);
+    assert_false(same_tensor(a, b, "10.linear.weight"));
+    o = make(NULL, &w);
+    o.freeze = "1,3,classifier";
+    train(&o);
+    assert_non_null(strstr(w.messages, "warning: freeze 1,3,classifier: every weight is frozen"));
+}
+
+static void test_warnings(void **state) {
+    (void)state;
+    watch w;
+    ole_train_options o = make(NULL, &w);
+    o.epochs = 1;
+    o.samples_per_class = 2;
+    o.batch_size = 1;
+    o.warmup = 2;
+    o.milestones = "4";
+    o.val_split = 0.1;
+    train(&o);
+    assert_non_null(strstr(w.messages, "warning: batches of one sample"));
+    assert_non_null(strstr(w.messages, "warning: a warm-up of 2 in 1 epochs"));
+    assert_non_null(
+        strstr(w.messages, "warning: milestones 4: the rate does not fall in 1 epochs"));
+    o.sampler = "balanced:11x2";
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "sampler balanced:11x2: digits has 10 classes");
+    o.sampler = "";
+    o.augment = "crop:2,crop:3";
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "augment crop:2,crop:3: crop:PIXELS, of 1 to 1024, flip");
+    o.augment = "";
+    o.normalize = "1e39/1";
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "normalize 1e39/1: auto, none, half, cifar");
+}
+
 static void test_same_seed_same_bits(void **state) {
     (void)state;
     watch w;
@@ -545,6 +590,8 @@ int main(void) {
         cmocka_unit_test_teardown(test_classifier_is_left_alone, clear),
         cmocka_unit_test_teardown(test_ole_at_a_token, clear),
         cmocka_unit_test_teardown(test_init_from_and_freeze, clear),
+        cmocka_unit_test_teardown(test_freeze_numbers, clear),
+        cmocka_unit_test_teardown(test_warnings, clear),
         cmocka_unit_test_teardown(test_same_seed_same_bits, clear),
         cmocka_unit_test_teardown(test_stop_and_resume, clear),
         cmocka_unit_test_teardown(test_kill_and_resume, clear),

@@ -131,6 +131,32 @@ static void test_init(void **state) {
     }
 }
 
+/* A weight that does not fit: the bias, which would, stays as it is too. */
+static void test_half_a_layer(void **state) {
+    (void)state;
+    bytes net = {.size = 0};
+    put_bytes(&net, 1, "net", 3);
+    put_layer(&net, false, "conv1", false, 54, 2, 0);
+    put_layer(&net, false, "fc6", true, 9, 4, 0);
+    const ole_network_options options = {.net = "C2[nobn]-FC4[nobn]",
+                                         .input = {3, 4, 4},
+                                         .classes = 10,
+                                         .device = "ref",
+                                         .precision = "fp32",
+                                         .conv = "auto",
+                                         .threads = 1};
+    ole_network network;
+    ole_error error;
+    char report[OLE_REPORT_ROOM];
+    assert_ok(ole_network_open(&network, &options, &error), &error);
+    assert_ok(ole_init_from(&network, write_file(&net), report, &error), &error);
+    assert_non_null(strstr(report, "1 loaded, 1 skipped (fc6), 2 left as they are (2.linear, "));
+    float b[4] = {1, 1, 1, 1};
+    ole_params_get(network.params, param(network.graph, "2.linear.bias"), b);
+    assert_true(b[0] == 0 && b[3] == 0);
+    ole_network_close(&network);
+}
+
 static void test_damaged(void **state) {
     (void)state;
     bytes net = make_net(false, 0);
@@ -153,6 +179,7 @@ static void test_damaged(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_init, temporary_clear),
+        cmocka_unit_test_teardown(test_half_a_layer, temporary_clear),
         cmocka_unit_test_teardown(test_damaged, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
