@@ -158,13 +158,19 @@ static void settle_rest(double *values, int64_t n, int64_t first) {
         values[i] = values[i] > 0.0 ? sqrt(values[i]) : 0.0;
 }
 
+/* Rows formed in float64 from directions that A does not have are as large as this: under it a σ is
+ * noise, whatever the cut. */
+static double noise_of(int64_t n, double largest) {
+    return (double)n * DBL_EPSILON * largest;
+}
+
 void ole_spectrum_begin(ole_spectrum_looks *looks, ole_spectrum_space *space, int64_t n,
                         ole_cut cut) {
     *looks = (ole_spectrum_looks){.n = n, .cut = cut};
     looks->weak = settle_strong(space->vectors, space->values, n, 0);
     for (int64_t i = 0; i < looks->weak; i++)
         looks->largest = fmax(looks->largest, space->values[i]);
-    looks->threshold = ole_cut_at(cut, looks->largest);
+    looks->threshold = fmax(ole_cut_at(cut, looks->largest), noise_of(n, looks->largest));
 }
 
 ole_spectrum_next ole_spectrum_judge(ole_spectrum_looks *looks, ole_spectrum_space *space,
@@ -185,7 +191,7 @@ ole_spectrum_next ole_spectrum_judge(ole_spectrum_looks *looks, ole_spectrum_spa
 
 bool ole_spectrum_go_on(ole_spectrum_looks *looks, ole_spectrum_space *space, double size) {
     int64_t n = looks->n, before = looks->weak;
-    if (size > DBL_EPSILON * looks->largest)
+    if (size > noise_of(n, looks->largest))
         looks->weak = settle_strong(space->vectors, space->values, n, before);
     if (looks->weak == before) {
         settle_rest(space->values, n, before);
@@ -202,7 +208,7 @@ void ole_spectrum_end(const ole_spectrum_looks *looks, const ole_spectrum_space 
         out->largest = fmax(out->largest, out->sigma[i]);
     }
     out->norm += looks->tail;
-    out->threshold = ole_cut_at(looks->cut, out->largest);
+    out->threshold = fmax(ole_cut_at(looks->cut, out->largest), noise_of(out->n, out->largest));
     for (int64_t i = 0; i < out->n; i++)
         out->rank += out->sigma[i] > out->threshold;
 }

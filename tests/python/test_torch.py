@@ -267,6 +267,26 @@ class Inputs(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
             gradient.sum().backward()
 
+    def test_second_derivatives_are_refused_whoever_asks(self):
+        features, labels = tensors(6, 4, 2)
+        with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
+            torch.autograd.functional.hessian(lambda x: ole_loss(x, labels) + x.pow(2).sum(), features.detach())
+        (gradient,) = torch.autograd.grad(ole_loss(features, labels) + features.pow(3).sum(), features,
+                                          create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "OLE can be differentiated once"):
+            torch.autograd.grad(gradient.pow(2).sum(), features)
+
+    def test_derivatives_by_what_comes_from_above(self):
+        features, labels = tensors(24, 10, 4)
+        (gradient,) = torch.autograd.grad(ole_loss(features, labels), features)
+        x = features.detach()
+        _, along = torch.autograd.functional.jvp(lambda z: ole_loss(z, labels, 10.0) + z.sum(), x, x)
+        self.assertAlmostEqual(float(along), float((10 * gradient * x).sum() + x.sum()), places=5)
+        scale = torch.tensor(2.0, dtype=x.dtype, requires_grad=True)
+        (scaled,) = torch.autograd.grad(scale * ole_loss(features, labels), features, create_graph=True)
+        (by_scale,) = torch.autograd.grad((scaled * x).sum(), scale)
+        self.assertAlmostEqual(float(by_scale), float((gradient * x).sum()), places=5)
+
     def test_recording_the_gradient_is_no_error(self):
         features, labels = tensors(6, 4, 2)
         (wanted,) = torch.autograd.grad(ole_loss(features, labels), features)

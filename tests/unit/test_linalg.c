@@ -264,6 +264,27 @@ static void known_polar(void **state) {
         }
 }
 
+/* Matrices of one or two values, whose other directions are nothing but rounding. */
+static void constants(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{64, 64}, {129, 130}, {120, 64}, {500, 256}, {31, 700}};
+    static const float values[] = {1.0f, 0.1f, 10.0f, 3e-20f, 7e9f};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++)
+            for (int blocks = 1; blocks <= 2; blocks++) {
+                subject s = make(sizes[i][0], sizes[i][1], 0, OLE_F32);
+                for (int64_t k = 0; k < s.rows * s.cols; k++) {
+                    bool second = blocks == 2 && 2 * (k / s.cols) >= s.rows;
+                    double value = second ? (k % 2 ? 0.0 : 3.0 * values[v]) : values[v];
+                    put(&s.a, k / s.cols, k % s.cols, value);
+                    s.x[k] = get(&s.a, k / s.cols, k % s.cols);
+                }
+                reference_svd(s.x, s.rows, s.cols, s.u, s.sigma, s.vt);
+                check_values(&s);
+                end(&s);
+            }
+}
+
 /* The example of the header, with the stride left out. */
 static void header_example(void **state) {
     (void)state;
@@ -305,6 +326,7 @@ int main(void) {
         cmocka_unit_test(singular_values), cmocka_unit_test(svd),
         cmocka_unit_test(polar_factor),    cmocka_unit_test(known_polar),
         cmocka_unit_test(header_example),  cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(constants),
     };
     return cmocka_run_group_tests_name("linalg", tests, NULL, NULL);
 }

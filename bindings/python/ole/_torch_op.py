@@ -238,6 +238,13 @@ def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
     return torch.mul(direction, upstream.reshape(1), out=torch.empty_like(direction, dtype=ctx.dtype))
 
 
+def _product(ctx: Any, direction: Tensor, upstream: Tensor) -> Tensor:
+    """The same by operators that can be traced and recorded."""
+    if ctx.dtype == torch.float16:
+        upstream = upstream * ctx.scale
+    return (direction.to(upstream.dtype) * upstream).to(ctx.dtype)
+
+
 def _refuse_second(ctx: Any, *grad_outputs: Any) -> Any:
     raise native.Error(
         "OLE can be differentiated once, and its gradient is being differentiated: leave OLE out of the loss "
@@ -247,7 +254,7 @@ def _refuse_second(ctx: Any, *grad_outputs: Any) -> Any:
 
 class _Once(torch.autograd.Function):
     """The gradient in a backward pass that is itself recorded (create_graph): whoever differentiates it is told
-    that it cannot be.  ``anchor`` is any tensor that wants a gradient.
+    that it cannot be.  ``anchor`` are the features, so that everyone who asks for their gradient comes by.
 
     torch's once_differentiable says nothing where the upstream gradient is a constant, as it is in
     torch.autograd.grad(loss, ..., create_graph=True): OLE's part would be missing from the result.
@@ -284,15 +291,15 @@ class _Loss(torch.autograd.Function):
         value, direction = _run(features, labels, weight, *options, True)
         _remember(ctx, features, weight, options[3])
         ctx.save_for_backward(direction)
+        ctx.anchor = features  # not saved: who changes it in place is right to
         return value
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Tuple[Optional[Tensor], ...]:
         if not torch.is_grad_enabled():
             return _pull_back(ctx, upstream), None, None, None
-        with torch.no_grad():
-            gradient = _pull_back(ctx, upstream)
-        return _Once.apply(gradient, torch.empty(0, requires_grad=True)), None, None, None
+        (direction,) = ctx.saved_tensors
+        return _product(ctx, _Once.apply(direction, ctx.anchor), upstream), None, None, None
 
 
 class _TracedLoss(torch.autograd.Function):
@@ -318,9 +325,7 @@ class _TracedLoss(torch.autograd.Function):
         if upstream is None:
             return (None,) * len(ctx.needs_input_grad)
         direction, features = ctx.saved_tensors
-        if ctx.dtype == torch.float16:
-            upstream = upstream * ctx.scale
-        gradient = (direction.to(upstream.dtype) * upstream).to(ctx.dtype)
+        gradient = _product(ctx, direction, upstream)
         if torch.is_grad_enabled():
             gradient = _TracedOnce.apply(gradient, features)
         return (gradient,) + (None,) * (len(ctx.needs_input_grad) - 1)
