@@ -9,10 +9,11 @@
  *     if (ole_npy_open(&array, "F.npy", &error) != OLE_OK)
  *         fprintf(stderr, "%s\n", error.message);
  *
- * On failure nothing is written to the outputs unless a function says otherwise.  The library never
- * prints or keeps state of its own: two threads may call anything at the same time as long as they
- * do not pass the same plan or file handle.  It never exits or aborts, with one exception that a
- * program has to ask for: a process that joined others (ole/ranks.h) is ended when one is lost.
+ * On failure nothing is written to the outputs, but NULL to a handle, unless a function says
+ * otherwise.  The library never prints or keeps state of its own: two threads may call anything at
+ * the same time as long as they do not pass the same plan or file handle.  It never exits or
+ * aborts, with one exception that a program has to ask for: a process that joined others
+ * (ole/ranks.h) is ended when one is lost.
  */
 #ifndef OLE_BASE_H
 #define OLE_BASE_H

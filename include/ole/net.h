@@ -52,7 +52,7 @@ typedef struct ole_net_layer {
 } ole_net_layer;
 
 OLE_API int ole_net_layers(const ole_net *net);
-OLE_API ole_net_layer ole_net_get_layer(const ole_net *net, int i);
+OLE_API ole_net_layer ole_net_get_layer(const ole_net *net, int i); /* all 0: there is none */
 
 typedef struct ole_net_sums {
     int64_t weights, flop, activations;

@@ -36,8 +36,8 @@ static size_t edit_distance(const char *a, const char *b) {
 }
 
 const char *ole_nearest(const char *word, const char *const *names, size_t count) {
-    size_t length = strlen(word);
-    if (length > MAX_WORD) return NULL;
+    size_t length = word ? strlen(word) : 0;
+    if (!word || length > MAX_WORD) return NULL;
     size_t least = length / 3 + 2; /* one slip in three letters is close */
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {

@@ -124,7 +124,7 @@ void ole_loss_plan_destroy(ole_loss_plan *plan) {
 }
 
 size_t ole_loss_plan_bytes(const ole_loss_plan *plan) {
-    return sizeof *plan + plan->bytes;
+    return plan ? sizeof *plan + plan->bytes : 0;
 }
 
 /* ---- evaluating ----------------------------------------------------------------------------- */

@@ -76,6 +76,8 @@ static int64_t count_weights(const ole_graph *graph, const ole_node *node) {
 
 ole_status ole_net_create(ole_net **result, const char *net, int channels, int height, int width,
                           int classes, ole_error *error) {
+    if (!result || !net)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_net_create: result or net is NULL");
     *result = NULL;
     ole_graph *graph;
     ole_status status =
@@ -125,6 +127,7 @@ int ole_net_layers(const ole_net *net) {
 }
 
 ole_net_layer ole_net_get_layer(const ole_net *net, int i) {
+    if (i < 0 || i >= net->graph->nodes) return (ole_net_layer){0};
     const ole_node *node = &net->graph->node[i];
     return (ole_net_layer){
         .name = node->name,

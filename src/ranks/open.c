@@ -50,6 +50,7 @@ static ole_status check_size(const ole_ranks *ranks, ole_error *error) {
 }
 
 ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_error *error) {
+    if (!out) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_ranks_open: out is NULL");
     *out = NULL;
     ole_ranks_options options;
     ole_ranks_options_init(&options);

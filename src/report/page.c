@@ -261,6 +261,7 @@ static void fill_template(const ole_page *page, ole_text *out) {
 }
 
 ole_status ole_page_write(ole_page *page, const char *path, ole_error *error) {
+    if (!page) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_page_write: page is NULL");
     end_section(page);
     if (page->status != OLE_OK) {
         if (error) *error = page->error;

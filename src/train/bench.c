@@ -34,7 +34,8 @@ void ole_bench_options_init(ole_bench_options *options) {
 
 const char *ole_bench_stage_name(ole_bench_stage stage) {
     static const char *const names[] = {"data", "forward", "softmax", "ole", "backward", "update"};
-    return names[stage];
+    size_t count = sizeof names / sizeof *names;
+    return (size_t)stage < count ? names[stage] : "unknown";
 }
 
 /* A network with a batch, ready to step. */
@@ -370,8 +371,8 @@ static ole_status run_one_by_one(bench *b, ole_bench_result *result, ole_error *
     return OLE_OK;
 }
 
-ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result, ole_error *error) {
-    *result = (ole_bench_result){0};
+static ole_status run_bench(const ole_bench_options *options, ole_bench_result *result,
+                            ole_error *error) {
     bench b = {.options = options};
     ole_status status = ole_bench_check(options, 1, error);
     if (status == OLE_OK) status = open_bench(&b, error);
@@ -388,5 +389,14 @@ ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result,
     if (status == OLE_OK && !result->interrupted && !options->step_only)
         status = measure_loader(&b, &result->loader_images_per_s, error);
     close_bench(&b);
+    return status;
+}
+
+ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result, ole_error *error) {
+    ole_bench_result r = {0};
+    if (!options || !result)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_bench: options or result is NULL");
+    ole_status status = run_bench(options, &r, error);
+    if (status == OLE_OK) *result = r;
     return status;
 }

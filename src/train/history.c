@@ -92,6 +92,8 @@ static ole_status read_lines(ole_history *h, const char *path, const char *bytes
 ole_status ole_history_read(ole_history *history, const char *folder, ole_error *error) {
     char path[OLE_RUN_PATH], *bytes = NULL;
     size_t size;
+    if (!history || !folder)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_history_read: history or folder is NULL");
     ole_history h = {.test_error = NAN, .validation_error = NAN, .knn1_error = NAN, .seconds = NAN};
     ole_status status = ole_run_path(path, folder, "metrics.jsonl", error);
     if (status == OLE_OK) status = ole_read_file(path, LARGEST, &bytes, &size, error);

@@ -67,7 +67,7 @@ static ole_status find_backend(const char *device, const ole_backend **backend, 
 bool ole_device_queues(const char *device) {
     const ole_backend *backend;
     int card;
-    return find_backend(device, &backend, &card, NULL) == OLE_OK && backend->recorder;
+    return device && find_backend(device, &backend, &card, NULL) == OLE_OK && backend->recorder;
 }
 
 static ole_precision precision_of(const char *name) {

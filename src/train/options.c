@@ -492,6 +492,8 @@ static ole_status fail_unknown(const char *name, const char *canonical, ole_erro
 
 ole_status ole_train_options_set(ole_train_options *options, const char *name, const char *text,
                                  ole_error *error) {
+    if (!options || !name || !text)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_train_options_set: an argument is NULL");
     char canonical[64];
     snprintf(canonical, sizeof canonical, "%s", name);
     for (char *c = canonical; *c; c++)

@@ -159,8 +159,8 @@ static ole_status read_notes(reader *r, const yaml_event_t *key, ole_error *erro
 }
 
 const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count) {
-    *count = recipe->note_count;
-    return recipe->notes;
+    *count = recipe ? recipe->note_count : 0;
+    return recipe ? recipe->notes : NULL;
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */
@@ -215,10 +215,12 @@ static ole_status read_stream(reader *r, ole_error *error) {
 
 ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t length, const char *name,
                             ole_train_options *options, ole_error *error) {
+    if (!recipe || !bytes || !options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_recipe_parse: an argument is NULL");
     *recipe = NULL;
     ole_shown shown;
     ole_train_options changed = *options;
-    reader r = {.name = ole_show_string(&shown, name),
+    reader r = {.name = ole_show_string(&shown, name ? name : "recipe"),
                 .recipe = calloc(1, sizeof *r.recipe),
                 .options = &changed,
                 .seen = calloc(ole_train_option_count(), sizeof *r.seen)};
@@ -243,6 +245,8 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
 ole_status ole_recipe_read(ole_recipe **recipe, const char *path, ole_train_options *options,
                            ole_error *error) {
     enum { LARGEST = 1 << 20 };
+    if (!recipe || !path || !options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_recipe_read: an argument is NULL");
     *recipe = NULL;
     size_t length;
     char *bytes;

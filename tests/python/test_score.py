@@ -47,6 +47,19 @@ class Numbers(unittest.TestCase):
         self.assertAlmostEqual(got.value, 0.0, places=12)
         np.testing.assert_allclose(got.gradient, 0, atol=1e-12)
 
+    def test_directions_that_are_rounding(self):
+        """Constant features beside weak ones, every singular value counted: noise of float64 is none of them."""
+        random = np.random.default_rng(1)
+        for scale in (1.0, 1e9):
+            for power in range(3, 16, 2):
+                features = np.full((100, 64), scale)
+                features[:, -3:] = random.standard_normal((100, 3)) * scale * 10.0 ** -power
+                features, labels = features.astype(np.float32), np.arange(100) % 2
+                got = ole.score(features, labels, gradient=True, delta_abs=0.0, delta_rel=0.0)
+                value, _ = reference(features, labels)
+                self.assertAlmostEqual(got.value, value, delta=1e-6 * got.class_term / 100)
+                self.assertLessEqual(abs(got.gradient).max() * 100, 2.0)
+
     def test_ignored_rows(self):
         features, labels = make(20, 8, 4)
         labels[::3] = -1
@@ -71,6 +84,16 @@ class Inputs(unittest.TestCase):
                 continue
             self.assertEqual(got.value, want.value)
             np.testing.assert_array_equal(got.gradient, want.gradient)
+
+    def test_arrays_at_odd_addresses(self):
+        features, labels = make(8, 4, 2, dtype=np.float64)
+        room = np.frombuffer(bytearray(features.nbytes + labels.nbytes + 2), np.uint8)
+        odd = room[1:1 + features.nbytes].view(np.float64).reshape(8, 4)
+        names = room[1 + features.nbytes:][:labels.nbytes].view(labels.dtype)
+        odd[:], names[:] = features, labels
+        self.assertFalse(odd.flags.aligned or names.flags.aligned)
+        self.assertTrue(_score._matrix(odd).flags.aligned and _score._labels(names).flags.aligned)
+        self.assertEqual(ole.score(odd, names).value, ole.score(features, labels).value)
 
     def test_one_row_of_any_stride(self):
         column = np.random.default_rng(0).random((5, 1))

@@ -99,10 +99,22 @@ static void test_bad_arguments(void **state) {
     ole_graph_free(NULL);
 }
 
+static void test_layers_that_are_not_there(void **state) {
+    (void)state;
+    ole_net *net;
+    assert_int_equal(ole_net_create(NULL, "C8", 3, 8, 8, 10, NULL), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_net_create(&net, "C8", 3, 8, 8, 10, NULL), OLE_OK);
+    assert_null(ole_net_get_layer(net, -1).name);
+    assert_null(ole_net_get_layer(net, ole_net_layers(net)).name);
+    assert_non_null(ole_net_get_layer(net, 0).name);
+    ole_net_destroy(net);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_layers_that_are_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

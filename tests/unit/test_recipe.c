@@ -200,7 +200,8 @@ static void test_checks(void **state) {
     check_fails(&o, "loss 0: one of softmax|ole|softmax+ole expected");
     o.loss = OLE_LOSS_OLE;
     o.augment = "flop";
-    check_fails(&o, "augment flop: crop:PIXELS, flip, or both with a comma between expected");
+    check_fails(
+        &o, "augment flop: crop:PIXELS, of 1 to 1024, flip, or both with a comma between expected");
     o.augment = "crop:4,flip";
     o.sampler = "balanced:10";
     check_fails(&o, "sampler balanced:10: balanced:CxK, C classes with K samples each, expected");
@@ -220,9 +221,27 @@ static void test_checks(void **state) {
     assert_true(acts.weight[0] == 0.1 && acts.weight[1] == 2.0);
 }
 
+static void test_null(void **state) {
+    (void)state;
+    ole_train_options o;
+    ole_recipe *recipe;
+    ole_error error;
+    size_t count = 1;
+    ole_train_options_init(&o);
+    assert_int_equal(ole_recipe_parse(&recipe, NULL, 0, NULL, &o, &error), OLE_ERROR_ARGUMENT);
+    assert_string_equal(error.message, "ole_recipe_parse: an argument is NULL");
+    assert_int_equal(ole_recipe_read(NULL, "r.yaml", &o, NULL), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_train_options_set(&o, "lambda", NULL, NULL), OLE_ERROR_ARGUMENT);
+    assert_null(ole_recipe_notes(NULL, &count));
+    assert_int_equal(count, 0);
+    assert_int_equal(ole_recipe_parse(&recipe, "", 0, NULL, &o, NULL), OLE_OK);
+    ole_recipe_free(recipe);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_null),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_notes),
         cmocka_unit_test_teardown(test_there_and_back, temporary_clear),

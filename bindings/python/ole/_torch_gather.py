@@ -47,7 +47,7 @@ def _pack(features: Tensor, labels: Tensor, rows: int) -> Tensor:
     width = features.size(1) * features.element_size()
     packed = torch.full((rows, width + _LABEL_BYTES), 255, dtype=torch.uint8, device=features.device)
     mine = features.size(0)
-    packed[:mine, :width] = features.detach().contiguous().view(torch.uint8)
+    packed[:mine, :width] = features.detach().resolve_neg().contiguous().view(torch.uint8)
     packed[:mine, width:] = labels.to(torch.int64).view(-1, 1).view(torch.uint8)
     return packed
 
