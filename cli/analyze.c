@@ -4,6 +4,7 @@
 #include "analyze_page.h"
 #include "commands.h"
 #include "embedding.h"
+#include "outputs.h"
 #include "progress.h"
 
 #include <ole/analyze.h>
@@ -21,7 +22,7 @@ enum { PAIRS = 5 };
 typedef struct arguments {
     const char *features, *labels;
     const char *test[2]; /* NULL: each row is left out in turn */
-    int sample;
+    int sample;          /* 0: not given */
     bool exact, no_tsne, json;
     ole_analyze_options options;
     picture_options pictures;
@@ -33,7 +34,6 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){0};
     ole_analyze_options_init(&a->options);
     a->options.threads = default_threads();
-    a->sample = (int)a->options.sample;
     const arg_positional positionals[] = {
         {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
         {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
@@ -73,7 +73,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
-    a->options.sample = a->exact ? 0 : a->sample;
+    if (a->exact && a->sample) {
+        fail_command("analyze", "--sample %d and --exact, which takes all rows: give one of them",
+                     a->sample);
+        *code = EXIT_USAGE;
+        return false;
+    }
+    if (a->exact || a->sample) a->options.sample = a->sample; /* of all of them 0 */
     a->options.map = !a->no_tsne && (a->json || a->pictures.page || a->pictures.folder);
     return true;
 }
@@ -151,6 +157,7 @@ static void print_json(const ole_analysis *a) {
     ole_json_open(&w, "angles", '{');
     ole_json_integer(&w, "n", a->angles.rows);
     ole_json_integer(&w, "of", a->angles.of_rows);
+    ole_json_integer(&w, "zeros", a->angles.zeros);
     json_angles_of(&w, "within", &a->angles.within, a->angles.within_bins);
     json_angles_of(&w, "between", &a->angles.between, a->angles.between_bins);
     ole_json_close(&w);
@@ -198,8 +205,10 @@ static void print_angle_row(const char *name, const ole_angle_summary *s) {
 
 static void print_angles(const ole_angles *a) {
     printf("\nangle, degrees             mean      5 %%   median     95 %%");
-    if (a->rows < a->of_rows)
-        printf("   of %" PRId64 " rows drawn from %" PRId64, a->rows, a->of_rows);
+    if (a->rows + a->zeros < a->of_rows)
+        printf("   of %" PRId64 " rows drawn from %" PRId64, a->rows + a->zeros, a->of_rows);
+    if (a->zeros > 0)
+        printf("   without %" PRId64 " row%s of zeros", a->zeros, a->zeros > 1 ? "s" : "");
     printf("\n");
     print_angle_row("inside a class", &a->within);
     print_angle_row("between classes", &a->between);
@@ -259,7 +268,7 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     progress_clear(&line);
     if (status != OLE_OK) return fail_analysis(a, &error);
     int code = write_analysis(&a->pictures, &analysis, a->features);
-    if (code == EXIT_DONE) (a->json ? print_json : print_text)(&analysis);
+    (a->json ? print_json : print_text)(&analysis); /* also where a picture failed */
     ole_analysis_free(&analysis);
     return code;
 }
@@ -270,9 +279,11 @@ int run_analyze(int argc, char **argv) {
     if (!parse(&a, argc, argv, &code)) return code;
     const char *const inputs[] = {a.features, a.labels, a.test[0], a.test[1]};
     if (!spares_inputs("analyze", &a.pictures.page, 1, inputs, 4)) return EXIT_USAGE;
+    if (!outputs_ready("analyze", &a.pictures.page, 1, a.pictures.folder)) return EXIT_FAILED;
+    const embedding_reader reader = {.command = "analyze"};
     embedding e, test = {0};
-    bool opened = embedding_open(&e, "analyze", a.features, a.labels, 0);
-    if (opened && a.test[0]) opened = embedding_open(&test, "analyze", a.test[0], a.test[1], 0);
+    bool opened = embedding_open(&e, &reader, a.features, a.labels);
+    if (opened && a.test[0]) opened = embedding_open(&test, &reader, a.test[0], a.test[1]);
     code = opened ? analyze(&a, &e, &test) : EXIT_FAILED;
     embedding_close(&e);
     embedding_close(&test);

@@ -29,7 +29,8 @@ static void add_headlines(pictures *p, const ole_analysis *a) {
     headline(p, "nearest-subspace error", "%.2f %%", e->subspace, note);
     if (a->angles.within.pairs > 0)
         headline(p, "angle inside classes", "%.1f°", a->angles.within.median, "median; OLÉ: 0°");
-    headline(p, "angle between classes", "%.1f°", a->angles.between.median, "median; OLÉ: 90°");
+    if (a->angles.between.pairs > 0)
+        headline(p, "angle between classes", "%.1f°", a->angles.between.median, "median; OLÉ: 90°");
     snprintf(note, sizeof note, "(%.5g − %.5g) / %" PRId64, a->spectra.class_term,
              a->spectra.global_norm, a->rows);
     headline(p, "OLÉ loss", "%.4g", a->spectra.loss, note);

@@ -26,7 +26,8 @@ static bool is_float(ole_dtype dtype) {
 }
 
 /* Sets rows, dim and dtype from the header of the features. */
-static bool check_features(embedding *e, const char *command, const char *path, ole_dtype dtype) {
+static bool check_features(embedding *e, const embedding_reader *reader, const char *path) {
+    const char *command = reader->command;
     const ole_npy_header *h = ole_npy_get_header(e->feature_file);
     char shape[256];
     if (h->ndim != 2) {
@@ -41,9 +42,11 @@ static bool check_features(embedding *e, const char *command, const char *path, 
                      shape_text(h, shape));
         return false;
     }
+    ole_dtype dtype = reader->dtype;
     if (dtype == 0 && !is_float(h->dtype)) {
-        fail_command(command, "%s: features are %s; convert them with --dtype float32 or float64",
-                     path, ole_dtype_name(h->dtype));
+        fail_command(command, "%s: features are %s; %s", path, ole_dtype_name(h->dtype),
+                     reader->converts ? "convert them with --dtype float32 or float64"
+                                      : "save them with .astype('float32')");
         return false;
     }
     e->rows = h->shape[0];
@@ -108,11 +111,12 @@ static ole_npy *open_file(const char *command, const char *path) {
     return file;
 }
 
-bool embedding_open(embedding *e, const char *command, const char *feature_path,
-                    const char *label_path, ole_dtype dtype) {
+bool embedding_open(embedding *e, const embedding_reader *reader, const char *feature_path,
+                    const char *label_path) {
+    const char *command = reader->command;
     *e = (embedding){0};
     e->feature_file = open_file(command, feature_path);
-    if (!e->feature_file || !check_features(e, command, feature_path, dtype)) return false;
+    if (!e->feature_file || !check_features(e, reader, feature_path)) return false;
     if (label_path) {
         e->label_file = open_file(command, label_path);
         if (!e->label_file || !check_labels(e, command, feature_path, label_path)) return false;
@@ -120,7 +124,8 @@ bool embedding_open(embedding *e, const char *command, const char *feature_path,
     e->features = elements(e->feature_file, e->dtype, command, &e->feature_copy);
     if (!label_path) return e->features != NULL;
     if (e->features) e->labels = elements(e->label_file, OLE_I64, command, &e->label_copy);
-    return e->features && e->labels && check_used(e, command, label_path);
+    if (!e->features || !e->labels) return false;
+    return reader->keeps_all || check_used(e, command, label_path);
 }
 
 void embedding_close(embedding *e) {

@@ -18,13 +18,20 @@ typedef struct embedding {
     void *label_copy;
 } embedding;
 
+/* Who reads, and how. */
+typedef struct embedding_reader {
+    const char *command; /* in whose name errors are explained on stderr */
+    bool converts;       /* it has --dtype */
+    bool keeps_all;      /* rows with a label < 0 count as well */
+    ole_dtype dtype;     /* to compute in; 0: that of the file (float32 for float16) */
+} embedding_reader;
+
 /*
- * Opens both, or without `label_path` (NULL) the features alone.  `dtype` is the type to compute
- * in, 0 for that of the file (float32 for float16). False after an error, explained on stderr in
- * the name of `command`; close it either way.
+ * Opens both, or without `label_path` (NULL) the features alone.  False after an error that was
+ * explained; close it either way.
  */
-bool embedding_open(embedding *e, const char *command, const char *feature_path,
-                    const char *label_path, ole_dtype dtype);
+bool embedding_open(embedding *e, const embedding_reader *reader, const char *feature_path,
+                    const char *label_path);
 void embedding_close(embedding *e);
 
 /* ole_effective_rank() of a matrix's singular values. */

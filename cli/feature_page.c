@@ -120,7 +120,8 @@ static void add_both_kinds(ole_page *page, const feature_view *v) {
         {"within a class", s[0].bars, s[0].edges, s[0].heights, NULL, 0},
         {"between classes", s[1].bars, s[1].edges, s[1].heights, NULL, 0}};
     const ole_figure f = histogram("Angles between features", series, 2);
-    char caption[200], within[64] = "no class has two of them", between[64] = "there is one class";
+    char caption[200], within[64] = "no class has two of them",
+                       between[64] = "all are of one class";
     if (v->angles.within.pairs > 0)
         snprintf(within, sizeof within, "on average %.1f° within a class", v->angles.within.mean);
     if (v->angles.between.pairs > 0)

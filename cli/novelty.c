@@ -7,6 +7,7 @@
  */
 #include "commands.h"
 #include "novelty_report.h"
+#include "outputs.h"
 #include "progress.h"
 #include "subject.h"
 
@@ -193,13 +194,31 @@ static int open_known(const arguments *a, subjects *s, ole_dataset_options *opti
     return open_data(a->data[0], options, &s->set[0]);
 }
 
+/* Of the known data: a class that the model was trained on is not novel, whatever the flag says. */
+static int check_novel(const arguments *a, const subjects *s) {
+    const ole_model_info *model = ole_model_get_info(s->model);
+    const ole_dataset_info *novel = ole_dataset_get_info(s->set[1]);
+    for (int c = 0; c < novel->classes; c++) {
+        if (!has_name(model->class_names, model->classes, novel->class_names[c])) continue;
+        fail_command("novelty",
+                     "--novel-classes %s: the model knows the class '%s' of %s: name classes that "
+                     "it does not know",
+                     a->classes[1], novel->class_names[c], a->data[1]);
+        return EXIT_USAGE;
+    }
+    return EXIT_DONE;
+}
+
 /* The novel set; of the known set the classes that the model does not know. */
 static int open_novel(const arguments *a, subjects *s, ole_dataset_options *options) {
     options->validation = 0.0;
     options->samples_per_class = 0;
     options->classes = a->classes[1];
-    if (options->classes || strcmp(a->data[0], a->data[1]) != 0)
-        return open_data(a->data[1], options, &s->set[1]);
+    bool there, same = same_data(a->data[0], a->data[1], &there);
+    if (options->classes || !same) {
+        int code = open_data(a->data[1], options, &s->set[1]);
+        return code == EXIT_DONE && same ? check_novel(a, s) : code;
+    }
     if (!s->whole && a->classes[0]) {
         int code = open_data(a->data[1], options, &s->whole);
         if (code != EXIT_DONE) return code;
@@ -282,25 +301,26 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     return end_interrupted("novelty", "the model's file is as it was");
 }
 
-/* Everything that is written, the model last: it changes only where the rest went well. */
+/* Everything that is written, the model last: it changes only where the rest went well.  What was
+ * found is printed in any case. */
 static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
-    const novelty_report r = {
-        .result = n,
-        .model = ole_model_get_info(s->model),
-        .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
-        .score = (ole_score)(a->score + 1),
-        .path = a->model,
-        .stored = !a->no_store,
-        .temperature_given = a->temperature > 0.0};
+    novelty_report r = {.result = n,
+                        .model = ole_model_get_info(s->model),
+                        .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
+                        .score = (ole_score)(a->score + 1),
+                        .path = a->model,
+                        .temperature_given = a->temperature > 0.0};
     ole_error error;
-    int code = a->scores ? novelty_write_scores(&r, a->scores) : EXIT_DONE;
-    if (code == EXIT_DONE) code = novelty_draw(&r, &a->pictures);
-    if (code != EXIT_DONE) return code;
-    if (!a->no_store && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK)
-        return fail_command("novelty", "%s", error.message);
+    int code = novelty_draw(&r, &a->pictures); /* first: it makes the folder of figures */
+    if (a->scores && novelty_write_scores(&r, a->scores) != EXIT_DONE) code = EXIT_FAILED;
+    r.stored = code == EXIT_DONE && !a->no_store;
+    if (r.stored && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK) {
+        code = fail_command("novelty", "%s", error.message);
+        r.stored = false;
+    }
     trained_data_tell(&s->run, "novelty", &a->flags);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
-    return EXIT_DONE;
+    return code;
 }
 
 static bool check_outputs(const arguments *a) {
@@ -317,6 +337,8 @@ int run_novelty(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     if (!check_outputs(&a)) return EXIT_USAGE;
+    const char *const outputs[] = {a.scores, a.pictures.page};
+    if (!outputs_ready("novelty", outputs, 2, a.pictures.folder)) return EXIT_FAILED;
     subjects s = {0};
     code = open_subjects(&a, &s);
     ole_novelty n = {0};

@@ -7,16 +7,15 @@
 #include "novelty_report.h"
 
 #include "commands.h"
+#include "outputs.h"
 
 #include <ole/json.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BARS = 40, CELLS = 9, CELL = 24 };
 
@@ -40,6 +39,7 @@ static void print_scores(const ole_novelty *n) {
 
 static const char *temperature_note(const novelty_report *r) {
     if (r->temperature_given) return " (given)";
+    if (r->model->classes < 2) return " (not fitted: of one class every score is 1)";
     if (!r->result->temperature_fitted)
         return " (not fitted: no better than chance on the validation samples)";
     return r->result->validation_accuracy == 100.0
@@ -164,13 +164,11 @@ static void print_samples(FILE *out, const novelty_report *r, bool novel) {
     }
 }
 
-/* Written beside its place and renamed. */
 int novelty_write_scores(const novelty_report *r, const char *path) {
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%s.%ld", path, (long)getpid()) >= (int)sizeof beside)
-        return fail_command("novelty", "--scores: the path is too long");
-    FILE *out = fopen(beside, "w");
-    if (!out) return fail_command("novelty", "%s: cannot write: %s", path, strerror(errno));
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return fail_command("novelty", "out of memory");
     fputs("set,class,predicted", out);
     for (int s = 1; s <= OLE_SCORES; s++)
         fprintf(out, ",%s", ole_score_name((ole_score)s));
@@ -179,10 +177,10 @@ int novelty_write_scores(const novelty_report *r, const char *path) {
     print_samples(out, r, true);
     bool good = !ferror(out);
     good = fclose(out) == 0 && good;
-    if (good && rename(beside, path) == 0) return EXIT_DONE;
-    int reason = errno;
-    unlink(beside);
-    return fail_command("novelty", "%s: cannot write: %s", path, strerror(reason));
+    int code = good ? put_text("novelty", path, text, size)
+                    : fail_command("novelty", "out of memory for the scores");
+    free(text);
+    return code;
 }
 
 /* ---- Figures ------------------------------------------------------------------------------ */

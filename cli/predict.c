@@ -31,7 +31,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     const arg_option options[] = {
         {"threshold", ARG_NUMBER, &a->threshold, "X",
-         .help = "softmax score under which an image is unknown (default: the model's threshold)",
+         .help =
+             "score, as printed, under which an image is unknown (default: the model's threshold)",
          .min = 0, .max = 1},
         {"threads", ARG_INTEGER, &a->threads, "N", .help = "threads (default: all processors)",
          .min = 1, .max = 1024},

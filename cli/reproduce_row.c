@@ -4,6 +4,7 @@
 #include "reproduce.h"
 
 #include "commands.h"
+#include "outputs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,16 +43,7 @@ bool make_folders(const char *path) {
 }
 
 bool put_file(const char *path, const char *text, size_t size) {
-    char beside[ROW_PATH];
-    bool good = snprintf(beside, sizeof beside, "%s.%ld.part", path, (long)getpid()) < ROW_PATH;
-    FILE *file = good ? fopen(beside, "w") : NULL;
-    good = file && fwrite(text, 1, size, file) == size && fflush(file) == 0 &&
-           fsync(fileno(file)) == 0;
-    if (file) good = fclose(file) == 0 && good;
-    good = good && rename(beside, path) == 0;
-    if (!good && file) unlink(beside);
-    if (!good) fail_command("reproduce", "%s: cannot write: %s", path, strerror(errno));
-    return good;
+    return put_text("reproduce", path, text, size) == EXIT_DONE;
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
  */
 #include "commands.h"
 #include "embedding.h"
+#include "outputs.h"
 #include "progress.h"
 
 #include <ole/analyze.h>
@@ -278,7 +279,15 @@ static int report(const arguments *a, const embedding *e, const ole_loss_result 
     return EXIT_DONE;
 }
 
-/* Evaluates, writes the gradient where it is wanted, and prints. */
+static int write_gradient(const arguments *a, const embedding *e, const void *gradient) {
+    const int64_t shape[] = {e->rows, e->dim};
+    ole_error error;
+    if (ole_npy_write(a->gradient, e->dtype, 2, shape, gradient, &error) == OLE_OK)
+        return EXIT_DONE;
+    return fail_command("score", "%s", error.message);
+}
+
+/* Evaluates, writes the gradient where it is wanted, and prints: also where that failed. */
 static int score(const arguments *a, const embedding *e) {
     size_t size = (size_t)(e->rows * e->dim) * ole_dtype_size(e->dtype);
     void *gradient = a->gradient ? malloc(size) : NULL;
@@ -293,12 +302,10 @@ static int score(const arguments *a, const embedding *e) {
         bool is_data = error.status == OLE_ERROR_DATA;
         code = fail_command("score", "%s%s%s", is_data ? a->features : "", is_data ? ": " : "",
                             error.message);
-    } else if (a->gradient &&
-               ole_npy_write(a->gradient, e->dtype, 2, (const int64_t[]){e->rows, e->dim}, gradient,
-                             &error) != OLE_OK) {
-        code = fail_command("score", "%s", error.message);
     } else {
+        int written = gradient ? write_gradient(a, e, gradient) : EXIT_DONE;
         code = report(a, e, &result);
+        if (written != EXIT_DONE) code = written;
     }
     free(gradient);
     free(classes);
@@ -313,9 +320,12 @@ int run_score(int argc, char **argv) {
         fail_command("score", "--grad %s would overwrite an input; name another file", a.gradient);
         return EXIT_USAGE;
     }
+    if (!outputs_ready("score", &a.gradient, 1, NULL)) return EXIT_FAILED;
     static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
+    const embedding_reader reader = {
+        .command = "score", .converts = true, .dtype = dtypes[a.dtype]};
     embedding e;
-    bool opened = embedding_open(&e, "score", a.features, a.labels, dtypes[a.dtype]);
+    bool opened = embedding_open(&e, &reader, a.features, a.labels);
     code = opened ? score(&a, &e) : EXIT_FAILED;
     embedding_close(&e);
     return code;

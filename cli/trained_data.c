@@ -59,8 +59,7 @@ static bool next_path(const char **at, bool several, char path[4096]) {
     return true;
 }
 
-/* Whether two names mean the same files; *there: those of the first can be seen from here. */
-static bool same_data(const char *a, const char *b, bool *there) {
+bool same_data(const char *a, const char *b, bool *there) {
     char first[4096], second[4096], one[4096], other[4096];
     size_t kind = same_kind(a, b);
     *there = true;

@@ -54,6 +54,12 @@ void trained_data_warn(const trained_data *r, const char *command,
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);
 
+/*
+ * Whether two names of data sets mean the same files, however they are written; *there: those of
+ * the first can be seen from here.
+ */
+bool same_data(const char *a, const char *b, bool *there);
+
 /* The data of a run, as it was trained with these options. */
 ole_dataset_options run_dataset_options(const ole_train_options *run, int threads);
 

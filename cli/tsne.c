@@ -3,6 +3,7 @@
  */
 #include "commands.h"
 #include "embedding.h"
+#include "outputs.h"
 #include "progress.h"
 
 #include <ole/figure.h>
@@ -20,7 +21,7 @@ const char tsne_summary[] = "a map of features in the plane (Barnes-Hut t-SNE)";
 
 enum {
     NEIGHBOURS = 5,     /* of trustworthiness */
-    MOST_GROUPS = 64,   /* classes in a figure */
+    MOST_GROUPS = 100,  /* labels with colours of their own in a figure */
     OFTEN_FROM = 20000, /* rows whose steps are slow */
 };
 
@@ -41,7 +42,8 @@ typedef struct job {
     double kl, exact_kl, trustworthiness, seconds;
     progress line;
     double began, previewed;
-    bool failed; /* a preview could not be written; said */
+    bool failed;         /* a preview could not be written; said */
+    bool written, drawn; /* map and figure are in their files */
 } job;
 
 /* ---- The command line --------------------------------------------------------------------- */
@@ -220,6 +222,21 @@ static ole_status write_map(const job *j, const double *map, const char *path, o
     return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
 }
 
+/* Says that the points of a figure will have one colour, where there are too many labels. */
+static void warn_of_labels(const job *j) {
+    const arguments *a = j->a;
+    bool drawn = a->figure || (a->preview && is_picture(a->preview));
+    if (!j->e->labels || !drawn) return;
+    int64_t *sorted = malloc((size_t)j->e->rows * sizeof *sorted), count = 0;
+    if (sorted) count = list_labels(j->e, sorted, NULL, 0);
+    free(sorted);
+    if (count <= MOST_GROUPS) return;
+    fprintf(stderr,
+            "ole tsne: warning: %s has %" PRId64 " labels: the figure tells up to %d apart, all "
+            "points have one colour\n",
+            a->labels, count, MOST_GROUPS);
+}
+
 /* ---- Making the map ------------------------------------------------------------------------- */
 
 static void preview(job *j, const ole_tsne_progress *p) {
@@ -273,7 +290,8 @@ static bool read_start(job *j) {
     return good;
 }
 
-/* KL and trustworthiness of the map against the features as t-SNE saw them. */
+/* KL and trustworthiness of the map against the features as t-SNE saw them.  Neither can be stopped
+ * within: Ctrl-C is heard between them. */
 static ole_status measure(job *j, ole_error *error) {
     const embedding *e = j->e;
     int64_t least = e->rows < e->dim ? e->rows : e->dim;
@@ -299,7 +317,7 @@ static ole_status measure(job *j, ole_error *error) {
         status = ole_tsne_kl(e->rows, dim, dtype, x, j->a->tsne.perplexity, j->map, threads,
                              &j->exact_kl, error);
     int near = e->rows > 2 * NEIGHBOURS ? NEIGHBOURS : 1;
-    if (status == OLE_OK)
+    if (status == OLE_OK && !interrupted())
         status = ole_trustworthiness(e->rows, dim, dtype, x, j->map, near, threads,
                                      &j->trustworthiness, error);
     free(reduced);
@@ -319,7 +337,7 @@ static void print_json(const job *j) {
         ole_json_number(&w, "trustworthiness", j->trustworthiness);
     }
     ole_json_number(&w, "seconds", j->seconds);
-    ole_json_string(&w, "map", j->a->out);
+    if (j->written) ole_json_string(&w, "map", j->a->out);
     ole_json_close(&w);
 }
 
@@ -329,15 +347,37 @@ static void print_text(const job *j) {
         printf("exact            %.4f\n", j->exact_kl);
         printf("trustworthiness  %.4f\n", j->trustworthiness);
     }
-    printf("map              %s\n", j->a->out);
-    if (j->a->figure) printf("figure           %s\n", j->a->figure);
+    if (j->written) printf("map              %s\n", j->a->out);
+    if (j->drawn) printf("figure           %s\n", j->a->figure);
 }
 
-/* The error of a call on the features: of their numbers, with the file's name before it. */
+/* The error of a call on the features or the start: of their numbers, with the file's name. */
 static int failed(const job *j, const ole_error *error) {
+    static const char start[] = "start: ";
+    const char *message = error->message;
     bool is_data = error->status == OLE_ERROR_DATA || error->status == OLE_ERROR_ARGUMENT;
+    if (is_data && j->start && strncmp(message, start, sizeof start - 1) == 0)
+        return fail_command("tsne", "%s: %s", j->a->start, message + sizeof start - 1);
     return fail_command("tsne", "%s%s%s", is_data ? j->a->features : "", is_data ? ": " : "",
-                        error->message);
+                        message);
+}
+
+static int stopped(void) {
+    return end_interrupted("tsne", "no map was written");
+}
+
+/* Writes map and figure, and prints what was found: also where one of them failed. */
+static int write_all(job *j) {
+    const arguments *a = j->a;
+    ole_error error;
+    int code = EXIT_DONE;
+    j->written = ole_npy_write(a->out, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, j->map,
+                               &error) == OLE_OK;
+    if (!j->written) code = fail_command("tsne", "%s", error.message);
+    j->drawn = a->figure && draw(j, j->map, a->figure, &error) == OLE_OK;
+    if (a->figure && !j->drawn) code = fail_command("tsne", "%s", error.message);
+    (a->json ? print_json : print_text)(j);
+    return code;
 }
 
 static int make(job *j) {
@@ -357,32 +397,29 @@ static int make(job *j) {
     j->seconds = progress_clock() - j->began;
     if (status != OLE_OK) return failed(j, &error);
     if (j->failed) return EXIT_FAILED;
-    if (interrupted()) return EXIT_INTERRUPTED;
+    if (interrupted()) return stopped();
     if (j->a->quality) {
         progress_wait(&j->line, "quality");
         status = measure(j, &error);
         progress_clear(&j->line);
         if (status != OLE_OK) return failed(j, &error);
+        if (interrupted()) return stopped();
     }
-    if (ole_npy_write(j->a->out, OLE_F64, 2, (const int64_t[]){e->rows, 2}, j->map, &error) !=
-            OLE_OK ||
-        (j->a->figure && draw(j, j->map, j->a->figure, &error) != OLE_OK))
-        return fail_command("tsne", "%s", error.message);
-    if (j->a->json)
-        print_json(j);
-    else
-        print_text(j);
-    return EXIT_DONE;
+    return write_all(j);
 }
 
 int run_tsne(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    const char *const outputs[] = {a.out, a.preview, a.figure};
+    if (!outputs_ready("tsne", outputs, 3, NULL)) return EXIT_FAILED;
+    const embedding_reader reader = {.command = "tsne", .keeps_all = true};
     embedding e;
     job j = {.a = &a, .e = &e};
     code = EXIT_FAILED;
-    if (embedding_open(&e, "tsne", a.features, a.labels, 0)) {
+    if (embedding_open(&e, &reader, a.features, a.labels)) {
+        warn_of_labels(&j);
         j.map = malloc((size_t)e.rows * 2 * sizeof *j.map);
         if (!j.map)
             fail_command("tsne", "out of memory for %" PRId64 " rows", e.rows);

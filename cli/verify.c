@@ -3,6 +3,7 @@
  */
 #include "commands.h"
 #include "embedding.h"
+#include "outputs.h"
 #include "pictures.h"
 #include "progress.h"
 
@@ -155,7 +156,7 @@ static int verify(const arguments *a, const embedding *e) {
         return fail_command("verify", "%s: %s", status == OLE_ERROR_DATA ? a->features : a->pairs,
                             error.message);
     int code = draw(a, &v);
-    if (code == EXIT_DONE) (a->json ? print_json : print_text)(&v);
+    (a->json ? print_json : print_text)(&v); /* also where a picture failed */
     ole_verification_free(&v);
     return code;
 }
@@ -166,9 +167,12 @@ int run_verify(int argc, char **argv) {
     if (!parse(&a, argc, argv, &code)) return code;
     const char *const inputs[] = {a.features, a.pairs, a.names};
     if (!spares_inputs("verify", &a.pictures.page, 1, inputs, 3)) return EXIT_USAGE;
+    if (!outputs_ready("verify", &a.pictures.page, 1, a.pictures.folder)) return EXIT_FAILED;
     static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
+    const embedding_reader reader = {
+        .command = "verify", .converts = true, .dtype = dtypes[a.dtype]};
     embedding e;
-    bool opened = embedding_open(&e, "verify", a.features, NULL, dtypes[a.dtype]);
+    bool opened = embedding_open(&e, &reader, a.features, NULL);
     code = opened ? verify(&a, &e) : EXIT_FAILED;
     embedding_close(&e);
     return code;

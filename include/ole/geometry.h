@@ -55,8 +55,9 @@ typedef struct ole_angle_summary {
 enum { OLE_ANGLE_BINS = 180 }; /* of one degree */
 
 typedef struct ole_angles {
-    int64_t rows;    /* compared, each with each; rows of zeros have no angle and are left out */
-    int64_t of_rows; /* that they were drawn from */
+    int64_t rows;    /* compared, each with each */
+    int64_t zeros;   /* drawn with them and left out: rows of zeros, which have no angle */
+    int64_t of_rows; /* that both were drawn from */
     ole_angle_summary within, between; /* pairs of one class, pairs of different classes */
     int64_t within_bins[OLE_ANGLE_BINS], between_bins[OLE_ANGLE_BINS]; /* pairs, by degree */
     int64_t side;                                                      /* of the picture */

@@ -52,9 +52,9 @@ typedef struct ole_pairs {
 } ole_pairs;
 
 /*
- * Reads the pairs of `rows` rows.  `names` is the list of LFW's kind, NULL where the pairs are
- * rows. `folds` (2 or more) is used where the file has none of its own.  What is wrong with a file
- * is OLE_ERROR_FORMAT with its name and the line.
+ * Reads the pairs of `rows` rows.  `names` is the list of LFW's kind; it must be NULL where
+ * the pairs are rows.  `folds` (2 or more) is used where the file has none of its own.  What is
+ * wrong with a file is OLE_ERROR_FORMAT with its name and the line.
  */
 OLE_API ole_status ole_pairs_read(ole_pairs *pairs, const char *path, const char *names,
                                   int64_t rows, int folds, ole_error *error);

@@ -259,6 +259,7 @@ static ole_status measure(ole_angles *angles, const choice *c, const ole_embeddi
         j.tallies[t].least = INFINITY;
     compare_all(&j, pool, o);
     angles->rows = c->rows;
+    angles->zeros = ole_sample_size(angles->of_rows, o->sample) - c->rows;
     summarise(&j, o->threads, 0, &angles->within, angles->within_bins);
     summarise(&j, o->threads, 1, &angles->between, angles->between_bins);
     if (j.cell) finish_picture(&j, angles->picture);
@@ -322,8 +323,10 @@ ole_status ole_mean_angles(int64_t rows, int64_t dim, const float *features, con
     if (rows < 0 || dim < 1 || !features || !labels || !within || !between)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_mean_angles: a pointer is NULL, or there are no dimensions");
-    *within = *between = NAN;
-    if (rows == 0) return OLE_OK;
+    if (rows == 0) {
+        *within = *between = NAN;
+        return OLE_OK;
+    }
     int64_t *wide = malloc((size_t)rows * sizeof *wide);
     if (!wide) return ole_fail(error, OLE_ERROR_MEMORY, "ole_mean_angles: out of memory");
     for (int64_t i = 0; i < rows; i++)

@@ -100,10 +100,25 @@ static ole_status neighbours(task *t, ole_feature_errors *errors, ole_error *err
 
 typedef struct summing {
     const task *task;
+    double scale; /* of the rows summed, a power of two */
     double *sums; /* [classes, dim] */
     double *rows; /* [classes, dim]: scratch, a row for each class; there are two at least */
     double *own;  /* [queries] */
 } summing;
+
+/*
+ * A factor by which no sum of rows overflows: 1 unless numbers are near the end of float64.  One
+ * for all rows, as a mean weighs them by their lengths; a power of two, which rounds nothing.
+ */
+static double safe_scale(const ole_row_set *set, double *row) {
+    double largest = 0.0;
+    for (int64_t i = 0; i < set->rows && set->dtype == OLE_F64; i++) {
+        ole_row_copy(set, i, row);
+        for (int64_t k = 0; k < set->dim; k++)
+            largest = fmax(largest, fabs(row[k]));
+    }
+    return largest < 0x1p900 ? 1.0 : 0x1p-100;
+}
 
 static void sum_class(void *context, int64_t c, int worker) {
     (void)worker;
@@ -114,7 +129,7 @@ static void sum_class(void *context, int64_t c, int worker) {
     memset(sum, 0, (size_t)dim * sizeof *sum);
     for (int64_t i = classes->begin[c]; i < classes->begin[c + 1]; i++) {
         ole_row_copy(&s->task->reference, i, row);
-        ole_kernels_get()->axpy(sum, 1.0, row, dim);
+        ole_kernels_get()->axpy(sum, s->scale, row, dim);
     }
 }
 
@@ -126,7 +141,7 @@ static double cosine_one_out(const summing *s, int64_t i, double *row, double *o
     ole_row_copy(&t->query, i, other);
     const double *sum = s->sums + c * dim;
     for (int64_t k = 0; k < dim; k++)
-        other[k] = sum[k] - other[k];
+        other[k] = sum[k] - s->scale * other[k];
     const ole_row_set rest = {.rows = 1, .dim = dim, .dtype = OLE_F64, .data = other};
     ole_row_unit(&t->query, i, row);
     ole_row_unit(&rest, 0, other);
@@ -140,6 +155,7 @@ static ole_status sum_classes(task *t, summing *s, ole_error *error) {
                    .rows = malloc(count * sizeof *s->rows),
                    .own = malloc((size_t)t->query.rows * sizeof *s->own)};
     if (!s->sums || !s->rows || !s->own) return out_of_memory(error);
+    s->scale = safe_scale(&t->reference, s->rows);
     ole_pool_run(t->pool, t->classes.classes, sum_class, s);
     for (int64_t i = 0; i < t->query.rows && !t->test; i++)
         s->own[i] = cosine_one_out(s, i, s->rows, s->rows + t->reference.dim);

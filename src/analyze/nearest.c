@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { MOST_ROWS = 512, FEWEST_ROWS = 16, PRODUCT = 1 << 20 };
+static const double noise = 1e-12; /* scores, of size 1, that differ by less are equal */
 
 static ole_status allocate(ole_directions *d, int64_t count, ole_error *error) {
     d->first = calloc((size_t)d->classes + 1, sizeof *d->first);
@@ -83,7 +84,7 @@ static void judge_row(void *context, int64_t row, int worker) {
         for (int64_t k = d->first[c]; k < d->first[c + 1]; k++)
             score += d->squares ? product[k] * product[k] : product[k];
         if (s->own && s->own->class[query] == c) score = s->own->score[query];
-        if (score > most) {
+        if (score > most + noise) {
             most = score;
             best = c;
         }

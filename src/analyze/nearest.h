@@ -30,8 +30,8 @@ typedef struct ole_own_score {
 } ole_own_score;
 
 /*
- * predicted[queries]: the class with the largest score, of equals the first.  `own` ([queries]
- * both) replaces scores; NULL: none.
+ * predicted[queries]: the class with the largest score, of equals (but for rounding) the first.
+ * `own` ([queries] both) replaces scores; NULL: none.
  */
 ole_status ole_nearest_class(const ole_directions *d, const ole_row_set *query,
                              const ole_own_score *own, ole_pool *pool, int64_t *predicted,

@@ -282,6 +282,11 @@ static ole_status read_pairs(ole_pairs *pairs, reader *r, album *a, const char *
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: there are no pairs in it", r->name.text);
     int64_t number;
     bool numbers = whole(r->word[0], &number);
+    if (r->words == 3 && numbers && names)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: these pairs are rows, which need no list of names: leave it out "
+                        "(--names)",
+                        r->name.text);
     if (r->words == 3 && numbers) return read_rows(pairs, r, rows, error);
     if (r->words > 2 || !numbers)
         return wrong_line(r, "rows as '0 17 1', or LFW's first line as '10 300',", error);

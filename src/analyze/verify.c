@@ -50,8 +50,22 @@ static double cosine(const matrix *m, int64_t a, double size_a, int64_t b, doubl
     return ab / (sqrt(aa) * sqrt(bb));
 }
 
+/* An accuracy is the mean over folds, each of which has pairs. */
+static ole_status check_folds(const ole_pairs *pairs, ole_error *error) {
+    for (int fold = 0; fold < pairs->folds; fold++) {
+        int64_t i = 0;
+        while (i < pairs->count && pairs->pair[i].fold != fold)
+            i++;
+        if (i == pairs->count)
+            return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_verify: fold %d has no pairs", fold);
+    }
+    return OLE_OK;
+}
+
 static ole_status score_pairs(const matrix *m, const ole_pairs *pairs, double *score,
                               ole_progress *progress, void *context, ole_error *error) {
+    ole_status status = check_folds(pairs, error);
+    if (status != OLE_OK) return status;
     int64_t between = NUMBERS_A_CALL / m->dim + 1; /* calls of the progress */
     for (int64_t i = 0; i < pairs->count; i++) {
         if (progress && i % between == 0)

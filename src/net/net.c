@@ -76,8 +76,7 @@ static int64_t count_weights(const ole_graph *graph, const ole_node *node) {
 
 ole_status ole_net_create(ole_net **result, const char *net, int channels, int height, int width,
                           int classes, ole_error *error) {
-    if (!result || !net)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_net_create: result or net is NULL");
+    if (!result) return ole_fail(error, OLE_ERROR_ARGUMENT, "net: result is NULL");
     *result = NULL;
     ole_graph *graph;
     ole_status status =

@@ -64,9 +64,18 @@ static void name_class(const ole_analysis *a, int64_t label, char out[NAME_ROOM]
     snprintf(out, NAME_ROOM, "%.*s%s", (int)fits, name, name[fits] ? more : "");
 }
 
+/* " (50 rows drawn from 400)" of a sample, else "". */
 static const char *sample_text(char out[64], int64_t count, int64_t of) {
     out[0] = '\0';
     if (count < of) snprintf(out, 64, " (%" PRId64 " rows drawn from %" PRId64 ")", count, of);
+    return out;
+}
+
+/* " without 3 rows of zeros", which have no angle; "" where there are none. */
+static const char *zeros_text(char out[64], int64_t zeros) {
+    out[0] = '\0';
+    if (zeros > 0)
+        snprintf(out, 64, " without %" PRId64 " row%s of zeros", zeros, zeros > 1 ? "s" : "");
     return out;
 }
 
@@ -74,7 +83,7 @@ static const char *sample_text(char out[64], int64_t count, int64_t of) {
 
 static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     const ole_angles *angles = &a->angles;
-    char sample[64];
+    char sample[64], zeros[64];
     d->name = "angles";
     d->figure.kind = OLE_FIGURE_HEATMAP;
     d->figure.title = "Angle between features, ordered by class";
@@ -90,9 +99,10 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     d->figure.width = 460;
     d->figure.height = 400;
     snprintf(d->caption, sizeof d->caption,
-             "Each row with each other%s: 0° inside the blocks and 90° outside them is what OLÉ "
+             "Each row with each other%s%s: 0° inside the blocks and 90° outside them is what OLÉ "
              "asks for.",
-             sample_text(sample, angles->rows, angles->of_rows));
+             sample_text(sample, angles->rows + angles->zeros, angles->of_rows),
+             zeros_text(zeros, angles->zeros));
     return true;
 }
 
@@ -121,7 +131,9 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     d->figure.title = "Angles inside and between classes";
     d->figure.x_label = "angle, degrees";
     d->figure.y_label = "pairs, %";
-    char inside[64] = "No class has two rows", outside[64] = "there is one class";
+    char inside[64], outside[64] = "the rows compared are of one class";
+    snprintf(inside, sizeof inside, "No class has two rows%s",
+             a->angles.zeros > 0 ? " that are not zeros" : "");
     if (summary[0]->pairs > 0)
         snprintf(inside, sizeof inside, "Median %.1f° inside classes", summary[0]->median);
     if (summary[1]->pairs > 0)

@@ -67,6 +67,9 @@ def write_files(work):
         "empty-F": npyfile.array("<f4", (0, 2), []),
         "empty-L": npyfile.array("<i8", (0,), []),
         "skip-L": npyfile.array("<i8", (4,), [0, 1, -1, 1]),
+        "int-F": npyfile.array("<i4", (4, 2), [1, 0, 2, 0, 0, 1, 0, 3]),
+        "zeros-F": npyfile.array("<f4", (4, 2), [1, 0, 2, 1, 0, 0, 0, 0]),
+        "zero-F": npyfile.array("<f4", (4, 2), [1, 0, 2, 0, 0, 1, 0, 0]),
     }
     for name, content in bad.items():
         (work / f"{name}.npy").write_bytes(content)
@@ -91,6 +94,13 @@ def check_mistakes(ole):
     wrong("train-F.npy train-L.npy --test four-F.npy four-L.npy",
           "test features have 2 dimensions, those of training 12")
     wrong("four-F.npy four-L.npy --k 0", "--k 0: a whole number from 1 to 1000 expected", 2)
+    wrong("int-F.npy four-L.npy", "int-F.npy: features are int32; save them with .astype('float32')")
+    wrong("four-F.npy four-L.npy --sample 20 --exact",
+          "--sample 20 and --exact, which takes all rows: give one of them", 2)
+    wrong("nan-F.npy four-L.npy --out nowhere/page.html",  # found before the features are read
+          "nowhere/page.html: cannot write: No such file or directory")
+    wrong("nan-F.npy four-L.npy --json --figures nowhere/f",
+          "nowhere/f: cannot make the folder: No such file or directory")
     wrong("four-F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
           "ignored; see 'ole analyze --help'", 2)
     (ole.work / "each-L.npy").write_bytes(npyfile.array("<i8", (4,), [0, 1, 2, 3]))
@@ -131,6 +141,39 @@ classes that overlap most, by principal angle (90 degrees: orthogonal)
                run_.stdout == expected and run_.stderr == "")
 
 
+def check_ties(ole):
+    """Rows that are all the same: of equal classes the first is the nearest."""
+    chance = random.Random(8)
+    row = [chance.gauss(0, 1) for _ in range(7)]
+    (ole.work / "same-F.npy").write_bytes(npyfile.array("<f8", (60, 7), row * 60))
+    (ole.work / "same-L.npy").write_bytes(npyfile.array("<i8", (60,), [i % 3 for i in range(60)]))
+    errors = read_json(ole, "analyze", "same-F.npy", "same-L.npy", "--no-tsne", "--json")["errors"]
+    for what in ("centroid_error", "subspace_error"):
+        close(f"ties: {what}", errors[what], 200 / 3)
+
+
+def check_zeros(ole):
+    """Rows of zeros have no angle: they are left out, which is no sample, and said."""
+    few = ole.run("analyze", "zero-F.npy", "four-L.npy", "--no-tsne").stdout
+    check_that(f"a row of zeros:\n{few}", "   without 1 row of zeros\n" in few and "drawn from" not in few)
+    angles = read_json(ole, "analyze", "zero-F.npy", "four-L.npy", "--no-tsne", "--json")["angles"]
+    check_that("its number", (angles["n"], angles.get("zeros"), angles["of"]) == (3, 1, 4))
+    ole.run(*"analyze zeros-F.npy four-L.npy --no-tsne --out zeros.html".split())
+    page = (ole.work / "zeros.html").read_text()
+    check_that("a class of zeros", "nan°" not in page and "there is one class" not in page and
+               "the rows compared are of one class" in page and " without 2 rows of zeros" in page)
+
+
+def check_full(ole):
+    """What was found is printed where a page cannot be written."""
+    for flags in ((), ("--json",)):
+        args = ("analyze", "four-F.npy", "four-L.npy", "--no-tsne", *flags)
+        full = ole.run(*args, "--out", "/dev/full")
+        check_that(f"a full disk {flags}: {full.stderr}", full.returncode == 1 and
+                   "ole analyze: /dev/full: cannot write: No space left on device\n" in full.stderr and
+                   full.stdout == ole.run(*args).stdout)
+
+
 def check_same(ole):
     """The same numbers whatever the threads; the loss of `ole score`; --exact is no sample."""
     args = ("analyze", "train-F.npy", "train-L.npy", "--json")
@@ -144,7 +187,7 @@ def check_same(ole):
     check_that("a sample says how large it is",
                few["errors"]["n"] == few["angles"]["n"] == few["map"]["n"] == 50
                and few["errors"]["of"] == few["angles"]["of"] == few["errors"]["references"] == 370)
-    check_that("--exact takes all rows", read_json(ole, *args, "--sample", "50", "--exact") == one)
+    check_that("--exact takes all rows", read_json(ole, *args, "--exact") == one)
     check_that("--no-tsne leaves the map out", "map" not in read_json(ole, *args, "--no-tsne"))
 
 
@@ -305,6 +348,9 @@ def check_all(ole, _):
     write_files(ole.work)
     check_mistakes(ole)
     check_text(ole)
+    check_ties(ole)
+    check_zeros(ole)
+    check_full(ole)
     check_same(ole)
     check_pictures(ole)
     if numpy:

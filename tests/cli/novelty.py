@@ -7,6 +7,8 @@ the rest here.
 import csv
 import json
 import math
+import os
+import stat
 
 import npyfile
 import oracle
@@ -65,6 +67,12 @@ def check_data_mistakes(ole, work):
           "choose them with --known-classes")
     wrong(f"m {both} --known-classes 1,0,2,3,4,5,6", "class 0 of the model is '0', that of the "
           "known set digits is '1': choose them with --known-classes, in the model's order")
+    wrong(f"m {both} --novel-classes 8,3", "--novel-classes 8,3: the model knows the class '3' of digits: "
+          "name classes that it does not know", 2)
+    for flag, name, what in (("scores", "no/s.csv", "cannot write"), ("out", "no/p.html", "cannot write"),
+                             ("figures", "no/f", "cannot make the folder")):
+        wrong(f"none {both} --{flag} {name}",  # found before the model is read
+              f"{name}: {what}: No such file or directory")
     wrong(f"m {both} --novel-classes 12",
           "digits: there is no class '12': its 10 classes are 0 '0' to 9 '9'", 2)
     least = read_json(ole, *f"novelty m {both} --keep 1e-11 --no-store --json".split())
@@ -104,6 +112,9 @@ def check_odd_classes(ole, work):
         result = read_json(ole, "novelty", f"odd-{novel}", "--known", "folder:odd", "--novel",
                            "folder:odd", "--json")
         check_that(f"the others of {classes}", result["novel"] == novel)
+        again = read_json(ole, "novelty", f"odd-{novel}", "--known", "folder:odd", "--novel",
+                          "folder:./odd/", "--json")
+        check_that(f"the others of {classes}, by another name of the folder", again == result)
     ole.run(*train.split(), "--classes", "e", "--out", "single")
     taken = "ole novelty: as in single/config.yaml: --val-split 20%\n"
     single = ["novelty", "single", "--known", "folder:odd", "--novel", "folder:odd"]
@@ -113,7 +124,8 @@ def check_odd_classes(ole, work):
                    f"ole novelty: warning: a model of one class has the {score} score 1 for "
                    "everything, known or not: give --score residual, cosine or energy\n" + taken)
     done = ole.run(*single, "--score", "residual")
-    check_that("one class, residual", done.returncode == 0 and done.stderr == taken)
+    check_that("one class, residual", done.returncode == 0 and done.stderr == taken and
+               "temperature          1 (not fitted: of one class every score is 1)\n" in done.stdout)
 
 
 def check_vectors(ole, work):
@@ -215,6 +227,37 @@ def check_numbers(ole, work):
                "\nm: unknown under " in text)
 
 
+def check_scores_file(ole, work):
+    """--scores goes through a link and keeps permissions; a pipe or device is written, not replaced."""
+    def write(path, **more):
+        return ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--no-store",
+                       "--scores", path, **more)
+
+    expected = (work / "s.csv").read_text()
+    (work / "target.csv").write_text("old")
+    (work / "target.csv").chmod(0o640)
+    (work / "link.csv").symlink_to("target.csv")
+    write("link.csv")
+    check_that("a link", (work / "link.csv").is_symlink() and
+               (work / "target.csv").read_text() == expected and
+               (work / "target.csv").stat().st_mode & 0o777 == 0o640)
+    os.mkfifo(work / "pipe")
+    piped = write("pipe", shell='timeout 20 cat pipe >piped.csv & "$@"; wait')
+    check_that("a pipe", piped.returncode == 0 and stat.S_ISFIFO((work / "pipe").stat().st_mode) and
+               (work / "piped.csv").read_text() == expected)
+    for name in ("null", "stdout", "full"):  # by a link, lest a mistake replaces the device
+        (work / name).symlink_to(f"/dev/{name}")
+    check_that("a device", write("null").returncode == 0 and (work / "null").is_symlink())
+    check_that("stdout", write("stdout").stdout.startswith(expected))
+    model = (work / "m/best.safetensors").read_bytes()
+    full = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--keep", "50%", "--scores",
+                   "full")
+    check_that(f"a full disk: {full.stderr}", full.returncode == 1 and full.stdout.startswith("samples ")
+               and "unknown under" not in full.stdout and "full: cannot write: No space left on device\n"
+               in full.stderr and (work / "m/best.safetensors").read_bytes() == model)
+    check_that("nothing is left beside", not list(work.glob("*.part")) and not list(work.glob("s.csv.*")))
+
+
 def check_pictures(ole, work):
     done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "f",
                    "--out", "page.html", "--no-store")
@@ -222,6 +265,10 @@ def check_pictures(ole, work):
     check_that("--figures", done.returncode == 0 and
                {p.name for p in (work / "f").iterdir()} ==
                {f"{n}.{end}" for n in names for end in run.figure_ends(done.stderr)})
+    done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "all",
+                   "--out", "all/page.html", "--scores", "all/s.csv", "--no-store")
+    check_that(f"page and scores among the figures: {done.stderr}", done.returncode == 0 and
+               (work / "all/page.html").exists() and (work / "all/s.csv").exists())
     page = (work / "page.html").read_text()
     check_that("--out", "Reliability" in page and "AUROC" in page)
 
@@ -280,6 +327,13 @@ def check_predict(ole, work):
             if score == "calibrated":
                 check_that("the score is calibrated", answer["known_score"] == answer["score"])
         check_weights_stay(work, work / "before.safetensors")
+    check_that("--threshold is of the score as printed",
+               "score, as printed, under which" in ole.run("predict", "--help").stdout)
+    for share in (0.999, 1.001):
+        answer = read_json(ole, "predict", "m", "one.pgm", "--json")[0]
+        given = min(1, share * answer["score"])
+        judged = read_json(ole, "predict", "m", "one.pgm", "--threshold", str(given), "--json")[0]
+        check_that(f"--threshold at {share} of the score", judged["known"] == (answer["score"] >= given))
     check_that("--threshold", ole.run("predict", "m", "one.pgm", "--threshold", "0").stdout
                .startswith("one.pgm: 1 "))
 
@@ -334,6 +388,7 @@ def check_damaged(ole, work):
 def check_all(ole, work):
     check_usage(ole)
     check_numbers(ole, work)
+    check_scores_file(ole, work)
     check_pictures(ole, work)
     check_no_leak(ole, work)
     check_predict(ole, work)

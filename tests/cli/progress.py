@@ -167,6 +167,13 @@ def check_waiting(ole, work):
     check_that("score: stopped", job.end(signal.SIGINT) == -signal.SIGINT and not job.out)
 
 
+def check_quality(ole, work):
+    """Both parts of --quality are whole: Ctrl-C in the first is heard before the second."""
+    check_stopped(ole, "tsne O.npy --iterations 0 --quality --threads 1 --out q.npy",
+                  r"quality +\d+ s", "ole tsne: interrupted; no map was written")
+    check_that("no map", not (work / "q.npy").exists())
+
+
 def write_large_picture(path, side):
     """A PNG, all black, that takes long to read and is small."""
     def chunk(kind, data):
@@ -213,6 +220,7 @@ def check_all(ole, work):
     check_images(ole, work)
     check_bench(ole)
     check_shares(ole, work)
+    check_quality(ole, work)
     check_waiting(ole, work)
     check_training(ole, work)
     check_quiet(ole, work)

@@ -355,10 +355,12 @@ def check_gradient(ole, work):
           err="ole score: F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it\n")
     check_that("the old gradient stays after an error", (work / "G.npy").read_text() == "old")
     for target, reason in (("nowhere/G.npy", "No such file or directory"),
-                           ("dir", "Is a directory"), ("F.npy/G.npy", "Not a directory"),
-                           ("/dev/full", "No space left on device")):
-        check(ole, f"score F.npy L.npy --grad {target}", code=1,
-              err=f"ole score: {target}: cannot write: {reason}\n")
+                           ("dir", "Is a directory"), ("F.npy/G.npy", "Not a directory")):
+        for features in ("F", "F-nan"):  # it is found before the work
+            check(ole, f"score {features}.npy L.npy --grad {target}", code=1,
+                  err=f"ole score: {target}: cannot write: {reason}\n")
+    check(ole, "score F.npy L.npy --grad /dev/full", TEXT, code=1,
+          err="ole score: /dev/full: cannot write: No space left on device\n")
     check(ole, "score F.npy L.npy --json --grad /dev/null", JSON)
     if os.geteuid() != 0:  # root may write anywhere
         (work / "dir").chmod(0o555)
@@ -413,7 +415,7 @@ def check_bad_files(ole):
     bad("F-int.npy L.npy",
         "F-int.npy: features are int32; convert them with --dtype float32 or float64")
     bad("F-wide.npy L.npy --dtype float32",
-        "F-wide.npy: element 4 is 1e+300, over the largest float32: read it as float64")
+        "F-wide.npy: element 4 is 1e+300, over the largest float32: scale the values, or read them as float64")
     bad("F-nan.npy L.npy", "F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it")
     bad("F-inf.npy L.npy --json",
         "F-inf.npy: features: row 1 holds NaN or Inf: look at what produced it")

@@ -57,6 +57,14 @@ def write_files(work):
     (work / "nan.npy").write_bytes(npyfile.array("<f4", (ROWS, DIM), flat))
     (work / "few.npy").write_bytes(npyfile.array("<f4", (3, 2), [0, 1, 2, 3, 4, 5]))
     (work / "start.npy").write_bytes(npyfile.array("<f8", (ROWS, 3), [0] * (3 * ROWS)))
+    (work / "int.npy").write_bytes(npyfile.array("<i4", (4, 2), [1, 0, 2, 0, 0, 1, 0, 3]))
+    place = [draw.gauss(0, 1) for _ in range(2 * ROWS)]
+    place[7] = math.nan
+    (work / "nan-start.npy").write_bytes(npyfile.array("<f8", (ROWS, 2), place))
+    (work / "negative.npy").write_bytes(npyfile.array("<i8", (ROWS,), [-1 - i % 3 for i in range(ROWS)]))
+    for labels in (100, 101):
+        (work / f"L{labels}.npy").write_bytes(
+            npyfile.array("<i8", (ROWS,), [i % labels for i in range(ROWS)]))
     many = [draw.gauss(0, 1) for _ in range(20000)]
     (work / "many.npy").write_bytes(npyfile.array("<f4", (4000, 5), many))
 
@@ -80,6 +88,11 @@ def check_mistakes(ole, work):
           "F.npy has 120 rows and short.npy has 3 labels; they must match")
     wrong("F.npy --out Y.npy --start start.npy",
           "start.npy: a start must be (120, 2), two numbers a row of F.npy")
+    wrong("F.npy --out Y.npy --start nan-start.npy", "nan-start.npy: row 3 is nan: give numbers up to 1e6")
+    wrong("int.npy --out Y.npy", "int.npy: features are int32; save them with .astype('float32')")
+    for flags in ("--out no/m.npy", "--out Y.npy --figure no/m.svg", "--out Y.npy --preview no/m.npy"):
+        name = flags.split()[-1]  # found before the features are read
+        wrong(f"nan.npy {flags}", f"{name}: cannot write: No such file or directory")
     wrong("F.npy --out Y.npy --figure map.gif",
           "--figure map.gif: the name must end in .svg, .pdf or .png", 2)
     wrong("F.npy --out Y.npy --preview map",
@@ -87,6 +100,32 @@ def check_mistakes(ole, work):
     wrong("F.npy --out m.svg --figure m.svg", "--out and --figure are one file, m.svg: name two", 2)
     wrong("F.npy --out ./F.npy", "./F.npy would overwrite an input; name another file", 2)
     check_that("nothing was written", not (work / "Y.npy").exists())
+
+
+def check_labels(ole, work):
+    """Labels are colours, negative ones too; so many that colours end are told."""
+    common = ["tsne", "F.npy", "--out", "l.npy", "--perplexity", "10", "--iterations", "5"]
+    text = ole.run(*common, "--labels", "negative.npy", "--figure", "l.svg")
+    check_that(f"negative labels: {text.stderr}", text.returncode == 0 and not text.stderr and
+               all(f">-{n}<" in (work / "l.svg").read_text() for n in (1, 2, 3)))
+    text = ole.run(*common, "--labels", "L100.npy", "--figure", "l.svg")
+    check_that("a hundred labels", not text.stderr and ">99<" in (work / "l.svg").read_text())
+    text = ole.run(*common, "--labels", "L101.npy", "--figure", "l.svg")
+    check_that(f"one more: {text.stderr}", text.returncode == 0 and text.stderr ==
+               "ole tsne: warning: L101.npy has 101 labels: the figure tells up to 100 apart, all "
+               "points have one colour\n")
+    check_that("no figure, no word", not ole.run(*common, "--labels", "L101.npy").stderr)
+
+
+def check_full(ole):
+    """What was found is printed where the map cannot be written."""
+    common = ["tsne", "F.npy", "--perplexity", "10", "--iterations", "5", "--out", "/dev/full"]
+    text = ole.run(*common)
+    check_that(f"a full disk: {text.stdout}", text.returncode == 1 and text.stderr ==
+               "ole tsne: /dev/full: cannot write: No space left on device\n" and
+               text.stdout.startswith("KL divergence") and "map" not in text.stdout)
+    result = read_json(ole, *common, "--json")
+    check_that("JSON of a full disk", "kl" in result and "map" not in result)
 
 
 def nearest_agree(path):
@@ -130,9 +169,10 @@ def check_interrupt(ole, work):
     while not (work / "preview.npy").exists() and time.monotonic() < end:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    check_that("interrupted", process.wait(60) == 130 and not (work / "never.npy").exists() and
-               npyfile.read(work / "preview.npy")[1] == (4000, 2))
-    process.stderr.close()
+    told = process.communicate(timeout=60)[1]
+    check_that(f"interrupted: {told}", process.returncode == 130 and not (work / "never.npy").exists() and
+               npyfile.read(work / "preview.npy")[1] == (4000, 2) and
+               told == b"ole tsne: interrupted; no map was written\n")
 
 
 def check_oracle(ole, work):
@@ -162,6 +202,8 @@ def check_oracle(ole, work):
 def check_all(ole, work):
     write_files(work)
     check_mistakes(ole, work)
+    check_labels(ole, work)
+    check_full(ole)
     check_maps(ole, work)
     check_interrupt(ole, work)
     check_oracle(ole, work)

@@ -56,6 +56,8 @@ def check_mistakes(ole, work):
     wrong("2 1\nA 1 2\n", "bad.txt: these pairs have names: a list must say whose picture each row "
           "is (--names)")
     names = "A_1\nA_2\nB_1\nB_2\n"
+    wrong("0 1 1\n2 3 0\n", "bad.txt: these pairs are rows, which need no list of names: leave it out "
+          "(--names)", names)
     wrong("2 1\nA 1 3\nA 1 B 1\nB 1 2\nA 2 B 2\n",
           "bad.txt, line 2: picture 3 of 'A' is not in names.txt", names)
     wrong("0 1 1\n2 3 0\n", "bad.txt: 1 same and 1 different pairs are too few for 10 folds: each "
@@ -78,6 +80,18 @@ def check_pictures(ole, work):
     check_that("--out", "Verification" in (work / "page.html").read_text())
     check(ole, "verify F.npy --pairs P.txt --folds 2 --figures /proc/x", code=1,
           err="ole verify: /proc/x: cannot make the folder: No such file or directory\n")
+    done = ole.run("verify", "F.npy", "--pairs", "P.txt", "--folds", "2", "--figures", "new", "--out",
+                   "new/page.html")
+    check_that("a page among the figures", done.returncode == 0 and (work / "new/page.html").exists())
+    check(ole, "verify none.npy --pairs P.txt --figures away", code=1,
+          err="ole verify: none.npy: cannot open: No such file or directory\n")
+    check_that("no folder is left", not (work / "away").exists())
+    check(ole, "verify none.npy --pairs P.txt --figures F.npy", code=1,
+          err="ole verify: F.npy: cannot write into the folder: Not a directory\n")
+    full = ole.run("verify", "F.npy", "--pairs", "P.txt", "--folds", "2", "--out", "/dev/full")
+    check_that(f"results, where the page failed: {full.stderr}", full.returncode == 1 and
+               full.stdout.startswith("pairs ") and full.stderr ==
+               "ole verify: /dev/full: cannot write: No space left on device\n")
 
 
 def near(a, b):

@@ -236,6 +236,48 @@ static void test_degenerate(void **state) {
     assert_float_equal(got.subspace, 100.0 / 11, 1e-9);
 }
 
+/* All rows the same: rounding does not choose between classes that are equal, the first is taken.
+ */
+static void test_ties(void **state) {
+    (void)state;
+    double x[60][7];
+    int64_t labels[60];
+    test_random r = {8};
+    for (int k = 0; k < 7; k++)
+        x[0][k] = random_normal(&r);
+    for (int i = 0; i < 60; i++) {
+        memcpy(x[i], x[0], sizeof x[0]);
+        labels[i] = i % 3;
+    }
+    const ole_embedding e = {60, 7, OLE_F64, x, labels};
+    ole_feature_errors got;
+    ole_error error;
+    assert_ok(ole_classify_features(&got, &e, NULL, NULL, &error), &error);
+    assert_float_equal(got.centroid, 200.0 / 3, 1e-9);
+    assert_float_equal(got.subspace, 200.0 / 3, 1e-9);
+    assert_ok(ole_classify_features(&got, &e, &e, NULL, &error), &error);
+    assert_float_equal(got.centroid, 200.0 / 3, 1e-9);
+    assert_float_equal(got.subspace, 200.0 / 3, 1e-9);
+}
+
+/* Sums of rows at the end of float64: the nearest centroid is that of the same rows in small. */
+static void test_large(void **state) {
+    (void)state;
+    set small = make(200, 5, 4, 0.6, 6), large = make(200, 5, 4, 0.6, 6);
+    for (int i = 0; i < 200 * 5; i++)
+        large.x[i] *= 0x1p1020;
+    ole_feature_errors expected, got;
+    ole_error error;
+    assert_ok(ole_classify_features(&expected, &small.view, NULL, NULL, &error), &error);
+    assert_ok(ole_classify_features(&got, &large.view, NULL, NULL, &error), &error);
+    assert_float_equal(got.centroid, expected.centroid, 1e-9);
+    assert_ok(ole_classify_features(&expected, &small.view, &small.view, NULL, &error), &error);
+    assert_ok(ole_classify_features(&got, &large.view, &large.view, NULL, &error), &error);
+    assert_float_equal(got.centroid, expected.centroid, 1e-9);
+    release(&small);
+    release(&large);
+}
+
 /* A sample: drawn from the rows that count, the same for every number of threads. */
 static void test_sample(void **state) {
     (void)state;
@@ -323,7 +365,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_obvious), cmocka_unit_test(test_degenerate),
         cmocka_unit_test(test_sample),          cmocka_unit_test(test_float32),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),          cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

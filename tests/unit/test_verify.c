@@ -128,6 +128,8 @@ static void test_bad_names(void **state) {
     expect("0 1\n", list, 2,
            "pairs.txt, line 1: the numbers of folds and of pairs in each, as '10 300', expected, "
            "this is '0 1'");
+    expect("0 1 1\n2 3 0\n", list, 2,
+           "pairs.txt: these pairs are rows, which need no list of names: leave it out (--names)");
     ole_pairs pairs;
     ole_error error;
     const char *path = write_text("pairs.txt", "2 1\nA 1 3\nA 1 B 1\nB 1 2\nA 2 B 2\n");
@@ -281,6 +283,11 @@ static void test_bad_features(void **state) {
     assert_ok(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, shares_note, &told, &error), &error);
     assert_int_equal(told.calls, 1); /* so few are compared in a moment; row 2 is in no pair */
     ole_verification_free(&v);
+    pairs.folds = 3;
+    assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, NULL, NULL, &error),
+                     OLE_ERROR_ARGUMENT);
+    assert_string_equal(error.message, "ole_verify: fold 2 has no pairs");
+    pairs.folds = 2;
     pair[1].b = 2;
     assert_int_equal(ole_verify(&v, 4, 2, OLE_F32, x, &pairs, NULL, NULL, &error), OLE_ERROR_DATA);
     assert_string_equal(error.message, "features: row 2 holds NaN or Inf");
