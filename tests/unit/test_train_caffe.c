@@ -99,22 +99,23 @@ static int param(const ole_graph *graph, const char *name) {
     return -1;
 }
 
+static const ole_network_options fitting = {.net = "C2[nobn]-FC4[nobn]",
+                                            .input = {3, 4, 4},
+                                            .classes = 10,
+                                            .device = "ref",
+                                            .precision = "fp32",
+                                            .conv = "auto",
+                                            .threads = 1};
+
 static void test_init(void **state) {
     (void)state;
     for (int kind = 0; kind < 6; kind++) {
         bytes net = make_net(kind % 2, kind / 2);
         const char *path = write_file(&net);
-        const ole_network_options options = {.net = "C2[nobn]-FC4[nobn]",
-                                             .input = {3, 4, 4},
-                                             .classes = 10,
-                                             .device = "ref",
-                                             .precision = "fp32",
-                                             .conv = "auto",
-                                             .threads = 1};
         ole_network network;
         ole_error error;
         char report[OLE_REPORT_ROOM], expected[700];
-        assert_ok(ole_network_open(&network, &options, &error), &error);
+        assert_ok(ole_network_open(&network, &fitting, &error), &error);
         assert_ok(ole_init_from(&network, path, report, &error), &error);
         snprintf(expected, sizeof expected,
                  "%s: 2 loaded, 2 skipped (fc8, fc9), 1 left as they are (classifier)", path);
@@ -138,17 +139,10 @@ static void test_half_a_layer(void **state) {
     put_bytes(&net, 1, "net", 3);
     put_layer(&net, false, "conv1", false, 54, 2, 0);
     put_layer(&net, false, "fc6", true, 9, 4, 0);
-    const ole_network_options options = {.net = "C2[nobn]-FC4[nobn]",
-                                         .input = {3, 4, 4},
-                                         .classes = 10,
-                                         .device = "ref",
-                                         .precision = "fp32",
-                                         .conv = "auto",
-                                         .threads = 1};
     ole_network network;
     ole_error error;
     char report[OLE_REPORT_ROOM];
-    assert_ok(ole_network_open(&network, &options, &error), &error);
+    assert_ok(ole_network_open(&network, &fitting, &error), &error);
     assert_ok(ole_init_from(&network, write_file(&net), report, &error), &error);
     assert_non_null(strstr(report, "1 loaded, 1 skipped (fc6), 2 left as they are (2.linear, "));
     float b[4] = {1, 1, 1, 1};
