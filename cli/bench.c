@@ -24,6 +24,18 @@ typedef struct arguments {
     bool json, ranks;
 } arguments;
 
+/* What several processes have, and what one has. */
+static bool check_ranks(const arguments *a) {
+    bool local = strcmp(a->bench.bn, "sync") != 0 || strcmp(a->bench.ole_scope, "global") != 0;
+    if (a->ranks && a->peer == 1)
+        fail_command("bench", "--peer is asked beside one process: leave out it or --ranks");
+    else if (!a->ranks && local)
+        fail_command("bench", "--bn and --ole-scope are of several processes: give --ranks too");
+    else
+        return true;
+    return false;
+}
+
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_bench_options_init(&a->bench);
     a->bench.net = "vgg16";
@@ -69,6 +81,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     *code = EXIT_USAGE;
+    if (!check_ranks(a)) return false;
     int shape[3];
     ole_net_input(a->bench.net, &shape[0], &shape[1], &shape[2]);
     if (a->input && !parse_shape(a->input, shape)) {

@@ -131,6 +131,8 @@ def check_mistakes(ole):
              "CR, BN, ReLU"),
             ("--net FC8 --precision fp16", "precision fp16: one of fp32|tf32|bf16 expected"),
             ("--net FC8 --conv x", "conv x: one of auto|direct expected"),
+            ("--net FC8 --ranks --peer torch", "--peer is asked beside one process: leave out it or --ranks"),
+            ("--net FC8 --bn local", "--bn and --ole-scope are of several processes: give --ranks too"),
             ("--net FC8 --ranks --bn x", "bn x: one of sync|local expected"),
             ("--net FC8 --device x", "device x: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what "
              "is there"),
