@@ -171,7 +171,7 @@ def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
         x = x.astype(numpy.float32 if short else numpy.float64)
     along, across = x.strides
     in_rows = across == x.itemsize and along >= x.shape[1] * x.itemsize and along % x.itemsize == 0
-    return x if in_rows and x.flags.aligned else numpy.require(x, requirements="CA")
+    return x if in_rows and x.flags.aligned else numpy.require(x, requirements=("C", "A"))
 
 
 def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
@@ -185,7 +185,7 @@ def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
         if given.dtype.kind == "u" and (y < 0).any():
             at = int(numpy.flatnonzero(y < 0)[0])
             raise too_large(at, int(given.flat[at]))
-    return numpy.require(y, requirements="CA")
+    return numpy.require(y, requirements=("C", "A"))
 
 
 def too_large(row: int, label: int, held: str = "int64") -> native.InputError:
