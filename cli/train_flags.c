@@ -105,6 +105,27 @@ static bool check_zero(const train_flags *f, const train_setup *s) {
     return true;
 }
 
+/* Flags beside others that leave them without a part; a recipe, which stores all, may hold both. */
+static void warn_of_idle(const train_flags *f, const train_setup *s) {
+    const ole_train_options *o = &s->options;
+    bool softmax = o->loss == OLE_LOSS_SOFTMAX, adam = strcmp(o->opt, "adam") == 0;
+    bool falls = strcmp(o->milestones, "cosine") != 0 && strcmp(o->milestones, "none") != 0;
+    const struct {
+        const char *name;
+        bool idle;
+        const char *beside;
+    } rows[] = {
+        {"lambda", softmax, "loss softmax"},   {"ole-at", softmax, "loss softmax"},
+        {"momentum", adam, "opt adam"},        {"nesterov", adam, "opt adam"},
+        {"gamma", !falls, "these milestones"}, {"batch-size", *o->sampler, "sampler"},
+    };
+    if (ole_ranks_launched_rank() > 0) return; /* one of them says it */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].idle && flag_text(f, rows[i].name))
+            fprintf(stderr, "ole %s: warning: --%s has no part in %s\n", f->command, rows[i].name,
+                    rows[i].beside);
+}
+
 /* A resumed folder knows what it began with. */
 static bool read_own_recipe(const train_flags *f, train_setup *s) {
     char path[4096] = "";
@@ -141,6 +162,7 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
         if (text && !set_flag(f, s, f->name[i], text)) return false;
     }
     if (!check_zero(f, s)) return false;
+    warn_of_idle(f, s);
     if (f->no_nesterov) s->options.nesterov = false;
     if (f->data) s->options.data = f->data;
     const char *missing = what_is_missing(f, &s->options);

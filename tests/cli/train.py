@@ -247,6 +247,15 @@ def check_recipe_resumes(ole, work):
                "init_from is passed over: the run goes on from its checkpoint" in late.stderr)
 
 
+def check_idle(ole, work):
+    idle = ole.run(*SMALL.split(), *"--epochs 1 --loss softmax --lambda 5 --ole-at 2 --opt adam --momentum 0.5 --gamma 0.5 "
+                   "--milestones cosine --sampler balanced:2x4 --batch-size 7 --no-report --out idle".split())
+    for flag, beside in (("lambda", "loss softmax"), ("ole-at", "loss softmax"), ("momentum", "opt adam"),
+                         ("gamma", "these milestones"), ("batch-size", "sampler")):
+        check_that(f"--{flag} does nothing, and that is said", idle.returncode == 0 and
+                   f"ole train: warning: --{flag} has no part in {beside}\n" in idle.stderr)
+
+
 def check_end_stays(ole, work):
     """A run that had ended keeps its end until it has another."""
     ole.run(*SMALL.split(), "--epochs", "2", "--out", "ended")
@@ -378,6 +387,7 @@ def check_all(ole, work):
     check_reader(ole, work)
     check_recipe_resumes(ole, work)
     check_end_stays(ole, work)
+    check_idle(ole, work)
     check_resume(ole, work)
     check_other_folders(ole, work)
     check_models(ole, work)
