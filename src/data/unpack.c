@@ -206,10 +206,10 @@ ole_status ole_unpack(const char *archive, const char *folder, const ole_known_f
                       ole_error *error) {
     unpacking u = {.folder = folder, .only = only, .archive = archive_read_new()};
     ole_show_string(&u.name, archive);
+    if (!u.archive) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an archive");
     /* libarchive gives names in the locale's characters; in "C" it has none for those of a zip. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
     if (utf8) before = uselocale(utf8);
-    if (!u.archive) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an archive");
     archive_read_support_filter_gzip(u.archive);
     archive_read_support_format_tar(u.archive);
     archive_read_support_format_zip(u.archive);
