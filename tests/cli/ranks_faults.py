@@ -43,7 +43,7 @@ def check_end(name, process, pids, began):
     gone = launched.wait_for(lambda: not any(map(launched.is_running, pids.values())), 30)
     check_that(f"{name}: all end within 30 s", gone and time.monotonic() - began < 30)
     check_that(f"{name}: exit code {process.returncode}", process.returncode != 0)
-    return err
+    return launched.said(err)
 
 
 def check_said(name, text, sentence, times):
