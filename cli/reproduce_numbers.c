@@ -189,6 +189,10 @@ static bool is_alone(const row *r) {
     return r->train.loss == OLE_LOSS_OLE;
 }
 
+static ole_study_error judged_error(const row *r, const ole_study_point *point) {
+    return is_alone(r) ? point->knn1 : point->test;
+}
+
 static void add_tuning(const row *r, const ole_study_result *s, outcomes *o) {
     if (s->picked < 0) return;
     outcome *held = add_outcome(o, "validation error", "%"),
@@ -199,9 +203,7 @@ static void add_tuning(const row *r, const ole_study_result *s, outcomes *o) {
         bool grid = point->part == OLE_STUDY_GRID;
         outcome *to = grid ? held : test;
         if (point->lambda > 0.0 && point->lambda != o->chosen) continue;
-        to->ours[side_of(point)] = grid          ? point->validation
-                                   : is_alone(r) ? point->knn1
-                                                 : point->test;
+        to->ours[side_of(point)] = grid ? point->validation : judged_error(r, point);
         count_point(to, point);
     }
 }
@@ -215,7 +217,7 @@ static void add_sweep(const row *r, const ole_study_result *s, outcomes *o) {
         outcome *out = o->count > 0 ? &o->item[o->count - 1] : NULL;
         if (!out || strcmp(out->measure, name) != 0) out = add_outcome(o, name, "%");
         if (!out) return;
-        out->ours[side_of(point)] = as_accuracy(is_alone(r) ? point->knn1 : point->test);
+        out->ours[side_of(point)] = as_accuracy(judged_error(r, point));
         count_point(out, point);
     }
 }

@@ -134,7 +134,7 @@ static bool open_source(row *r, const reproduction *asked) {
     char name[PAPER_NAME];
     bool used = paper_row_name(r->asked.from, name) && open_used(&r->source, name, asked->out);
     if (!used && !paper_open(&r->source, r->asked.from)) {
-        fail_command("reproduce", "%s: paper: from %.100s: that is the recipe it means",
+        fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe",
                      r->asked.name, r->asked.from);
         return false;
     }

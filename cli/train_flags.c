@@ -105,7 +105,7 @@ static bool check_zero(const train_flags *f, const train_setup *s) {
     return true;
 }
 
-/* Flags beside others that leave them without a part; a recipe, which stores all, may hold both. */
+/* Flags beside others that leave them nothing to do; a recipe, which stores all, may hold both. */
 static void warn_of_idle(const train_flags *f, const train_setup *s) {
     const ole_train_options *o = &s->options;
     bool softmax = o->loss == OLE_LOSS_SOFTMAX, adam = strcmp(o->opt, "adam") == 0;
@@ -115,15 +115,15 @@ static void warn_of_idle(const train_flags *f, const train_setup *s) {
         bool idle;
         const char *beside;
     } rows[] = {
-        {"lambda", softmax, "loss softmax"},   {"ole-at", softmax, "loss softmax"},
-        {"momentum", adam, "opt adam"},        {"nesterov", adam, "opt adam"},
-        {"gamma", !falls, "these milestones"}, {"batch-size", *o->sampler, "sampler"},
+        {"lambda", softmax, "--loss softmax"}, {"ole-at", softmax, "--loss softmax"},
+        {"momentum", adam, "--opt adam"},      {"nesterov", adam, "--opt adam"},
+        {"gamma", !falls, "these milestones"}, {"batch-size", *o->sampler, "--sampler"},
     };
     if (ole_ranks_launched_rank() > 0) return; /* one of them says it */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].idle && flag_text(f, rows[i].name))
-            fprintf(stderr, "ole %s: warning: --%s has no part in %s\n", f->command, rows[i].name,
-                    rows[i].beside);
+            fprintf(stderr, "ole %s: warning: --%s does nothing with %s\n", f->command,
+                    rows[i].name, rows[i].beside);
 }
 
 /* A resumed folder knows what it began with. */

@@ -250,10 +250,10 @@ def check_recipe_resumes(ole, work):
 def check_idle(ole, work):
     idle = ole.run(*SMALL.split(), *"--epochs 1 --loss softmax --lambda 5 --ole-at 2 --opt adam --momentum 0.5 --gamma 0.5 "
                    "--milestones cosine --sampler balanced:2x4 --batch-size 7 --no-report --out idle".split())
-    for flag, beside in (("lambda", "loss softmax"), ("ole-at", "loss softmax"), ("momentum", "opt adam"),
-                         ("gamma", "these milestones"), ("batch-size", "sampler")):
+    for flag, beside in (("lambda", "--loss softmax"), ("ole-at", "--loss softmax"), ("momentum", "--opt adam"),
+                         ("gamma", "these milestones"), ("batch-size", "--sampler")):
         check_that(f"--{flag} does nothing, and that is said", idle.returncode == 0 and
-                   f"ole train: warning: --{flag} has no part in {beside}\n" in idle.stderr)
+                   f"ole train: warning: --{flag} does nothing with {beside}\n" in idle.stderr)
 
 
 def check_end_stays(ole, work):

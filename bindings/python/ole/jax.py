@@ -75,10 +75,9 @@ def ole_loss(
     ``threads`` of the CPU, by default all processors, at most 16.  A batch without rows or columns, or
     with all rows ignored, gives 0 and a zero gradient.
 
-    NaN or Inf in a row that is not ignored fail, on the CPU: a jax.errors.JaxRuntimeError, or
-    a ValueError by JAX's quicker way of later calls, names the row, at the call or when the result is
-    waited for.  On a GPU they make value and gradient NaN, and with
-    ``check=False`` on the CPU too: for loops that skip such steps, for branches that are computed and not
+    NaN or Inf in a row that is not ignored fail, on the CPU: a jax.errors.JaxRuntimeError, or a
+    ValueError by JAX's quicker way of later calls, names the row, at the call or when the result is
+    waited for.  On a GPU they make value and gradient NaN, and with ``check=False`` on the CPU too: for loops that skip such steps, for branches that are computed and not
     taken, and for devices that each take the loss of rows of their own, where the others would wait in
     the next collective for the one that failed.
     """
