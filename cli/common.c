@@ -3,6 +3,7 @@
  */
 #include "commands.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,6 +110,15 @@ int default_threads(void) {
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
     int count = CPU_COUNT(&allowed);
     return count < 1 ? 1 : count > 1024 ? 1024 : count;
+}
+
+FILE *open_text(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat about;
+    bool regular = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *file = regular ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !file) close(fd);
+    return file;
 }
 
 bool same_file(const char *a, const char *b) {

@@ -28,7 +28,7 @@ static void keep_reason(const char *reason) {
     snprintf(path, sizeof path, "%s/lost.log", joined.folder);
     snprintf(line, sizeof line, "%s rank %d (pid %ld): %s\n", date, joined.rank, (long)getpid(),
              reason);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0) return; /* the folder is rank 0's, and may be on another host */
     ssize_t written = write(fd, line, strlen(line));
     (void)written;

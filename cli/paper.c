@@ -251,7 +251,7 @@ static bool read_text(paper *p, const char *label) {
 bool paper_open_as(paper *p, const char *name, const char *path) {
     *p = (paper){0};
     snprintf(p->name, sizeof p->name, "%s", name);
-    FILE *file = fopen(path, "r");
+    FILE *file = open_text(path);
     p->text = file ? calloc(1, LARGEST + 1) : NULL;
     size_t size = p->text ? fread(p->text, 1, LARGEST, file) : 0;
     bool good = p->text && size < LARGEST && !ferror(file);

@@ -48,7 +48,7 @@ bool numbers_read(numbers *n, const row *r) {
     made_runs runs;
     *n = (numbers){0};
     join_path(path, r->folder, "numbers.csv");
-    FILE *file = fopen(path, "r");
+    FILE *file = open_text(path);
     if (!file) return true;
     bool good = runs_read(&runs, r);
     while (good && fgets(line, sizeof line, file)) {
@@ -261,7 +261,7 @@ bool row_note_samples(const row *r, int threads) {
 static void read_samples(const row *r, outcomes *o) {
     char path[ROW_PATH], line[256] = "";
     join_path(path, r->runs_folder, "samples.csv");
-    FILE *file = fopen(path, "r");
+    FILE *file = open_text(path);
     bool notes_part = file && fgets(line, sizeof line, file) && strstr(line, ",part");
     int read = file && fgets(line, sizeof line, file)
                    ? sscanf(line, "%" SCNd64 ",%" SCNd64 ",\"%127[^\"]", &o->samples[0],

@@ -28,7 +28,7 @@ static void take_mark(const char *folder, char mark[MARK_ROOM]) {
     char path[ROW_PATH];
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     join_path(path, folder, "metrics.jsonl");
-    FILE *file = fopen(path, "r");
+    FILE *file = open_text(path);
     for (int c; file && (c = getc(file)) != EOF;)
         hash = (hash ^ (uint64_t)c) * UINT64_C(0x100000001b3);
     if (file) fclose(file);
@@ -112,7 +112,7 @@ static char *drawn_text(const row *r, const made_run *const *shown, int count) {
 bool figures_show(const row *r, const made_run *const *shown, int count) {
     char path[ROW_PATH], *text = drawn_text(r, shown, count);
     join_path(path, r->folder, drawn_name);
-    FILE *file = text && is_there(r->folder, "figures.html") ? fopen(path, "r") : NULL;
+    FILE *file = text && is_there(r->folder, "figures.html") ? open_text(path) : NULL;
     bool same = file != NULL;
     for (const char *at = text; same; at++) {
         int c = getc(file);
@@ -138,7 +138,7 @@ figures_state figures_look(const row *r) {
     made_runs runs;
     if (!is_there(r->folder, "figures.html")) return FIGURES_NONE;
     join_path(path, r->folder, drawn_name);
-    FILE *file = fopen(path, "r");
+    FILE *file = open_text(path);
     bool current = file && runs_read(&runs, r);
     if (current) {
         while (fgets(line, sizeof line, file))

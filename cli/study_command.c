@@ -181,7 +181,7 @@ void study_say(void *context, const char *text) {
 int study_print_json(const char *command, const char *out) {
     char path[4096], bytes[4096];
     snprintf(path, sizeof path, "%s/results.json", out);
-    FILE *file = fopen(path, "r");
+    FILE *file = open_text(path);
     if (!file) return fail_command(command, "%s: cannot read", path);
     for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
         fwrite(bytes, 1, size, stdout);

@@ -1,5 +1,5 @@
 /*
- * src/base/read_file.c - reading a whole file.
+ * src/base/read_file.c - opening regular files and nothing else, and reading a whole one.
  */
 #include "base/read_file.h"
 
@@ -12,6 +12,35 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+int ole_open_regular(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return -1;
+    struct stat about;
+    int number = fstat(fd, &about) != 0   ? errno
+                 : S_ISDIR(about.st_mode) ? EISDIR
+                 : S_ISREG(about.st_mode) ? 0
+                                          : EINVAL;
+    if (number == 0) return fd;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+FILE *ole_fopen_regular(const char *path) {
+    int fd = ole_open_regular(path);
+    if (fd < 0) return NULL;
+    FILE *file = fdopen(fd, "rb");
+    if (file) return file;
+    int number = errno;
+    close(fd);
+    errno = number;
+    return NULL;
+}
+
+const char *ole_open_reason(int number) {
+    return number == EINVAL ? "a pipe or a device: copy it to a file first" : strerror(number);
+}
 
 /* Fills the buffer; less where the file was cut meanwhile. 0 or an errno. */
 static int read_all(int fd, char *bytes, size_t *size) {
@@ -29,8 +58,6 @@ static int read_all(int fd, char *bytes, size_t *size) {
 static int read_open_file(int fd, size_t limit, char **bytes, size_t *size) {
     struct stat about;
     if (fstat(fd, &about) != 0) return errno;
-    if (S_ISDIR(about.st_mode)) return EISDIR;
-    if (!S_ISREG(about.st_mode)) return EINVAL;
     if ((uint64_t)about.st_size > limit) return EFBIG;
     *size = (size_t)about.st_size;
     *bytes = malloc(*size + 1);
@@ -46,13 +73,11 @@ ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *s
                          ole_error *error) {
     *bytes = NULL;
     *size = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    int fd = ole_open_regular(path);
     int number = fd < 0 ? errno : read_open_file(fd, limit, bytes, size);
     if (fd >= 0) close(fd);
     if (number == 0) return OLE_OK;
     ole_shown shown;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
-                    "%s: cannot read: %s", ole_show_string(&shown, path),
-                    number == EINVAL ? "a pipe or a device: copy it to a file first"
-                                     : strerror(number));
+                    "%s: cannot read: %s", ole_show_string(&shown, path), ole_open_reason(number));
 }

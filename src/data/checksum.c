@@ -7,6 +7,7 @@
 #include "data/checksum.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/show.h"
 
 #include <errno.h>
@@ -152,9 +153,10 @@ ole_status ole_checksum_file(const char *path, int digits, char text[OLE_SHA256_
                              ole_error *error) {
     ole_shown shown;
     ole_show_string(&shown, path);
-    FILE *file = fopen(path, "rbe");
+    FILE *file = ole_fopen_regular(path);
     if (!file)
-        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", shown.text, strerror(errno));
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", shown.text,
+                        ole_open_reason(errno));
     ole_checksum sum;
     ole_checksum_begin(&sum, digits);
     char bytes[1 << 15];

@@ -4,17 +4,16 @@
 #include "data/image.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/show.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
                               bool pixels, const char *name, ole_error *error) {
@@ -172,29 +171,12 @@ static ole_status convert(ole_image *image, int channels, ole_error *error) {
     return OLE_OK;
 }
 
-/* NULL and an errno where that fails; EINVAL is a pipe or a device, which could keep us waiting. */
-static FILE *open_file(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return NULL;
-    struct stat about;
-    int number = fstat(fd, &about) != 0 ? errno : 0;
-    if (number == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) number = EINVAL;
-    FILE *file = number == 0 ? fdopen(fd, "rb") : NULL;
-    if (file) return file;
-    if (number == 0) number = errno;
-    close(fd);
-    errno = number;
-    return NULL;
-}
-
 static ole_status read_file(const char *path, const char *name, bool pixels, ole_image *out,
                             ole_error *error) {
     *out = (ole_image){0};
-    FILE *file = open_file(path);
+    FILE *file = ole_fopen_regular(path);
     if (!file)
-        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", name,
-                        errno == EINVAL ? "a pipe or a device: copy it to a file first"
-                                        : strerror(errno));
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", name, ole_open_reason(errno));
     ole_status status = decode(file, name, pixels, out, error);
     fclose(file);
     return status;

@@ -4,13 +4,13 @@
 #include "data/stream.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 /* Deflate never packs more than 1032 bytes into one. */
@@ -19,16 +19,15 @@ enum { GZIP_RATIO = 1032, CHUNK = 1 << 30 };
 static ole_status fail_system(const ole_stream *stream, const char *what, int number,
                               ole_error *error) {
     return ole_fail(error, OLE_ERROR_IO, "%s: cannot %s: %s", stream->name.text, what,
-                    strerror(number));
+                    ole_open_reason(number));
 }
 
 /* Finds out how large the file is, and how large it can be unpacked. */
-static ole_status measure(ole_stream *stream, FILE *file, ole_error *error) {
+static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
     struct stat about;
-    if (fstat(fileno(file), &about) != 0) return fail_system(stream, "open", errno, error);
-    if (S_ISDIR(about.st_mode)) return fail_system(stream, "open", EISDIR, error);
+    if (fstat(fd, &about) != 0) return fail_system(stream, "open", errno, error);
     unsigned char magic[2] = {0};
-    bool packed = fread(magic, 1, 2, file) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+    bool packed = pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     stream->size = stream->room = about.st_size;
     if (packed && __builtin_mul_overflow(stream->size, (int64_t)GZIP_RATIO, &stream->room))
         stream->room = INT64_MAX;
@@ -38,16 +37,17 @@ static ole_status measure(ole_stream *stream, FILE *file, ole_error *error) {
 ole_status ole_stream_open(ole_stream *stream, const char *path, ole_error *error) {
     *stream = (ole_stream){0};
     ole_show_string(&stream->name, path);
-    FILE *file = fopen(path, "rbe");
-    if (!file) return fail_system(stream, "open", errno, error);
-    ole_status status = measure(stream, file, error);
-    fclose(file);
-    if (status != OLE_OK) return status;
+    int fd = ole_open_regular(path);
+    if (fd < 0) return fail_system(stream, "open", errno, error);
+    ole_status status = measure(stream, fd, error);
     errno = ENOMEM;
-    stream->file = gzopen(path, "rbe");
-    if (!stream->file) return fail_system(stream, "open", errno, error);
-    gzbuffer(stream->file, 1 << 17);
-    return OLE_OK;
+    if (status == OLE_OK && !(stream->file = gzdopen(fd, "rb")))
+        status = fail_system(stream, "open", errno, error);
+    if (stream->file)
+        gzbuffer(stream->file, 1 << 17);
+    else
+        close(fd);
+    return status;
 }
 
 /* Up to `size` bytes, fewer only at the end of the file. */

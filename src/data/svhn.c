@@ -19,8 +19,10 @@ ole_status ole_read_svhn(const char *path, const ole_dataset_options *options, o
 
 #else
 
+#include "base/read_file.h"
 #include "base/show.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <matio.h>
 #include <stdio.h>
@@ -68,11 +70,10 @@ static uint32_t word_of(const unsigned char *b, bool little) {
 
 /* matio reads what is cut off or damaged as zeros, so the parts of the file are walked through
  * first: 128 bytes of header, then a type and a length before each, all of it there. */
-static bool is_whole(const char *path, int64_t size) {
+static bool is_whole(FILE *file, int64_t size) {
     enum { HEADER = 128, TAG = 8, PACKED = 15 };
-    FILE *file = fopen(path, "rbe");
     unsigned char head[HEADER] = {0}, t[TAG] = {0};
-    bool good = file && fread(head, 1, HEADER, file) == HEADER;
+    bool good = fread(head, 1, HEADER, file) == HEADER;
     bool little = memcmp(head + 126, "IM", 2) == 0, big = memcmp(head + 126, "MI", 2) == 0;
     bool five = little ? head[125] == 1 : big && head[124] == 1; /* 7.3 is HDF5, with its checks */
     for (int64_t at = HEADER; five && good && at < size;) {
@@ -81,19 +82,27 @@ static bool is_whole(const char *path, int64_t size) {
         at += TAG + (int64_t)length;
         good = good && at <= size && (type != PACKED || is_stream_whole(file, length));
     }
-    if (file) fclose(file);
     return good;
 }
 
 static ole_status open_mat(mat_file *file, const char *path, ole_error *error) {
     *file = (mat_file){0};
     ole_show_string(&file->name, path);
+    FILE *bytes = ole_fopen_regular(path); /* matio itself would wait for a pipe's writer */
     struct stat about;
+    if (!bytes || fstat(fileno(bytes), &about) != 0) {
+        int number = errno;
+        if (bytes) fclose(bytes);
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", file->name.text,
+                        ole_open_reason(number));
+    }
     file->mat = Mat_Open(path, MAT_ACC_RDONLY);
-    if (!file->mat || stat(path, &about) != 0)
+    bool whole = file->mat && is_whole(bytes, about.st_size);
+    fclose(bytes);
+    if (!file->mat)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no MATLAB file: get it again",
                         file->name.text);
-    if (!is_whole(path, about.st_size))
+    if (!whole)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: is cut off or damaged: get it again",
                         file->name.text);
     if (__builtin_mul_overflow((int64_t)about.st_size, (int64_t)MAX_RATIO, &file->room))

@@ -29,7 +29,7 @@ ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep
     if (!path) return OLE_OK;
     metrics->path = strdup(path);
     if (!metrics->path) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    metrics->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    metrics->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     struct stat about;
     ole_status status = OLE_OK;
     if (metrics->fd < 0 || fstat(metrics->fd, &about) != 0) {

@@ -226,6 +226,31 @@ def check_unpacked(ole, work):
           "fashion-mnist: 60000 samples to train on, 10000 to test; 10 classes; 1x28x28 bytes\n")
 
 
+def check_pipes(ole, work):
+    """A pipe that nobody writes to and a device without an end are refused at once, wherever a file is read."""
+    refused = "cannot open: a pipe or a device: copy it to a file first\n"
+    first = {"mnist": "train-images-idx3-ubyte", "fashion-mnist": "train-images-idx3-ubyte.gz",
+             "cifar10": "data_batch_1.bin", "stl10": "train_X.bin", "svhn": "train_32x32.mat"}
+    for name, file in first.items():
+        path = work / f"pipe-{name}" / file
+        path.parent.mkdir()
+        for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
+            make(path)
+            for command in (f"data check {name}:pipe-{name}",
+                            f"train {name}:pipe-{name} --net FC4 --epochs 1 --out never"):
+                done = ole.run(*command.split(), shell='timeout 20 "$@"')
+                check_that(f"a pipe or device, {command}: {done.returncode} {done.stderr}", done.returncode == 1 and
+                           (done.stderr.endswith(f"pipe-{name}/{file}: {refused}") or "this build cannot" in done.stderr))
+            path.unlink()
+    os.mkfifo(work / "pipe.yaml")
+    done = ole.run("reproduce", "pipe.yaml", shell='timeout 20 "$@"')
+    check_that(f"a recipe: {done.stderr}", done.stderr == "ole reproduce: pipe.yaml: cannot read this recipe\n")
+    (work / "piped").mkdir()
+    os.mkfifo(work / "piped/metrics.jsonl")
+    done = ole.run(*"train digits --net FC4 --epochs 1 --out piped".split(), shell='timeout 20 "$@"')
+    check_that(f"metrics: {done.returncode} {done.stderr}", done.returncode in (1, 2) and "piped" in done.stderr)
+
+
 def check_archive_there(ole, work):
     """An archive that nobody unpacked is told, with the command."""
     (work / "packed").mkdir()
@@ -448,6 +473,7 @@ def check_all(ole, work):
     check_list(ole)
     check_check(ole, work)
     check_unpacked(ole, work)
+    check_pipes(ole, work)
     check_archive_there(ole, work)
     check_sizes(ole, work)
     if "libcurl" in built:

@@ -99,7 +99,7 @@ static void test_pnm_damage(void **state) {
     read_bad("a.png", OLE_ERROR_FORMAT, "a.png: byte 0: this is no png");
     read_bad("missing.png", OLE_ERROR_IO, "missing.png: cannot open: No such file");
     mkdir(data_path("folder.png"), 0700);
-    read_bad("folder.png", OLE_ERROR_IO, "folder.png: cannot read: Is a directory");
+    read_bad("folder.png", OLE_ERROR_IO, "folder.png: cannot open: Is a directory");
     assert_int_equal(mkfifo(data_path("pipe.png"), 0600), 0); /* that nobody writes to */
     read_bad("pipe.png", OLE_ERROR_IO, "pipe.png: cannot open: a pipe or a device: copy it to a");
     assert_int_equal(symlink("/dev/zero", data_path("zero.png")), 0);
