@@ -53,11 +53,16 @@ static ole_status make_filter(filter *f, int source, int64_t scaled, int size) {
     return OLE_OK;
 }
 
+/* The source rows that the middle lies in: few of a tall and narrow image. */
+static int rows_needed(const filter *down, int height) {
+    const taps *last = &down->taps[height - 1];
+    return last->first + last->count - down->taps[0].first;
+}
+
 /* One plane [source height, source width] to [height, width]; `rows` holds the rows in between. */
 static void scale_plane(const uint8_t *plane, const ole_image *image, const filter *across,
                         const filter *down, int height, int width, float *rows, uint8_t *out) {
-    int first = down->taps[0].first;
-    int end = down->taps[height - 1].first + down->taps[height - 1].count;
+    int first = down->taps[0].first, end = first + rows_needed(down, height);
     for (int y = first; y < end; y++)
         for (int x = 0; x < width; x++) {
             const taps *t = &across->taps[x];
@@ -104,11 +109,15 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
     cover(image, height, width, &scaled_height, &scaled_width);
     size_t size = (size_t)height * (size_t)width;
     filter across = {0}, down = {0};
-    float *rows = malloc((size_t)image->height * (size_t)width * sizeof *rows);
     uint8_t *planes = malloc(size * (size_t)image->channels);
-    ole_status status = rows && planes ? OLE_OK : OLE_ERROR_MEMORY;
+    float *rows = NULL;
+    ole_status status = planes ? OLE_OK : OLE_ERROR_MEMORY;
     if (status == OLE_OK) status = make_filter(&across, image->width, scaled_width, width);
     if (status == OLE_OK) status = make_filter(&down, image->height, scaled_height, height);
+    if (status == OLE_OK) {
+        rows = malloc((size_t)rows_needed(&down, height) * (size_t)width * sizeof *rows);
+        if (!rows) status = OLE_ERROR_MEMORY;
+    }
     if (status == OLE_OK) {
         fit_planes(image, &across, &down, height, width, rows, planes);
         if (channels == 1 && image->channels == 3)

@@ -4,6 +4,9 @@
  * libjpeg reports errors by a callback that must not return; here it jumps back.  It goes on after
  * damage in the pixels with a warning and grey blocks; such a file is refused here.  Photos are
  * turned upright, and inks (CMYK, as printers' programs store) become red, green and blue.
+ *
+ * A progressive jpeg is a series of scans, each of which costs a pass over all pixels however few
+ * bytes it has.  Programs write 10 to 20; a file with hundreds is made to waste time.
  */
 #include "data/image.h"
 
@@ -34,6 +37,7 @@ ole_status ole_image_read_jpeg(FILE *file, const char *name, bool pixels, ole_im
 typedef struct decoder {
     struct jpeg_error_mgr errors; /* first: libjpeg hands back its address */
     struct jpeg_decompress_struct jpeg;
+    struct jpeg_progress_mgr progress;
     jmp_buf back;
     char message[JMSG_LENGTH_MAX];
     uint8_t *row;
@@ -52,6 +56,25 @@ static void judge_message(j_common_ptr jpeg, int level) {
     if (code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF || code == JWRN_HUFF_BAD_CODE ||
         code == JWRN_MUST_RESYNC || code == JWRN_BOGUS_PROGRESSION || code == JWRN_ARITH_BAD_CODE)
         stop(jpeg);
+}
+
+/* As many as an honest image can have: fewer where each one takes long. */
+static int64_t most_scans(const struct jpeg_decompress_struct *jpeg) {
+    enum { MOST = 100, OF_LARGEST = 32 };
+    int64_t pixels = (int64_t)jpeg->image_width * jpeg->image_height;
+    int64_t most = (int64_t)OF_LARGEST * OLE_IMAGE_MAX_PIXELS / pixels;
+    return most < MOST ? most : MOST;
+}
+
+/* libjpeg calls this before each row of each scan. */
+static void limit_scans(j_common_ptr common) {
+    decoder *d = (decoder *)common->err;
+    int64_t most = most_scans(&d->jpeg);
+    if (d->jpeg.input_scan_number <= most) return;
+    snprintf(d->message, sizeof d->message,
+             "more than %d scans, which take too long: save it again as a baseline jpeg",
+             (int)most);
+    longjmp(d->back, 1);
 }
 
 static void say_nothing(j_common_ptr jpeg) {
@@ -97,6 +120,8 @@ static bool read_all(decoder *d, FILE *file, const char *name, bool pixels, ole_
     struct jpeg_decompress_struct *jpeg = &d->jpeg;
     if (setjmp(d->back)) return false;
     jpeg_create_decompress(jpeg);
+    d->progress.progress_monitor = limit_scans;
+    jpeg->progress = &d->progress;
     jpeg_stdio_src(jpeg, file);
     jpeg_save_markers(jpeg, JPEG_APP0 + 1, 0xffff);
     jpeg_read_header(jpeg, TRUE);

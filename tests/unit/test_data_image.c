@@ -4,6 +4,8 @@
 #include "data/image.h"
 #include "data_files.h"
 
+#include <time.h>
+
 #ifdef OLE_HAVE_PNG
 #include <png.h>
 #endif
@@ -177,6 +179,55 @@ static void test_png_damage(void **state) {
     free(whole);
 }
 
+/* A chunk of a png file; returns where it ends. */
+static uint8_t *put_chunk(uint8_t *at, const char *type, const uint8_t *body, size_t size) {
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(size >> (24 - 8 * i));
+    memcpy(at + 4, type, 4);
+    memcpy(at + 8, body, size);
+    uLong sum = crc32(0, at + 4, (uInt)size + 4);
+    for (int i = 0; i < 4; i++)
+        at[8 + size + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+    return at + 12 + size;
+}
+
+/*
+ * Text of 8 MB in each of a thousand chunks, 8 kB packed: libpng would unpack all of it, for a
+ * minute, before it says how large the picture is.
+ */
+static void test_png_text(void **state) {
+    (void)state;
+    enum { CHUNKS = 1000, TEXT = 7900000, HEAD = 33 }; /* HEAD: signature and IHDR */
+    static const char *const kinds[] = {"zTXt", "iTXt"};
+    static const uint8_t starts[2][7] = {"k\0", "k\0\1\0\0"};
+    static const size_t lengths[2] = {3, 6};
+    const uint8_t pixels[2] = {7, 9};
+    write_png("g.png", PNG_FORMAT_GRAY, 2, 1, pixels);
+    size_t size;
+    unsigned char *whole = data_read("g.png", &size);
+    uint8_t *text = calloc(1, TEXT), *packed = malloc(compressBound(TEXT) + 8);
+    for (int kind = 0; kind < 2; kind++) {
+        uLongf length = compressBound(TEXT);
+        memcpy(packed, starts[kind], lengths[kind]);
+        assert_int_equal(compress2(packed + lengths[kind], &length, text, TEXT, 9), Z_OK);
+        length += lengths[kind];
+        uint8_t *bomb = malloc(size + CHUNKS * (length + 12)), *end = bomb + HEAD;
+        memcpy(bomb, whole, HEAD);
+        for (int i = 0; i < CHUNKS; i++)
+            end = put_chunk(end, kinds[kind], packed, length);
+        memcpy(end, whole + HEAD, size - HEAD);
+        data_write("bomb.png", bomb, (size_t)(end - bomb) + size - HEAD);
+        free(bomb);
+        clock_t began = clock();
+        ole_image image = read_good("bomb.png", 0);
+        check_image(&image, 1, 1, 2, pixels);
+        assert_true((clock() - began) / CLOCKS_PER_SEC < 5);
+    }
+    free(text);
+    free(packed);
+    free(whole);
+}
+
 #endif
 
 #ifdef OLE_HAVE_JPEG
@@ -236,6 +287,55 @@ static void test_jpeg_damage(void **state) {
         ole_image_free(&image);
     }
     free(whole);
+}
+
+/* A grey progressive jpeg of 1 + 63 * `levels` scans: each frequency alone, bit by bit. */
+static void write_scans(const char *name, int levels) {
+    static jpeg_scan_info scans[1 + 63 * 10];
+    int count = 0;
+    scans[count++] = (jpeg_scan_info){.comps_in_scan = 1};
+    for (int k = 1; k < 64; k++)
+        for (int low = levels - 1; low >= 0; low--)
+            scans[count++] = (jpeg_scan_info){.comps_in_scan = 1,
+                                              .Ss = k,
+                                              .Se = k,
+                                              .Ah = low == levels - 1 ? 0 : low + 1,
+                                              .Al = low};
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    FILE *file = fopen(data_path(name), "wb");
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    jpeg_stdio_dest(&jpeg, file);
+    jpeg.image_width = jpeg.image_height = 16;
+    jpeg.input_components = 1;
+    jpeg.in_color_space = JCS_GRAYSCALE;
+    jpeg_set_defaults(&jpeg);
+    jpeg.scan_info = scans;
+    jpeg.num_scans = count;
+    jpeg_start_compress(&jpeg, TRUE);
+    for (int y = 0; y < 16; y++) {
+        uint8_t pixels[16] = {0};
+        JSAMPROW row = pixels;
+        jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    fclose(file);
+}
+
+/* Each scan is a pass over all pixels, in a few bytes. */
+static void test_jpeg_scans(void **state) {
+    (void)state;
+    write_scans("few.jpg", 1);
+    ole_image image = read_good("few.jpg", 0);
+    check_image(&image, 1, 16, 16, (const uint8_t[256]){0});
+    for (int levels = 2; levels <= 10; levels += 8) {
+        write_scans("many.jpg", levels);
+        read_bad("many.jpg", OLE_ERROR_FORMAT,
+                 ": more than 100 scans, which take too long: save it again as a baseline jpeg");
+        assert_int_equal(ole_image_look(data_path("many.jpg"), &image, NULL), OLE_OK);
+    }
 }
 
 /* Ink c leaves 100 + 10 c + y of 255 of the light, black 130 + y, by Adobe's marker. */
@@ -357,6 +457,19 @@ static void test_fit_long(void **state) {
     free(row);
 }
 
+/* Memory follows what is kept of a tall image, not its height: here that would be 4 TB. */
+static void test_fit_tall(void **state) {
+    (void)state;
+    enum { TALL = 1 << 26, WIDE = 1 << 14 };
+    const ole_image tall = {1, TALL, 1, calloc(TALL, 1)};
+    uint8_t out[2 * WIDE] = {1};
+    tall.planar[TALL / 2] = tall.planar[TALL / 2 - 1] = 50;
+    assert_int_equal(ole_image_fit(&tall, 2, WIDE, 1, out), OLE_OK);
+    for (int i = 0; i < 2 * WIDE; i++)
+        assert_int_equal(out[i], 50);
+    free(tall.planar);
+}
+
 static void test_fit_channels(void **state) {
     (void)state;
     uint8_t red[3] = {255, 0, 0}, out[3], grey[1] = {9};
@@ -376,10 +489,12 @@ int main(void) {
         cmocka_unit_test_setup(test_png, data_dir_empty),
         cmocka_unit_test_setup(test_png_deep, data_dir_empty),
         cmocka_unit_test_setup(test_png_damage, data_dir_empty),
+        cmocka_unit_test_setup(test_png_text, data_dir_empty),
 #endif
 #ifdef OLE_HAVE_JPEG
         cmocka_unit_test_setup(test_jpeg, data_dir_empty),
         cmocka_unit_test_setup(test_jpeg_damage, data_dir_empty),
+        cmocka_unit_test_setup(test_jpeg_scans, data_dir_empty),
         cmocka_unit_test_setup(test_jpeg_inks, data_dir_empty),
         cmocka_unit_test_setup(test_jpeg_orientation, data_dir_empty),
 #endif
@@ -387,6 +502,7 @@ int main(void) {
         cmocka_unit_test(test_fit_same),
         cmocka_unit_test(test_fit_scale),
         cmocka_unit_test(test_fit_long),
+        cmocka_unit_test(test_fit_tall),
         cmocka_unit_test(test_fit_channels),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
