@@ -153,6 +153,8 @@ static int run_get(int argc, char **argv) {
     const char *what = NULL;
     ole_download_options download;
     ole_download_options_init(&download);
+    double most_gigabytes = (double)download.max_bytes / 1e9;
+    double most_files = (double)download.max_files;
     const arg_positional positionals[] = {
         {"NAME", &what, "a data set of 'ole data list', or a URL"},
         {0},
@@ -165,6 +167,14 @@ static int run_get(int argc, char **argv) {
         {"checksum", ARG_STRING, &download.checksum, "HEX", .help = "md5 or sha256 of a URL"},
         {"retries", ARG_INTEGER, &download.retries, "N",
          .help = "after a broken connection (default 5)", .min = 0, .max = 1000},
+        {"stall", ARG_INTEGER, &download.stall, "SECONDS",
+         .help = "give up a connection that stays below 1 kB/s so long (default 60)", .min = 1,
+         .max = 86400},
+        {"max-size", ARG_NUMBER, &most_gigabytes, "GB",
+         .help = "most that a URL may have, and its archive unpack to (default 20)", .min = 1e-9,
+         .max = 9e9},
+        {"max-files", ARG_NUMBER, &most_files, "N",
+         .help = "most that a URL's archive may hold (default 2000000)", .min = 1, .max = 1e15},
         {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
         {0},
     };
@@ -174,7 +184,7 @@ static int run_get(int argc, char **argv) {
         .example = "  $ ole data get cifar10\n"
                    "  $ ole data get https://example.org/photos.tar.gz --out photos\n",
         .about =
-            "Downloads a data set, goes on where an earlier download broke off, checks it and\n"
+            "Downloads a data set, resumes where an earlier download broke off, checks it and\n"
             "unpacks archives (tar.gz, zip). Mind the terms that 'ole data list --json' "
             "names.\n",
         .positionals = positionals,
@@ -182,6 +192,8 @@ static int run_get(int argc, char **argv) {
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
+    download.max_bytes = (int64_t)(most_gigabytes * 1e9);
+    download.max_files = (int64_t)most_files;
     if (strstr(what, "://") && !download.folder) {
         fail_command("data get", "%s: say with --out which folder a URL goes to", what);
         return EXIT_USAGE;

@@ -191,15 +191,21 @@ typedef struct ole_download_options {
     int retries;          /* after a broken connection, each from where it broke; default 5 */
     ole_download_callback *callback;
     void *callback_context;
+    int64_t max_bytes; /* of a URL, and of all that its archive unpacks to; default 20e9 */
+    int64_t max_files; /* entries in the archive of a URL; default 2,000,000 */
+    int stall; /* seconds after which a connection under 1 kB/s counts as broken; default 60 */
 } ole_download_options;
 
 OLE_API void ole_download_options_init(ole_download_options *options);
 
 /*
  * Fetches a known data set, or the file of a URL (http or https; then options.folder must be
- * given). A broken download is taken up again, here and in a later call; a file counts as there
- * only with the right checksum; tar.gz and zip archives are unpacked.  Files that are there already
- * are kept.
+ * given). A broken download is resumed, here and in a later call; a file counts as there only with
+ * the right checksum; tar.gz and zip archives are unpacked.  Files that are there already are kept:
+ * one that differs from what the archive of a URL holds under its name is an error.
+ *
+ * Files of known data sets have known sizes; what a URL delivers is limited by the options.  A
+ * redirect from https to http is refused.
  */
 OLE_API ole_status ole_dataset_download(const char *name_or_url,
                                         const ole_download_options *options, ole_error *error);

@@ -4,6 +4,8 @@
  * A file is fetched as NAME.part, compared with its checksum and renamed.  A .part that is there is
  * continued, whoever left it; when it cannot be continued, or the file has changed since, it is
  * fetched again from the start.  Who fetches holds a lock on it: two would write into each other.
+ *
+ * The server is not trusted: it may send for ever, a byte at a time, or from another place.
  */
 #include "base/error.h"
 #include "base/show.h"
@@ -14,7 +16,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/file.h>
@@ -22,7 +26,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_RETRIES = 1000, URL_ROOM = 2048 };
+enum {
+    MAX_RETRIES = 1000,
+    URL_ROOM = 2048,
+    SLOWEST = 1000, /* bytes per second; less for options.stall seconds is a broken connection */
+    MAX_STALL = 86400,
+};
 
 /* One file to fetch. */
 typedef struct fetch {
@@ -32,17 +41,24 @@ typedef struct fetch {
     char part[OLE_PATH_ROOM];
     ole_shown shown; /* the URL, for messages */
     int64_t size;    /* 0: not known */
+    int64_t limit;   /* the most bytes it may have */
     const char *checksum;
     const ole_download_options *options;
     int lock;       /* the .part, locked where the file system can */
     FILE *file;     /* the same, to append to */
     int64_t offset; /* where the transfer under way began */
+    int64_t have;   /* bytes of the .part */
     int unwritten;  /* errno of a write that failed; 0: none did */
+    bool too_large; /* there are more than `limit` */
     bool stopped;   /* by the callback */
 } fetch;
 
 void ole_download_options_init(ole_download_options *options) {
-    *options = (ole_download_options){.struct_size = sizeof *options, .retries = 5};
+    *options = (ole_download_options){.struct_size = sizeof *options,
+                                      .retries = 5,
+                                      .max_bytes = INT64_C(20000000000),
+                                      .max_files = 2000000,
+                                      .stall = 60};
 }
 
 static int64_t file_size(const char *path) {
@@ -85,9 +101,16 @@ static int report_progress(void *context, curl_off_t total, curl_off_t now, curl
 
 static size_t write_part(char *bytes, size_t size, size_t count, void *context) {
     fetch *f = context;
+    f->have += (int64_t)(size * count);
+    f->too_large = f->have > f->limit;
+    if (f->too_large) return 0;
     size_t written = fwrite(bytes, size, count, f->file);
     if (written < count) f->unwritten = errno;
     return size * written;
+}
+
+static bool is_secure(const char *url) {
+    return strncasecmp(url, "https://", 8) == 0;
 }
 
 static void set_options(CURL *curl, fetch *f, char *message) {
@@ -105,15 +128,21 @@ static void set_options(CURL *curl, fetch *f, char *message) {
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L); /* bytes a second... */
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L); /* ...for a minute: broken */
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOWEST);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)f->options->stall);
+    curl_off_t left = f->limit > f->offset ? f->limit - f->offset : 1; /* 0 is no limit */
+    curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, left);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "ole");
+    const char *certificates = getenv("CURL_CA_BUNDLE"); /* as the program curl does */
+    if (certificates && *certificates) curl_easy_setopt(curl, CURLOPT_CAINFO, certificates);
+    bool secure = is_secure(f->url);
 #if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
 #else
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    long both = CURLPROTO_HTTP | CURLPROTO_HTTPS;
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, both);
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, secure ? (long)CURLPROTO_HTTPS : both);
 #endif
 }
 
@@ -155,9 +184,29 @@ static ole_status explain(const fetch *f, const ending *end, ole_error *error) {
     ole_shown shown;
     if (f->unwritten)
         return ole_fail(error, OLE_ERROR_IO,
-                        "%s: cannot write: %s; what has arrived is kept, the next call goes on "
-                        "from there",
+                        "%s: cannot write: %s; what has arrived is kept, the next call "
+                        "continues from there",
                         ole_show_string(&shown, f->part), strerror(f->unwritten));
+    if (f->too_large && f->size > 0)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: has more than the %" PRId64 " bytes that are published: it is another "
+                        "file; it was removed",
+                        f->shown.text, f->size);
+    if (f->too_large)
+        return ole_fail(error, OLE_ERROR_IO,
+                        "%s: larger than the limit of %g GB; raise it with --max-size (C: "
+                        "options.max_bytes) if it should be",
+                        f->shown.text, (double)f->limit / 1e9);
+    if (end->code == CURLE_OPERATION_TIMEDOUT && f->have > f->offset)
+        return ole_fail(error, OLE_ERROR_IO,
+                        "%s: cannot download: less than %d bytes a second arrived for %d s; what "
+                        "has arrived is kept, the next call continues from there",
+                        f->shown.text, SLOWEST, f->options->stall);
+    if (end->code == CURLE_UNSUPPORTED_PROTOCOL && is_secure(f->url))
+        return ole_fail(error, OLE_ERROR_IO,
+                        "%s: the server redirects from https to another protocol, which could be "
+                        "read and changed on the way: use a URL that stays on https",
+                        f->shown.text);
     const char *why = *end->message ? end->message : curl_easy_strerror(end->code);
     return ole_fail(error, OLE_ERROR_IO, "%s: cannot download: %s", f->shown.text,
                     ole_show_string(&shown, why));
@@ -177,16 +226,22 @@ static void perform(fetch *f, ending *end) {
 /* Appends to the .part what is missing of it. */
 static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
     struct stat about;
-    f->file = fopen(f->part, "abe");
-    if (!f->file || fstat(fileno(f->file), &about) != 0) {
+    int fd = fcntl(f->lock, F_DUPFD_CLOEXEC, 0);
+    f->file = fd >= 0 ? fdopen(fd, "ab") : NULL;
+    if (!f->file || fstat(fd, &about) != 0) {
         *status = fail_part(f, "write", error);
-        if (f->file) fclose(f->file);
+        if (f->file)
+            fclose(f->file);
+        else if (fd >= 0)
+            close(fd);
         return FAILED;
     }
     ending end;
-    f->offset = about.st_size;
+    f->offset = f->have = about.st_size;
     f->unwritten = 0;
+    f->too_large = false;
     perform(f, &end);
+    f->too_large = f->too_large || end.code == CURLE_FILESIZE_EXCEEDED;
     if (fclose(f->file) != 0 && end.code == CURLE_OK) {
         end.code = CURLE_WRITE_ERROR;
         f->unwritten = errno;
@@ -219,7 +274,7 @@ static ole_status fetch_part(fetch *f, ole_error *error) {
         if (result == DONE) return OLE_OK;
         if (f->stopped)
             return ole_fail(error, OLE_ERROR_IO,
-                            "%s: stopped; what has arrived is kept, the next call goes on from "
+                            "%s: stopped; what has arrived is kept, the next call continues from "
                             "there",
                             f->shown.text);
         if (result == FROM_START && f->offset > 0) {
@@ -255,12 +310,22 @@ static ole_status verify(const fetch *f, const char *path, ole_error *error) {
                     f->shown.text, sum, f->checksum);
 }
 
-/* Opens the .part and locks it, unless it is another one by then: whoever had it has renamed it. */
+/*
+ * Opens the .part and locks it, unless it is another one by then: whoever had it has renamed it.
+ * Neither a link nor a pipe will do: it is for bytes of this file alone.
+ */
 static ole_status lock_part(fetch *f, ole_error *error) {
     for (;;) {
         struct stat ours, there;
-        f->lock = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        f->lock =
+            open(f->part, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (f->lock < 0) return fail_part(f, "write", error);
+        if (fstat(f->lock, &ours) != 0 || !S_ISREG(ours.st_mode)) {
+            close(f->lock);
+            ole_shown shown;
+            return ole_fail(error, OLE_ERROR_IO, "%s: not a regular file: remove it",
+                            ole_show_string(&shown, f->part));
+        }
         if (flock(f->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
             close(f->lock);
             return ole_fail(error, OLE_ERROR_IO,
@@ -268,8 +333,8 @@ static ole_status lock_part(fetch *f, ole_error *error) {
                             "that, then call again",
                             f->shown.text);
         }
-        if (fstat(f->lock, &ours) == 0 && stat(f->part, &there) == 0 &&
-            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+        if (stat(f->part, &there) == 0 && ours.st_ino == there.st_ino &&
+            ours.st_dev == there.st_dev)
             return OLE_OK;
         close(f->lock);
     }
@@ -277,7 +342,8 @@ static ole_status lock_part(fetch *f, ole_error *error) {
 
 static ole_status fetch_locked(fetch *f, ole_error *error) {
     ole_status status = fetch_part(f, error);
-    if (status != OLE_OK && file_size(f->part) == 0) unlink(f->part);
+    bool useless = file_size(f->part) == 0 || (f->too_large && f->size > 0);
+    if (status != OLE_OK && useless) unlink(f->part);
     if (status != OLE_OK) return status;
     status = verify(f, f->part, error);
     if (status == OLE_ERROR_FORMAT) unlink(f->part);
@@ -321,6 +387,7 @@ static ole_status fetch_known(const ole_known_dataset *set, const ole_known_file
                    .name = file->name,
                    .path = path,
                    .size = file->size,
+                   .limit = file->size > 0 ? file->size : options->max_bytes,
                    .checksum = file->md5,
                    .options = options};
         status = fetch_file(&f, error);
@@ -342,7 +409,7 @@ static ole_status download_known(const ole_known_dataset *set, const char *folde
         if (status == OLE_OK && !is_there(folder, file))
             status = fetch_known(set, file, path, options, error);
         if (status != OLE_OK || set->downloads == set->files) continue;
-        status = ole_unpack(path, folder, set->files, error);
+        status = ole_unpack(path, folder, set->files, NULL, error);
         if (status == OLE_OK) unlink(path);
     }
     return status;
@@ -376,15 +443,20 @@ static ole_status download_url(const char *url, const ole_download_options *opti
     if (status == OLE_OK) status = ole_make_folder(options->folder, error);
     if (status == OLE_OK) status = ole_join_path(path, options->folder, name, error);
     if (status != OLE_OK) return status;
-    fetch f = {
-        .url = url, .name = name, .path = path, .checksum = options->checksum, .options = options};
+    fetch f = {.url = url,
+               .name = name,
+               .path = path,
+               .limit = options->max_bytes,
+               .checksum = options->checksum,
+               .options = options};
+    const ole_unpack_limits limits = {options->max_bytes, options->max_files};
     bool there = file_size(path) >= 0 && verify(&f, path, NULL) == OLE_OK;
     if (!there) status = fetch_file(&f, error);
     if (status != OLE_OK || !ole_is_archive(name)) return status;
-    status = ole_unpack(path, options->folder, NULL, error);
+    status = ole_unpack(path, options->folder, NULL, &limits, error);
     if (status == OLE_ERROR_FORMAT && there) { /* what an earlier call found damaged */
         status = fetch_file(&f, error);
-        if (status == OLE_OK) status = ole_unpack(path, options->folder, NULL, error);
+        if (status == OLE_OK) status = ole_unpack(path, options->folder, NULL, &limits, error);
     }
     if (status == OLE_OK) unlink(path);
     return status;
@@ -399,6 +471,14 @@ static ole_status check_options(const ole_download_options *o, ole_error *error)
     if (o->retries < 0 || o->retries > MAX_RETRIES)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.retries is %d: give 0 to %d",
                         o->retries, MAX_RETRIES);
+    if (o->max_bytes < 1 || o->max_files < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.max_bytes is %" PRId64 " and options.max_files %" PRId64
+                        ": give 1 or more",
+                        o->max_bytes, o->max_files);
+    if (o->stall < 1 || o->stall > MAX_STALL)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.stall is %d: give 1 to %d seconds",
+                        o->stall, MAX_STALL);
     size_t digits = o->checksum ? strlen(o->checksum) : OLE_MD5_DIGITS;
     bool hexadecimal = !o->checksum || strspn(o->checksum, "0123456789abcdefABCDEF") == digits;
     ole_shown shown;

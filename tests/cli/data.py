@@ -8,6 +8,8 @@ import hashlib
 import http.server
 import io
 import os
+import shutil
+import ssl
 import struct
 import subprocess
 import tarfile
@@ -33,8 +35,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
     requests = []  # (path, Range header)
     slow = None    # (bytes, an event): what comes before the event, which the rest waits for
 
+    moved = {}     # path: the address it redirects to
+
+    def send_without_end(self, piece, pause):
+        """Pieces for as long as the other side reads, and their size is not said; no more than a minute."""
+        self.send_response(200)
+        self.end_headers()
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                self.wfile.write(piece)
+                time.sleep(pause)
+        except OSError:
+            pass  # it has closed
+        self.close_connection = True
+
     def do_GET(self):
         Handler.requests.append((self.path, self.headers.get("Range")))
+        if self.path == "/endless.bin":
+            self.send_without_end(BIG, 0)
+            return
+        if self.path == "/drops.bin":
+            self.send_without_end(b"x", 0.5)
+            return
+        if self.path in Handler.moved:
+            self.send_response(302)
+            self.send_header("Location", Handler.moved[self.path])
+            self.end_headers()
+            return
         body = Handler.files.get(self.path)
         if body is None:
             self.send_error(404)
@@ -60,7 +88,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body[start:start + head])
             event.wait(60)
             start += head
-        self.wfile.write(body[start:] if lasts is None else body[start:start + lasts])
+        try:
+            self.wfile.write(body[start:] if lasts is None else body[start:start + lasts])
+        except OSError:
+            pass  # the other side has had enough
         self.close_connection = True
 
     def log_message(self, *args):
@@ -71,6 +102,23 @@ def start_server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_port}"
+
+
+def start_secure_server(work):
+    """The same over https, and the file of its certificate; None where there is no openssl to make one."""
+    if not shutil.which("openssl"):
+        return None
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
+                           "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", work / "key.pem", "-out",
+                           work / "cert.pem", "-days", "2"], stderr=subprocess.DEVNULL, check=False)
+    if made.returncode != 0:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(work / "cert.pem", work / "key.pem")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"https://127.0.0.1:{server.server_port}"
 
 
 def serve(path, body, breaks=None, ranges=True):
@@ -393,7 +441,7 @@ def check_errors(ole, work, url):
           "download: The requested URL returned error: 404\n", code=1)
     check_that("nor is anything left of one that is not there", os.listdir(work / "wrong") == [])
     check(ole, f"data get {url}/big.bin --out full", err="ole data get: full/big.bin.part: cannot write: "
-          "File too large; what has arrived is kept, the next call goes on from there\n", code=1,
+          "File too large; what has arrived is kept, the next call continues from there\n", code=1,
           shell="trap '' XFSZ; ulimit -f 100; \"$@\"")
     check(ole, f"data get {url}/big.bin --out full --checksum {MD5}", f"{url}/big.bin is in full\n")
     check(ole, f"data get {url}/ --out wrong", err=f"ole data get: {url}/: this URL does not end "
@@ -404,6 +452,133 @@ def check_errors(ole, work, url):
     check_that("nobody listens", refused.returncode == 1 and "cannot download" in refused.stderr)
     scheme = ole.run("data", "get", f"file://{work}/photos/cat/0.pgm", "--out", "wrong")
     check_that("only http and https", scheme.returncode == 1 and not scheme.stdout)
+
+
+def check_limits(ole, work, url):
+    """Neither a file without an end nor a connection that barely moves is read for ever."""
+    serve("/big.bin", BIG)
+    began = time.monotonic()
+    for path, size in (("/endless.bin", 0.01), ("/big.bin", 0.0002)):
+        check(ole, f"data get {url}{path} --out limited --max-size {size}", code=1, err=f"ole data get: {url}{path}: "
+              f"larger than the limit of {size} GB; raise it with --max-size (C: options.max_bytes) if it should be\n")
+    check_that("no more is kept than the limit", all(
+        path.stat().st_size <= 10e6 for path in (work / "limited").iterdir()))
+    check_that("what says its size is not begun", not (work / "limited/big.bin.part").exists())
+    check(ole, f"data get {url}/big.bin --out limited --max-size 0.0003", f"{url}/big.bin is in limited\n")
+    Handler.files["/mirror/train-images-idx3-ubyte.gz"] = bytes(9912423)
+    check(ole, f"data get mnist --from {url}/mirror --out published", code=1,
+          err=f"ole data get: {url}/mirror/train-images-idx3-ubyte.gz: has more than the 9912422 bytes that are "
+          "published: it is another file; it was removed\n")
+    check_that("nothing of it is left", os.listdir(work / "published") == [])
+    check(ole, f"data get {url}/drops.bin --out limited --stall 2 --retries 1", code=1, err=f"ole data get: "
+          f"{url}/drops.bin: cannot download: less than 1000 bytes a second arrived for 2 s; what has arrived is kept, "
+          "the next call continues from there\n")
+    check_that("it is kept", b"x" in [path.read_bytes()[:1] for path in (work / "limited").glob("drops.bin.part")])
+    check_that("in bounded time", time.monotonic() - began < 50)
+    for option, message in (("--stall 0", "--stall 0: a whole number from 1 to 86400 expected"),
+                            ("--max-size 0", "--max-size 0: a number from 1e-09 to 9e+09 expected")):
+        check(ole, f"data get {url}/big.bin --out limited {option}", code=2, err=f"ole data get: {message}\n")
+
+
+def check_part(ole, work, url):
+    """What is fetched goes neither through a link nor into a pipe that lies where the .part belongs."""
+    serve("/big.bin", BIG)
+    (work / "parts").mkdir()
+    part = work / "parts/big.bin.part"
+    (work / "precious").write_text("old")
+    part.symlink_to("../precious")
+    check(ole, f"data get {url}/big.bin --out parts", code=1, err="ole data get: parts/big.bin.part: cannot write: "
+          "Too many levels of symbolic links\n")
+    check_that("the link's target is untouched", (work / "precious").read_text() == "old")
+    part.unlink()
+    os.mkfifo(part)
+    check(ole, f"data get {url}/big.bin --out parts", code=1, err="ole data get: parts/big.bin.part: not a regular "
+          "file: remove it\n", shell='timeout 20 "$@"')
+
+
+def check_secure(ole, work, url):
+    """https is left for http neither by the first nor by a later redirect; http may lead to https."""
+    secure = start_secure_server(work)
+    if not secure:
+        print("no certificate can be made: https is not tested")
+        return
+    serve("/big.bin", BIG)
+    Handler.moved = {"/down.bin": f"{url}/big.bin", "/twice.bin": f"{secure}/down.bin",
+                     "/along.bin": f"{secure}/big.bin", "/up.bin": f"{secure}/big.bin"}
+    refused = ole.run("data", "get", f"{secure}/big.bin", "--out", "https")
+    check_that(f"an unknown certificate is refused: {refused.stderr}", refused.returncode == 1)
+    ole.environment["CURL_CA_BUNDLE"] = str(work / "cert.pem")
+    for name in ("down", "twice"):
+        Handler.requests = []
+        check(ole, f"data get {secure}/{name}.bin --out https", code=1, err=f"ole data get: {secure}/{name}.bin: the "
+              "server redirects from https to another protocol, which could be read and changed on the way: use a "
+              "URL that stays on https\n")
+        check_that("http was not asked", ("/big.bin", None) not in Handler.requests)
+    for address in (f"{secure}/big.bin", f"{secure}/along.bin", f"{url}/up.bin"):
+        check(ole, f"data get {address} --out https --checksum {MD5}", f"{address} is in https\n")
+    del ole.environment["CURL_CA_BUNDLE"]
+
+
+def check_bombs(ole, work, url):
+    """Archives that unpack to more than is asked for."""
+    zeros = bytes(20_000_000)
+    for name, body in (("bomb.zip", zipped({"a": zeros, "b": zeros})), ("bomb.tar.gz", tar_gz({"a": zeros, "b": zeros}))):
+        out = name.replace(".", "-")
+        serve(f"/{name}", body)
+        check(ole, f"data get {url}/{name} --out {out} --max-size 0.03", code=1, err=f"ole data get: {out}/{name}: "
+              "unpacks to more than the limit of 0.03 GB; raise it with --max-size (C: options.max_bytes) if it "
+              "should\n")
+        check_that(f"{name}: the first file is whole, nothing else is there",
+                   sorted(os.listdir(work / out)) == ["a", name])
+        check(ole, f"data get {url}/{name} --out {out}", f"{url}/{name} is in {out}\n")
+        check_that(f"{name}: it is, with a higher limit", sorted(os.listdir(work / out)) == ["a", "b"])
+    serve("/many.zip", zipped({f"{i}.txt": b"" for i in range(100)}))
+    check(ole, f"data get {url}/many.zip --out many --max-files 99", code=1, err="ole data get: many/many.zip: holds "
+          "more than the limit of 99 files; raise it with --max-files (C: options.max_files) if it should\n")
+    check(ole, f"data get {url}/many.zip --out many --max-files 100", f"{url}/many.zip is in many\n")
+
+
+def check_kept(ole, work, url):
+    """An archive changes no file that is there, and writes nothing through a link."""
+    members = {"set/a.txt": b"theirs", "set/b.txt": b"more"}
+    kept = work / "kept/set"
+    kept.mkdir(parents=True)
+    for name, body in (("set.zip", zipped(members)), ("set.tar.gz", tar_gz(members))):
+        serve(f"/{name}", body)
+        for other in (b"mine", b"theirs and more", b"the", b""):
+            (kept / "a.txt").write_bytes(other)
+            check(ole, f"data get {url}/{name} --out kept", code=1, err="ole data get: kept/set/a.txt: is there already "
+                  f"and differs from what kept/{name} holds: move it away, or choose another folder\n")
+            check_that("it is as it was", (kept / "a.txt").read_bytes() == other and os.listdir(kept) == ["a.txt"])
+        (kept / "a.txt").write_bytes(b"theirs")
+        before = (kept / "a.txt").stat().st_ino
+        check(ole, f"data get {url}/{name} --out kept", f"{url}/{name} is in kept\n")
+        check_that("the same bytes are left alone", (kept / "a.txt").stat().st_ino == before and
+                   (kept / "b.txt").read_bytes() == b"more")
+        (kept / "b.txt").unlink()
+    serve("/linked.tar.gz", tar_gz({"set/a.txt": b"theirs"}, [("set/c.txt", "set/a.txt")]))
+    (kept / "c.txt").write_bytes(b"mine")
+    check(ole, f"data get {url}/linked.tar.gz --out kept", code=1, err="ole data get: kept/set/c.txt: is there already "
+          "and differs from what kept/linked.tar.gz holds: move it away, or choose another folder\n")
+    check_that("a link leaves it too", (kept / "c.txt").read_bytes() == b"mine")
+    (work / "elsewhere").mkdir()
+    (work / "through").mkdir()
+    (work / "through/set").symlink_to("../elsewhere")
+    serve("/set.zip", zipped(members))
+    check(ole, f"data get {url}/set.zip --out through", code=1, err="ole data get: through/set: a symbolic link, "
+          "through which through/set.zip is not unpacked: remove the link, or choose another folder\n")
+    check_that("nothing went through", os.listdir(work / "elsewhere") == [])
+    (work / "through/set").unlink()
+    (work / "through/set").mkdir()
+    (work / "through/set/a.txt").symlink_to("../../elsewhere/new")
+    check(ole, f"data get {url}/set.zip --out through", code=1, err="ole data get: through/set/a.txt: is there already "
+          "and differs from what through/set.zip holds: move it away, or choose another folder\n")
+    check_that("nor through a file's name", os.listdir(work / "elsewhere") == [])
+    (work / "through/set/a.txt").unlink()
+    (work / "through/.ole-unpack.part").symlink_to("../elsewhere/new")
+    check(ole, f"data get {url}/set.zip --out through", f"{url}/set.zip is in through\n")
+    check_that("nor through what an earlier call left", os.listdir(work / "elsewhere") == [] and
+               os.listdir(work / "through") == ["set"])
 
 
 def check_archives(ole, work, url):
@@ -483,8 +658,13 @@ def check_all(ole, work):
         check_changed(ole, work, url)
         check_errors(ole, work, url)
         check_known(ole, work, url)
+        check_limits(ole, work, url)
+        check_part(ole, work, url)
+        check_secure(ole, work, url)
     if "libcurl" in built and "libarchive" in built:
         check_archives(ole, work, url)
+        check_bombs(ole, work, url)
+        check_kept(ole, work, url)
     server.shutdown()
 
 
