@@ -1,0 +1,86 @@
+/*
+ * tests/support/failing_memory.h - an allocator that runs out of memory on request, for a test
+ * program that includes this once.
+ *
+ *     for (int64_t n = 0; ; n++) {
+ *         memory_fails_at(n, FAILS_ONCE);
+ *         status = call();
+ *         if (!memory_has_failed()) break;   // the call makes n allocations
+ *         assert_int_equal(status, OLE_ERROR_MEMORY);
+ *     }
+ *
+ * It stands in for that of every library too.  Under AddressSanitizer, which brings its own, it is
+ * not there, and MEMORY_FAILS is 0.
+ */
+#ifndef OLE_TESTS_FAILING_MEMORY_H
+#define OLE_TESTS_FAILING_MEMORY_H
+
+#include "test.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+typedef enum memory_failure {
+    FAILS_ONCE,   /* one allocation fails */
+    FAILS_ALWAYS, /* so do all after it */
+} memory_failure;
+
+static _Atomic int64_t memory_left = INT64_MAX; /* allocations that still succeed */
+static _Atomic int64_t memory_failures;
+static memory_failure memory_mode;
+
+/* The n-th allocation from here on (from 0) fails. */
+static inline void memory_fails_at(int64_t n, memory_failure mode) {
+    memory_mode = mode;
+    memory_failures = 0;
+    memory_left = n;
+}
+
+/* Ends the failures; whether there was one. */
+static inline bool memory_has_failed(void) {
+    memory_left = INT64_MAX;
+    return memory_failures > 0;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(OLE_SANITIZED) && defined(__GLIBC__)
+enum { MEMORY_FAILS = 1 };
+
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *memory, size_t bytes);
+extern void *__libc_memalign(size_t line, size_t bytes);
+
+static bool memory_refused(void) {
+    int64_t left = memory_left--;
+    if (left > 0 || (left < 0 && memory_mode == FAILS_ONCE)) return false;
+    memory_failures++;
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t bytes) {
+    return memory_refused() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t items, size_t bytes) {
+    return memory_refused() ? NULL : __libc_calloc(items, bytes);
+}
+
+void *realloc(void *memory, size_t bytes) {
+    return memory_refused() ? NULL : __libc_realloc(memory, bytes);
+}
+
+void *aligned_alloc(size_t line, size_t bytes) {
+    return memory_refused() ? NULL : __libc_memalign(line, bytes);
+}
+
+int posix_memalign(void **memory, size_t line, size_t bytes) {
+    *memory = memory_refused() ? NULL : __libc_memalign(line, bytes);
+    return *memory ? 0 : ENOMEM;
+}
+#else
+enum { MEMORY_FAILS = 0 };
+#endif
+
+#endif
