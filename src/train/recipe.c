@@ -4,11 +4,15 @@
  * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
  * between.  The key `paper` has a map of notes, which are kept and change no option.  Aliases and
  * other maps have no place in it; anchors and tags change nothing.
+ *
+ * A recipe may come from anywhere (config.yaml lies beside every model), so reading one takes time
+ * and memory in proportion to its size, which is limited.
  */
 #include "train/recipe.h"
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "train/options.h"
@@ -19,13 +23,19 @@
 
 #include <yaml.h>
 
-typedef struct text {
-    struct text *next;
-    char bytes[];
-} text;
+/*
+ * Bytes of a recipe; notes in it, which are compared in pairs; and lines for directives, which
+ * libyaml compares in pairs.
+ */
+enum { MAX_BYTES = 1 << 20, MAX_NOTES = 1000, MAX_DIRECTIVES = 100 };
+
+typedef struct kept {
+    struct kept *next;
+    char *text;
+} kept;
 
 struct ole_recipe {
-    text *texts; /* every string that options and notes point to */
+    kept *texts; /* every string that options and notes point to */
     ole_recipe_note *notes;
     size_t note_count;
     bool noted; /* the key of the notes was seen */
@@ -45,58 +55,65 @@ static ole_status fail_at(const reader *r, yaml_mark_t where, const char *what, 
     return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %zu: %s", r->name, where.line + 1, what);
 }
 
+static ole_status out_of_memory(const reader *r, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", r->name);
+}
+
 static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
     if (yaml_parser_parse(&r->parser, event)) return OLE_OK;
+    if (r->parser.error == YAML_MEMORY_ERROR) return out_of_memory(r, error);
     const char *problem = r->parser.problem ? r->parser.problem : "not YAML";
-    yaml_mark_t where = r->parser.problem_mark;
-    return fail_at(r, where, problem, error);
+    return fail_at(r, r->parser.problem_mark, problem, error);
 }
 
-/* A string that lives as long as the recipe; NULL without memory. */
-static char *keep(ole_recipe *recipe, size_t length) {
-    text *t = malloc(sizeof *t + length + 1);
-    if (!t) return NULL;
-    t->next = recipe->texts;
-    recipe->texts = t;
-    t->bytes[0] = '\0';
-    return t->bytes;
+/* Has the recipe free the text, which may be NULL; returns it, or NULL when out of memory. */
+static const char *keep(ole_recipe *recipe, char *text) {
+    kept *k = text ? malloc(sizeof *k) : NULL;
+    if (!k) {
+        free(text);
+        return NULL;
+    }
+    *k = (kept){recipe->texts, text};
+    recipe->texts = k;
+    return text;
 }
 
-/* Adds a scalar to the items joined so far; *joined is NULL before the first. */
-static ole_status join(reader *r, const yaml_event_t *item, const char **joined, ole_error *error) {
-    const char *value = (const char *)item->data.scalar.value;
-    size_t before = *joined ? strlen(*joined) : 0;
-    char *both = keep(r->recipe, before + item->data.scalar.length + 1);
-    if (!both) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", r->name);
-    sprintf(both, "%s%s%s", *joined ? *joined : "", *joined ? "," : "", value);
-    *joined = both;
-    return OLE_OK;
+static const char *scalar_text(const yaml_event_t *event) {
+    return (const char *)event->data.scalar.value;
 }
 
-/* The value behind a key: a scalar, or a list of them. */
-static ole_status read_value(reader *r, const char **value, ole_error *error) {
+/* Prints a scalar, or a list of them with commas between. */
+static ole_status join_scalars(reader *r, FILE *joined, ole_error *error) {
     yaml_event_t event;
-    bool list = false;
-    *value = NULL;
+    bool list = false, first = true;
     for (;;) {
         ole_status status = next_event(r, &event, error);
         if (status != OLE_OK) return status;
         yaml_event_type_t type = event.type;
-        if (type == YAML_SCALAR_EVENT)
-            status = join(r, &event, value, error);
-        else if (type == YAML_SEQUENCE_START_EVENT && !list)
+        if (type == YAML_SCALAR_EVENT) {
+            fprintf(joined, "%s%s", first ? "" : ",", scalar_text(&event));
+            first = false;
+        } else if (type == YAML_SEQUENCE_START_EVENT && !list) {
             list = true;
-        else if (type == YAML_ALIAS_EVENT)
+        } else if (type == YAML_ALIAS_EVENT) {
             status =
                 fail_at(r, event.start_mark, "an alias is not read: write the value out", error);
-        else if (type != YAML_SEQUENCE_END_EVENT)
+        } else if (type != YAML_SEQUENCE_END_EVENT) {
             status = fail_at(r, event.start_mark, "a value or a list of values is expected", error);
+        }
         yaml_event_delete(&event);
         if (status != OLE_OK) return status;
-        if (type == YAML_SEQUENCE_END_EVENT || (type == YAML_SCALAR_EVENT && !list)) break;
+        if (type == YAML_SEQUENCE_END_EVENT || (type == YAML_SCALAR_EVENT && !list)) return OLE_OK;
     }
-    if (!*value) *value = "";
-    return OLE_OK;
+}
+
+/* The value behind a key. */
+static ole_status read_value(reader *r, const char **value, ole_error *error) {
+    ole_memory_file joined;
+    if (!ole_memory_file_open(&joined)) return out_of_memory(r, error);
+    ole_status status = join_scalars(r, joined.file, error);
+    *value = keep(r->recipe, ole_memory_file_close(&joined));
+    return status == OLE_OK && !*value ? out_of_memory(r, error) : status;
 }
 
 /* Whether a key is an option's name, `-` and `_` alike. */
@@ -108,7 +125,7 @@ static bool is_named(const char *key, const char *option) {
 
 /* Notes that a key was seen; twice is a mistake. */
 static ole_status note_key(reader *r, const yaml_event_t *key, ole_error *error) {
-    const char *name = (const char *)key->data.scalar.value;
+    const char *name = scalar_text(key);
     for (size_t i = 0; i < ole_train_option_count(); i++) {
         if (!is_named(name, ole_train_option_get(i).name)) continue;
         if (r->seen[i]) return fail_at(r, key->start_mark, "this key was given before", error);
@@ -121,10 +138,14 @@ static ole_status note_key(reader *r, const yaml_event_t *key, ole_error *error)
 
 static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error) {
     ole_recipe *recipe = r->recipe;
-    const char *name = NULL, *value;
+    const char *value;
     if (key->type != YAML_SCALAR_EVENT)
         return fail_at(r, key->start_mark, "a note's name is expected", error);
-    ole_status status = join(r, key, &name, error);
+    if (recipe->note_count == MAX_NOTES)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %zu: more than %d notes", r->name,
+                        key->start_mark.line + 1, MAX_NOTES);
+    const char *name = keep(recipe, strdup(scalar_text(key)));
+    ole_status status = name ? OLE_OK : out_of_memory(r, error);
     for (size_t i = 0; i < recipe->note_count && status == OLE_OK; i++)
         if (strcmp(recipe->notes[i].key, name) == 0)
             status = fail_at(r, key->start_mark, "this key was given before", error);
@@ -132,7 +153,7 @@ static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error)
     if (status != OLE_OK) return status;
     ole_recipe_note *more =
         realloc(recipe->notes, (recipe->note_count + 1) * sizeof *recipe->notes);
-    if (!more) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", r->name);
+    if (!more) return out_of_memory(r, error);
     recipe->notes = more;
     more[recipe->note_count++] = (ole_recipe_note){name, value};
     return OLE_OK;
@@ -169,13 +190,12 @@ static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error
     const char *value;
     if (key->type != YAML_SCALAR_EVENT)
         return fail_at(r, key->start_mark, "an option's name is expected", error);
-    if (strcmp((const char *)key->data.scalar.value, "paper") == 0)
-        return read_notes(r, key, error);
+    if (strcmp(scalar_text(key), "paper") == 0) return read_notes(r, key, error);
     ole_status status = note_key(r, key, error);
     if (status == OLE_OK) status = read_value(r, &value, error);
     if (status != OLE_OK) return status;
     ole_error inner;
-    status = ole_train_options_set(r->options, (const char *)key->data.scalar.value, value, &inner);
+    status = ole_train_options_set(r->options, scalar_text(key), value, &inner);
     return status == OLE_OK ? OLE_OK : fail_at(r, key->start_mark, inner.message, error);
 }
 
@@ -213,6 +233,28 @@ static ole_status read_stream(reader *r, ole_error *error) {
     }
 }
 
+/* Lines that a YAML directive can be on: '%' after a line break, in whichever encoding. */
+static size_t count_directives(const char *bytes, size_t length) {
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char before = i > 0 ? (unsigned char)bytes[i - 1] : '\n';
+        count += bytes[i] == '%' && (before < 0x20 || before >= 0x80);
+    }
+    return count;
+}
+
+/* Whether libyaml can read it in reasonable time. */
+static ole_status check_size(const reader *r, const char *bytes, size_t length, ole_error *error) {
+    if (length > MAX_BYTES)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: a recipe of %zu bytes; at most %d are read",
+                        r->name, length, MAX_BYTES);
+    if (count_directives(bytes, length) > MAX_DIRECTIVES)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: more than %d lines start with '%%'; a recipe needs no YAML directives",
+                        r->name, MAX_DIRECTIVES);
+    return OLE_OK;
+}
+
 ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t length, const char *name,
                             ole_train_options *options, ole_error *error) {
     if (!recipe || !bytes || !options)
@@ -224,13 +266,13 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
                 .recipe = calloc(1, sizeof *r.recipe),
                 .options = &changed,
                 .seen = calloc(ole_train_option_count(), sizeof *r.seen)};
-    ole_status status = OLE_ERROR_MEMORY;
-    if (r.recipe && r.seen && yaml_parser_initialize(&r.parser)) {
+    ole_status status = check_size(&r, bytes, length, error);
+    if (status == OLE_OK && r.recipe && r.seen && yaml_parser_initialize(&r.parser)) {
         yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, length);
         status = read_stream(&r, error);
         yaml_parser_delete(&r.parser);
-    } else {
-        ole_fail(error, status, "%s: out of memory", r.name);
+    } else if (status == OLE_OK) {
+        status = out_of_memory(&r, error);
     }
     free(r.seen);
     if (status == OLE_OK) {
@@ -244,13 +286,12 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
 
 ole_status ole_recipe_read(ole_recipe **recipe, const char *path, ole_train_options *options,
                            ole_error *error) {
-    enum { LARGEST = 1 << 20 };
     if (!recipe || !path || !options)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_recipe_read: an argument is NULL");
     *recipe = NULL;
     size_t length;
     char *bytes;
-    ole_status status = ole_read_file(path, LARGEST, &bytes, &length, error);
+    ole_status status = ole_read_file(path, MAX_BYTES, &bytes, &length, error);
     if (status == OLE_OK) status = ole_recipe_parse(recipe, bytes, length, path, options, error);
     free(bytes);
     return status;
@@ -258,9 +299,10 @@ ole_status ole_recipe_read(ole_recipe **recipe, const char *path, ole_train_opti
 
 void ole_recipe_free(ole_recipe *recipe) {
     if (!recipe) return;
-    for (text *t = recipe->texts, *next; t; t = next) {
-        next = t->next;
-        free(t);
+    for (kept *k = recipe->texts, *next; k; k = next) {
+        next = k->next;
+        free(k->text);
+        free(k);
     }
     free(recipe->notes);
     free(recipe);
@@ -305,22 +347,19 @@ static bool emit_document(yaml_emitter_t *emitter, const ole_train_options *opti
 }
 
 char *ole_recipe_text(const ole_train_options *options) {
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&bytes, &size);
+    ole_memory_file memory;
     yaml_emitter_t emitter;
-    if (!memory) return NULL;
-    bool good = yaml_emitter_initialize(&emitter);
+    bool good = ole_memory_file_open(&memory) && yaml_emitter_initialize(&emitter);
     if (good) {
-        yaml_emitter_set_output(&emitter, write_bytes, memory);
+        yaml_emitter_set_output(&emitter, write_bytes, memory.file);
         yaml_emitter_set_unicode(&emitter, 1);
         yaml_emitter_set_width(&emitter, -1);
         good = emit_document(&emitter, options);
         yaml_emitter_delete(&emitter);
     }
-    good = fclose(memory) == 0 && good;
-    if (good) return bytes;
-    free(bytes);
+    char *text = ole_memory_file_close(&memory);
+    if (good) return text;
+    free(text);
     return NULL;
 }
 

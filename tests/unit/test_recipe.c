@@ -3,6 +3,8 @@
  */
 #include "train/recipe.h"
 
+#include "base/memory_file.h"
+#include "peak_memory.h"
 #include "temporary.h"
 #include "test.h"
 #include "train/options.h"
@@ -105,6 +107,76 @@ static void test_mistakes(void **state) {
     assert_int_equal(ole_recipe_read(&recipe, temporary_path("no"), &options, &error),
                      OLE_ERROR_IO);
     assert_non_null(strstr(error.message, "cannot read: No such file or directory"));
+}
+
+/* A list of many items is read in time and memory in proportion to its length. */
+static void test_long_list(void **state) {
+    (void)state;
+    enum { ITEMS = 100000 };
+    ole_memory_file text;
+    assert_true(ole_memory_file_open(&text));
+    fputs("classes: [a", text.file);
+    for (int i = 1; i < ITEMS; i++)
+        fputs(",a", text.file);
+    fputs("]\n", text.file);
+    char *yaml = ole_memory_file_close(&text);
+    int64_t before = peak_memory();
+    ole_train_options o;
+    ole_recipe *recipe = parse(yaml, &o);
+    assert_true(peak_memory() - before < small_cost);
+    assert_int_equal(strlen(o.classes), 2 * ITEMS - 1);
+    assert_string_equal(o.classes + 2 * ITEMS - 5, ",a,a");
+    ole_recipe_free(recipe);
+    free(yaml);
+}
+
+/* `line` with `number` in place of '@'. */
+static void put_line(FILE *file, const char *line, int number) {
+    for (; *line; line++)
+        if (*line == '@')
+            fprintf(file, "%d", number);
+        else
+            fputc(*line, file);
+}
+
+/* What would be compared in pairs is limited: `before`, then many lines, then `after`. */
+static void test_limits(void **state) {
+    (void)state;
+    static const struct {
+        const char *before, *line, *after;
+        int lines;
+        const char *message; /* NULL: it is read */
+    } cases[] = {
+        {"paper:\n", " n@: 1\n", "", 1000, NULL},
+        {"paper:\n", " n@: 1\n", "", 1001, "r.yaml, line 1002: more than 1000 notes"},
+        {"paper: {", "n@: 1, ", "}\n", 60000, "r.yaml, line 1: more than 1000 notes"},
+        {"", "%TAG !t@! tag:\n", "---\nepochs: 3\n", 100, NULL},
+        {"", "%TAG !t@! tag:\n", "---\nepochs: 3\n", 40000,
+         "r.yaml: more than 100 lines start with '%'; a recipe needs no YAML directives"},
+        {"", "#@\n", "", 200000, "r.yaml: a recipe of 1488890 bytes; at most 1048576 are read"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ole_memory_file text;
+        assert_true(ole_memory_file_open(&text));
+        fputs(cases[i].before, text.file);
+        for (int line = 0; line < cases[i].lines; line++)
+            put_line(text.file, cases[i].line, line);
+        fputs(cases[i].after, text.file);
+        char *yaml = ole_memory_file_close(&text);
+        ole_train_options o;
+        ole_train_options_init(&o);
+        ole_recipe *recipe;
+        ole_error error = {0};
+        ole_status status = ole_recipe_parse(&recipe, yaml, text.size, "r.yaml", &o, &error);
+        if (cases[i].message) {
+            assert_int_equal(status, OLE_ERROR_FORMAT);
+            assert_string_equal(error.message, cases[i].message);
+        } else {
+            assert_ok(status, &error);
+        }
+        ole_recipe_free(recipe);
+        free(yaml);
+    }
 }
 
 /* The block `paper` is kept and changes nothing. */
@@ -243,6 +315,8 @@ int main(void) {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_null),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_long_list),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_notes),
         cmocka_unit_test_teardown(test_there_and_back, temporary_clear),
         cmocka_unit_test(test_checks),
