@@ -5,6 +5,7 @@
  * model's, its validation split is that of the run, and where one set serves as both, the novel
  * classes are the others.  What is printed and drawn is in novelty_report.c.
  */
+#include "base/memory_file.h"
 #include "commands.h"
 #include "novelty_report.h"
 #include "outputs.h"
@@ -120,8 +121,9 @@ static bool has_name(const char *const *names, int count, const char *name) {
 }
 
 /* One more in a list of classes: its name, or its number where a comma would cut the name. */
-static void put_class(FILE *out, const ole_dataset_info *set, int c) {
-    if (ftell(out) > 0) fputc(',', out);
+static void put_class(FILE *out, const ole_dataset_info *set, int c, bool *first) {
+    if (!*first) fputc(',', out);
+    *first = false;
     if (strchr(set->class_names[c], ','))
         fprintf(out, "%d", c);
     else
@@ -131,17 +133,17 @@ static void put_class(FILE *out, const ole_dataset_info *set, int c) {
 /* The set's classes that the model knows, in its order, or those that it does not; NULL without
  * memory, "" for none. */
 static char *list_classes(const ole_dataset_info *set, const ole_model_info *model, bool known) {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return NULL;
+    bool first = true;
     for (int m = 0; m < model->classes && known; m++)
         for (int c = 0; c < set->classes; c++)
-            if (strcmp(set->class_names[c], model->class_names[m]) == 0) put_class(out, set, c);
+            if (strcmp(set->class_names[c], model->class_names[m]) == 0)
+                put_class(memory.file, set, c, &first);
     for (int c = 0; c < set->classes && !known; c++)
         if (!has_name(model->class_names, model->classes, set->class_names[c]))
-            put_class(out, set, c);
-    return fclose(out) == 0 ? text : NULL;
+            put_class(memory.file, set, c, &first);
+    return ole_memory_file_close(&memory);
 }
 
 /* Whether a set has the model's classes, in its order. */

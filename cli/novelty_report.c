@@ -6,6 +6,7 @@
  */
 #include "novelty_report.h"
 
+#include "base/memory_file.h"
 #include "commands.h"
 #include "outputs.h"
 
@@ -165,19 +166,17 @@ static void print_samples(FILE *out, const novelty_report *r, bool novel) {
 }
 
 int novelty_write_scores(const novelty_report *r, const char *path) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return fail_command("novelty", "out of memory");
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return fail_command("novelty", "out of memory");
+    FILE *out = memory.file;
     fputs("set,class,predicted", out);
     for (int s = 1; s <= OLE_SCORES; s++)
         fprintf(out, ",%s", ole_score_name((ole_score)s));
     fputc('\n', out);
     print_samples(out, r, false);
     print_samples(out, r, true);
-    bool good = !ferror(out);
-    good = fclose(out) == 0 && good;
-    int code = good ? put_text("novelty", path, text, size)
+    char *text = ole_memory_file_close(&memory);
+    int code = text ? put_text("novelty", path, text, memory.size)
                     : fail_command("novelty", "out of memory for the scores");
     free(text);
     return code;

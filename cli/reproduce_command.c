@@ -3,6 +3,8 @@
  */
 #include "reproduce.h"
 
+#include "base/memory_file.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +40,10 @@ static bool is_own(const paper *p) {
 char *row_command(const row *r, const char *out, bool quick) {
     const ole_train_options *is = &r->train, *was = &r->runs->train;
     const char *usual = quick ? "reproduced-quick" : "reproduced";
-    char path[ROW_PATH], *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (!to) return NULL;
+    char path[ROW_PATH];
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return NULL;
+    FILE *to = memory.file;
     join_path(path, r->folder, "recipe.yaml");
     fprintf(to, "ole reproduce");
     put_word(to, is_own(&r->asked) ? r->asked.name : path);
@@ -57,7 +59,5 @@ char *row_command(const row *r, const char *out, bool quick) {
         fprintf(to, " --out");
         put_word(to, out);
     }
-    if (fclose(to) == 0) return text;
-    free(text);
-    return NULL;
+    return ole_memory_file_close(&memory);
 }

@@ -6,6 +6,7 @@
  */
 #include "reproduce.h"
 
+#include "base/memory_file.h"
 #include "commands.h"
 #include "subject.h"
 
@@ -68,16 +69,16 @@ bool numbers_read(numbers *n, const row *r) {
 }
 
 bool numbers_write(const numbers *n, const row *r) {
-    char path[ROW_PATH], *text = NULL;
-    size_t size = 0;
+    char path[ROW_PATH];
     join_path(path, r->folder, "numbers.csv");
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return false;
-    fprintf(out, "side,seed,measure,value,run\n");
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return false;
+    fprintf(memory.file, "side,seed,measure,value,run\n");
     for (int i = 0; i < n->count; i++)
-        fprintf(out, "%s,%" PRIu64 ",\"%s\",%.17g,%s\n", side_words[n->item[i].side],
+        fprintf(memory.file, "%s,%" PRIu64 ",\"%s\",%.17g,%s\n", side_words[n->item[i].side],
                 n->item[i].seed, n->item[i].name, n->item[i].value, n->item[i].mark);
-    bool good = fclose(out) == 0 && put_file(path, text, size);
+    char *text = ole_memory_file_close(&memory);
+    bool good = text && put_file(path, text, memory.size);
     free(text);
     return good;
 }

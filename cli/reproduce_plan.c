@@ -4,6 +4,7 @@
  */
 #include "reproduce.h"
 
+#include "base/memory_file.h"
 #include "commands.h"
 
 #include <ole/json.h>
@@ -35,10 +36,9 @@ static void put_flag(FILE *out, const ole_train_option *option, const char *valu
  * without memory. */
 static char *training_command(const row *r) {
     ole_train_options run = r->train, usual;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return NULL;
+    FILE *out = memory.file;
     ole_train_options_init(&usual);
     if (r->runs->kind == PAPER_TUNE) {
         if (run.val_split == 0.0) run.val_split = 0.1;
@@ -54,9 +54,7 @@ static char *training_command(const row *r) {
         if (is && !is_planned(r, option.name) && strcmp(is, was ? was : "") != 0)
             put_flag(out, &option, is);
     }
-    if (fclose(out) == 0) return text;
-    free(text);
-    return NULL;
+    return ole_memory_file_close(&memory);
 }
 
 /* What is known of a row before it runs. */

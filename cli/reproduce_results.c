@@ -7,6 +7,7 @@
  */
 #include "reproduce.h"
 
+#include "base/memory_file.h"
 #include "commands.h"
 
 #include <ole/json.h>
@@ -391,12 +392,12 @@ static bool write_page(const all_rows *all, const char *path) {
 
 static bool write_text(const all_rows *all, const char *out, const char *name,
                        void (*print)(const all_rows *, FILE *)) {
-    char path[ROW_PATH], *text = NULL;
-    size_t size = 0;
+    char path[ROW_PATH];
     join_path(path, out, name);
-    FILE *memory = open_memstream(&text, &size);
-    if (memory) print(all, memory);
-    bool good = memory && fclose(memory) == 0 && put_file(path, text, size);
+    ole_memory_file memory;
+    if (ole_memory_file_open(&memory)) print(all, memory.file);
+    char *text = ole_memory_file_close(&memory);
+    bool good = text && put_file(path, text, memory.size);
     free(text);
     return good;
 }

@@ -8,6 +8,7 @@
  */
 #include "reproduce.h"
 
+#include "base/memory_file.h"
 #include "commands.h"
 
 #include <ole/history.h>
@@ -94,19 +95,16 @@ static const char drawn_name[] = "drawn.csv";
 
 /* What drawn.csv says of figures of these runs; free() it. */
 static char *drawn_text(const row *r, const made_run *const *shown, int count) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return NULL;
+    FILE *out = memory.file;
     fprintf(out, "side,seed,run\n");
     for (int i = 0; i < count; i++)
         if (shown[i])
             fprintf(out, "%s,%" PRIu64 ",%s\n", side_words[shown[i]->side], shown[i]->seed,
                     shown[i]->mark);
     fprintf(out, "draw,,%s\n", r->asked.draw ? r->asked.draw : "");
-    if (fclose(out) == 0) return text;
-    free(text);
-    return NULL;
+    return ole_memory_file_close(&memory);
 }
 
 bool figures_show(const row *r, const made_run *const *shown, int count) {

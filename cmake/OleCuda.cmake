@@ -41,6 +41,7 @@ file(GLOB cuda_sources CONFIGURE_DEPENDS
     ${CMAKE_CURRENT_SOURCE_DIR}/src/device/cuda/*.cu
     ${CMAKE_CURRENT_SOURCE_DIR}/src/device/cuda/*.c)
 add_library(ole_cuda MODULE ${cuda_sources} src/base/error.c src/base/atomic_file.c
+    src/base/memory_file.c
     src/base/read_file.c src/base/show.c)
 set_target_properties(ole_cuda PROPERTIES
     PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}

@@ -22,8 +22,8 @@ enum { SHOWN_FD = 32 };
 static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
                           ole_error *error) {
     ole_shown shown;
-    return ole_fail(error, OLE_ERROR_IO, "%s: %s: %s", ole_show_string(&shown, file->path), what,
-                    strerror(number));
+    return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO, "%s: %s: %s",
+                    ole_show_string(&shown, file->path), what, strerror(number));
 }
 
 /* The length of the directory part of `path` with its slash; 0 when there is none. */

@@ -22,7 +22,7 @@ typedef struct ole_memory_file {
     char *bytes; /* flushed so far, terminated */
     size_t size; /* of them */
     size_t room;
-    bool failed; /* some bytes were lost */
+    bool failed; /* some bytes were lost; a caller may set it to have the text dropped */
 } ole_memory_file;
 
 /* False when out of memory; closing is then allowed, and returns NULL. */

@@ -8,6 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
@@ -91,15 +92,14 @@ static void write_entry(ole_json *w, const ole_tensor *tensor, int64_t *offset) 
 /* The prefix and the header, padded with spaces to whole eight bytes; NULL without memory. */
 static char *make_header(const ole_tensor *tensors, size_t count, const ole_metadata *metadata,
                          size_t metadata_count, size_t *size) {
-    char *text = NULL;
-    FILE *memory = open_memstream(&text, size);
-    if (!memory) return NULL;
-    fwrite("\0\0\0\0\0\0\0", 1, PREFIX, memory);
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return NULL;
+    fwrite("\0\0\0\0\0\0\0", 1, PREFIX, memory.file);
     char checksum[16];
     snprintf(checksum, sizeof checksum, "%08" PRIx32, checksum_of(tensors, count));
     int64_t offset = 0;
     ole_json w;
-    ole_json_init(&w, memory, 0);
+    ole_json_init(&w, memory.file, 0);
     ole_json_open(&w, NULL, '{');
     ole_json_open(&w, "__metadata__", '{');
     ole_json_string(&w, "checksum", checksum);
@@ -109,15 +109,12 @@ static char *make_header(const ole_tensor *tensors, size_t count, const ole_meta
     for (size_t i = 0; i < count; i++)
         write_entry(&w, &tensors[i], &offset);
     ole_json_close(&w);
-    bool good = ole_json_good(&w);
-    while (good && ftell(memory) % PREFIX != 0)
-        fputc(' ', memory);
-    good = fclose(memory) == 0 && good;
-    if (!good) {
-        free(text);
-        return NULL;
-    }
-    for (size_t i = 0; i < PREFIX; i++)
+    memory.failed |= !ole_json_good(&w); /* which flushes */
+    for (size_t at = memory.size; at % PREFIX != 0; at++)
+        fputc(' ', memory.file);
+    char *text = ole_memory_file_close(&memory);
+    *size = memory.size;
+    for (size_t i = 0; text && i < PREFIX; i++)
         text[i] = (char)(unsigned char)((uint64_t)(*size - PREFIX) >> (8 * i));
     return text;
 }

@@ -7,6 +7,7 @@
  */
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
@@ -54,12 +55,10 @@ static ole_status write_text(const ole_study *study, const char *name, const cha
 
 /* What study.json says; free() it. NULL without memory. */
 static char *record_text(const ole_study *study, const char *config) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = config ? open_memstream(&text, &size) : NULL;
-    if (!memory) return NULL;
+    ole_memory_file memory;
+    if (!config || !ole_memory_file_open(&memory)) return NULL;
     ole_json w;
-    ole_json_init(&w, memory, 2);
+    ole_json_init(&w, memory.file, 2);
     ole_json_open(&w, NULL, '{');
     ole_json_string(&w, "study", ole_study_kind_name(study->kind));
     put_grid(&w, &study->grid);
@@ -68,10 +67,8 @@ static char *record_text(const ole_study *study, const char *config) {
     if (study->data_name) ole_json_string(&w, "data", study->data_name);
     ole_json_string(&w, "config", config);
     ole_json_close(&w);
-    bool good = ole_json_good(&w);
-    if (fclose(memory) == 0 && good) return text;
-    free(text);
-    return NULL;
+    memory.failed |= !ole_json_good(&w);
+    return ole_memory_file_close(&memory);
 }
 
 static ole_status write_files(const ole_study *study, ole_error *error) {

@@ -3,6 +3,7 @@
  */
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/spread.h"
 #include "ole/json.h"
 #include "study/study.h"
@@ -211,15 +212,13 @@ static void print_csv(const ole_study *study, FILE *file) {
 
 static ole_status write_file(const ole_study *study, const char *name,
                              void (*print)(const ole_study *, FILE *), ole_error *error) {
-    char path[OLE_RUN_PATH], *text = NULL;
-    size_t size = 0;
+    char path[OLE_RUN_PATH];
     ole_status status = ole_run_path(path, study->train.out, name, error);
     if (status != OLE_OK) return status;
-    FILE *memory = open_memstream(&text, &size);
-    if (memory) print(study, memory);
-    bool good = memory && !ferror(memory);
-    good = memory && fclose(memory) == 0 && good;
-    status = good ? ole_atomic_file_put(path, text, size, error)
+    ole_memory_file memory;
+    if (ole_memory_file_open(&memory)) print(study, memory.file);
+    char *text = ole_memory_file_close(&memory);
+    status = text ? ole_atomic_file_put(path, text, memory.size, error)
                   : ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
     free(text);
     return status;

@@ -4,6 +4,7 @@
 #include "train/card.h"
 
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/number.h"
 #include "base/show.h"
 #include "ole/json.h"
@@ -165,15 +166,10 @@ ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error
         "deviation", "threshold", "threshold_score", "temperature", "classifier"};
     *texts = (ole_card_texts){0};
     for (int i = 0; i < OLE_CARD_TEXTS; i++) {
-        size_t size;
-        FILE *out = open_memstream(&texts->value[i], &size);
-        if (!out) {
-            ole_card_texts_free(texts);
-            return out_of_memory(error);
-        }
-        print_text(card, i, out);
-        bool failed = ferror(out);
-        if (fclose(out) != 0 || failed) {
+        ole_memory_file memory;
+        if (ole_memory_file_open(&memory)) print_text(card, i, memory.file);
+        texts->value[i] = ole_memory_file_close(&memory);
+        if (!texts->value[i]) {
             ole_card_texts_free(texts);
             return out_of_memory(error);
         }

@@ -4,6 +4,7 @@
 #include "train/metrics.h"
 
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/show.h"
 #include "ole/json.h"
 
@@ -74,17 +75,13 @@ static ole_status append(ole_metrics *metrics, const char *line, size_t size, ol
 
 /* A line under construction: JSON into memory. */
 typedef struct line {
-    char *text;
-    size_t size;
-    FILE *file;
+    ole_memory_file memory;
     ole_json json;
 } line;
 
 static bool line_begin(line *l, const char *event) {
-    *l = (line){0};
-    l->file = open_memstream(&l->text, &l->size);
-    if (!l->file) return false;
-    ole_json_init(&l->json, l->file, 0);
+    if (!ole_memory_file_open(&l->memory)) return false;
+    ole_json_init(&l->json, l->memory.file, 0);
     ole_json_open(&l->json, NULL, '{');
     ole_json_string(&l->json, "event", event);
     return true;
@@ -92,11 +89,11 @@ static bool line_begin(line *l, const char *event) {
 
 static ole_status line_end(line *l, ole_metrics *metrics, ole_error *error) {
     ole_json_close(&l->json);
-    bool good = ole_json_good(&l->json);
-    good = fclose(l->file) == 0 && good;
-    ole_status status = good ? append(metrics, l->text, l->size, error)
+    l->memory.failed |= !ole_json_good(&l->json);
+    char *text = ole_memory_file_close(&l->memory);
+    ole_status status = text ? append(metrics, text, l->memory.size, error)
                              : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    free(l->text);
+    free(text);
     return status;
 }
 

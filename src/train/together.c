@@ -7,6 +7,7 @@
 #include "train/together.h"
 
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/show.h"
 #include "data/checksum.h"
 #include "data/dataset.h"
@@ -122,57 +123,49 @@ static char *text_of_first(ole_ranks *ranks, const char *text, size_t size) {
     return first;
 }
 
-/* Lines that are being written. */
-typedef struct lines {
-    FILE *to;
-    char *text;
-    size_t size;
-} lines;
-
-static ole_status begin_lines(lines *l, ole_error *error) {
-    *l = (lines){0};
-    l->to = open_memstream(&l->text, &l->size);
-    return l->to ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+static ole_status begin_lines(ole_memory_file *lines, ole_error *error) {
+    return ole_memory_file_open(lines) ? OLE_OK
+                                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
 /* Compares them with rank 0's, unless `status` is an error on some rank; frees them. */
-static ole_status end_lines(lines *l, ole_ranks *ranks, ole_status status, ole_error *error) {
-    bool whole = l->to && !ferror(l->to);
-    if (l->to) whole = fclose(l->to) == 0 && whole;
-    if (!whole && status == OLE_OK) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+static ole_status end_lines(ole_memory_file *lines, ole_ranks *ranks, ole_status status,
+                            ole_error *error) {
+    char *text = ole_memory_file_close(lines);
+    if (!text && status == OLE_OK) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     status = ole_ranks_agree(ranks, status, error);
     if (status == OLE_OK) {
-        char *first = text_of_first(ranks, l->text, l->size);
-        status = first ? compare_lines(l->text, first, error)
+        char *first = text_of_first(ranks, text, lines->size);
+        status = first ? compare_lines(text, first, error)
                        : ole_fail(error, OLE_ERROR_MEMORY, "out of memory to compare ranks");
         status = ole_ranks_agree(ranks, status, error);
         free(first);
     }
-    free(l->text);
+    free(text);
     return status;
 }
 
 ole_status ole_together_options(const ole_train_options *options, ole_error *error) {
     if (ole_ranks_size(options->ranks) == 1) return OLE_OK;
-    lines l;
-    ole_status status = begin_lines(&l, error);
+    ole_memory_file lines;
+    ole_status status = begin_lines(&lines, error);
     if (status == OLE_OK) {
-        fprintf(l.to, "version=%s\n", ole_version());
-        put_options(l.to, options);
+        fprintf(lines.file, "version=%s\n", ole_version());
+        put_options(lines.file, options);
     }
-    return end_lines(&l, options->ranks, status, error);
+    return end_lines(&lines, options->ranks, status, error);
 }
 
 ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
                               const ole_card *card, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
-    lines l;
-    ole_status status = begin_lines(&l, error);
+    ole_memory_file lines;
+    ole_status status = begin_lines(&lines, error);
     if (status == OLE_OK) {
-        put_network(l.to, network);
-        status = put_data(l.to, set, card, error);
+        put_network(lines.file, network);
+        status = put_data(lines.file, set, card, error);
     }
-    return end_lines(&l, ranks, status, error);
+    return end_lines(&lines, ranks, status, error);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------- */

@@ -2,12 +2,9 @@
  * tests/support/failing_memory.h - an allocator that runs out of memory on request, for a test
  * program that includes this once.
  *
- *     for (int64_t n = 0; ; n++) {
- *         memory_fails_at(n, FAILS_ONCE);
- *         status = call();
- *         if (!memory_has_failed()) break;   // the call makes n allocations
- *         assert_int_equal(status, OLE_ERROR_MEMORY);
- *     }
+ *     memory_fails_at(3, FAILS_ONCE);
+ *     status = call();
+ *     if (memory_has_failed()) assert_int_equal(status, OLE_ERROR_MEMORY);
  *
  * It stands in for that of every library too.  Under AddressSanitizer, which brings its own, it is
  * not there, and MEMORY_FAILS is 0.
@@ -20,6 +17,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef enum memory_failure {
     FAILS_ONCE,   /* one allocation fails */
@@ -50,6 +48,15 @@ extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
 extern void *__libc_memalign(size_t line, size_t bytes);
+
+/* Libraries find these only where they are visible. */
+#pragma GCC visibility push(default)
+void *malloc(size_t bytes);
+void *calloc(size_t items, size_t bytes);
+void *realloc(void *memory, size_t bytes);
+void *aligned_alloc(size_t line, size_t bytes);
+int posix_memalign(void **memory, size_t line, size_t bytes);
+#pragma GCC visibility pop
 
 static bool memory_refused(void) {
     int64_t left = memory_left--;
@@ -82,5 +89,31 @@ int posix_memalign(void **memory, size_t line, size_t bytes) {
 #else
 enum { MEMORY_FAILS = 0 };
 #endif
+
+/*
+ * Makes each allocation of a call fail in turn, alone and with all that follow.  The call, which
+ * frees what it makes, must succeed or return OLE_ERROR_MEMORY and say so.
+ */
+static inline void fail_each(ole_status (*call)(ole_error *error)) {
+    if (!MEMORY_FAILS) skip();
+    int64_t failures = 0;
+    for (int mode = FAILS_ONCE; mode <= FAILS_ALWAYS; mode++) {
+        bool failed = true;
+        for (int64_t n = 0; failed; n++) {
+            ole_error error = {.status = OLE_OK};
+            memory_fails_at(n, (memory_failure)mode);
+            ole_status status = call(&error);
+            failed = memory_has_failed();
+            if (status != OLE_OK && (status != OLE_ERROR_MEMORY || !failed))
+                fail_msg("allocation %lld: %s: %s", (long long)n, ole_status_name(status),
+                         error.message);
+            if (status != OLE_OK && !strstr(error.message, "memory"))
+                fail_msg("allocation %lld: '%s' does not speak of memory", (long long)n,
+                         error.message);
+            failures += status != OLE_OK;
+        }
+    }
+    assert_true(failures > 0);
+}
 
 #endif

@@ -9,6 +9,7 @@
 #include "device/cuda/cache.h"
 
 #include "base/atomic_file.h"
+#include "base/memory_file.h"
 #include "base/read_file.h"
 
 #include <stdbool.h>
@@ -106,15 +107,14 @@ static void print_lines(const cuda_cache *cache, FILE *file) {
 }
 
 static void write_lines(const cuda_cache *cache) {
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *memory = cache->path ? open_memstream(&bytes, &size) : NULL;
-    if (!memory) return;
-    print_lines(cache, memory);
-    if (fclose(memory) == 0) {
+    ole_memory_file memory;
+    if (!cache->path || !ole_memory_file_open(&memory)) return;
+    print_lines(cache, memory.file);
+    char *bytes = ole_memory_file_close(&memory);
+    if (bytes) {
         ole_atomic_file file;
         ole_status status = ole_atomic_file_begin(&file, cache->path, NULL);
-        if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, size, NULL);
+        if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, memory.size, NULL);
         if (status == OLE_OK) ole_atomic_file_commit(&file, NULL);
         ole_atomic_file_abort(&file);
     }
