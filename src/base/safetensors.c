@@ -9,6 +9,8 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
+#include "base/memory_left.h"
+#include "base/parse_json.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
@@ -17,8 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include <jansson.h>
 #include <zlib.h>
 
 enum { PREFIX = 8, MAX_HEADER = 100 * 1000 * 1000 }; /* the limit of the format's own library */
@@ -136,47 +138,80 @@ ole_status ole_safetensors_write(const char *path, const ole_tensor *tensors, si
     return status;
 }
 
-/* ---- Reading: the file -------------------------------------------------------------------- */
+/* ---- Reading: the header ------------------------------------------------------------------ */
+
+/* A tensor, and where its elements begin behind the header. */
+typedef struct entry {
+    ole_tensor tensor;
+    uint64_t begin;
+} entry;
 
 struct ole_safetensors {
     ole_shown name; /* of the file, for messages */
-    char *bytes;
-    size_t size;
-    json_t *header;
-    const char *data;
-    size_t data_size;
+    json_t *header; /* owns all names and texts */
     size_t count;
-    ole_tensor *tensors; /* [count], by rising offset */
+    entry *entries;             /* [count], by rising offset */
+    const ole_tensor **by_name; /* [count], sorted */
+    size_t text_count;
+    ole_metadata *texts; /* [text_count] */
+    size_t data_size;
+    char *data; /* [data_size] read once the header is known to be good */
 };
 
 #define DAMAGED "the file is damaged or not a safetensors file"
 
-static ole_status parse_json(ole_safetensors *file, ole_error *error) {
-    if (file->size < PREFIX)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: cut off after %zu bytes: " DAMAGED,
-                        file->name.text, file->size);
-    uint64_t length = 0;
-    for (size_t i = 0; i < PREFIX; i++)
-        length |= (uint64_t)(unsigned char)file->bytes[i] << (8 * i);
-    if (length > MAX_HEADER || length > file->size - PREFIX)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: the header is said to have %" PRIu64
-                        " bytes, the file has %zu in all: " DAMAGED,
-                        file->name.text, length, file->size);
+static ole_status out_of_memory(const ole_safetensors *file, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", file->name.text);
+}
+
+static ole_status parse_header(ole_safetensors *file, const char *bytes, size_t length,
+                               ole_error *error) {
     json_error_t where;
-    file->header = json_loadb(file->bytes + PREFIX, (size_t)length, JSON_REJECT_DUPLICATES, &where);
-    if (!file->header) {
-        ole_shown shown;
+    bool no_memory;
+    file->header = ole_parse_json(bytes, length, JSON_REJECT_DUPLICATES, &where, &no_memory);
+    if (no_memory) return out_of_memory(file, error);
+    ole_shown shown;
+    if (!file->header)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: header, byte %d: %s: " DAMAGED,
                         file->name.text, PREFIX + where.position,
                         ole_show_string(&shown, where.text));
-    }
     if (!json_is_object(file->header))
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: the header is no JSON object: " DAMAGED,
                         file->name.text);
-    file->data = file->bytes + PREFIX + length;
-    file->data_size = file->size - PREFIX - (size_t)length;
     return OLE_OK;
+}
+
+/* Reads `length` bytes; fewer are there where the file was cut after we asked for its size. */
+static ole_status read_bytes(const ole_safetensors *file, FILE *from, char *bytes, size_t length,
+                             ole_error *error) {
+    if (fread(bytes, 1, length, from) == length) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", file->name.text,
+                    ferror(from) ? strerror(errno) : "it is being cut by another program");
+}
+
+/* The header of a file of `size` bytes; the elements follow. */
+static ole_status read_header(ole_safetensors *file, FILE *from, uint64_t size, ole_error *error) {
+    char prefix[PREFIX];
+    if (size < PREFIX)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: cut off after %" PRIu64 " bytes: " DAMAGED,
+                        file->name.text, size);
+    ole_status status = read_bytes(file, from, prefix, PREFIX, error);
+    if (status != OLE_OK) return status;
+    uint64_t length = 0;
+    for (size_t i = 0; i < PREFIX; i++)
+        length |= (uint64_t)(unsigned char)prefix[i] << (8 * i);
+    if (length > MAX_HEADER || length > size - PREFIX)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: the header is said to have %" PRIu64 " bytes, the file has %" PRIu64
+                        " in all: " DAMAGED,
+                        file->name.text, length, size);
+    file->data_size = size - PREFIX - length;
+    char *bytes = malloc((size_t)length + 1);
+    if (!bytes) return out_of_memory(file, error);
+    status = read_bytes(file, from, bytes, (size_t)length, error);
+    if (status == OLE_OK) status = parse_header(file, bytes, (size_t)length, error);
+    free(bytes);
+    return status;
 }
 
 /* ---- Reading: the tensors ----------------------------------------------------------------- */
@@ -204,9 +239,9 @@ static bool parse_shape(const json_t *array, ole_tensor *tensor, size_t *bytes) 
     tensor->ndim = (int)json_array_size(array);
     *bytes = ole_dtype_size(tensor->dtype);
     for (int i = 0; i < tensor->ndim; i++) {
-        const json_t *entry = json_array_get(array, (size_t)i);
-        int64_t size = json_integer_value(entry);
-        if (!json_is_integer(entry) || size < 0) return false;
+        const json_t *side = json_array_get(array, (size_t)i);
+        int64_t size = json_integer_value(side);
+        if (!json_is_integer(side) || size < 0) return false;
         tensor->shape[i] = size;
         /* Zero dimensions are left out, so that every partial product of the shape is safe. */
         if (size > 0 && __builtin_mul_overflow(*bytes, (size_t)size, bytes)) return false;
@@ -217,15 +252,15 @@ static bool parse_shape(const json_t *array, ole_tensor *tensor, size_t *bytes) 
     return true;
 }
 
-static ole_status parse_tensor(ole_safetensors *file, const char *name, const json_t *entry,
-                               ole_tensor *tensor, ole_error *error) {
+static ole_status parse_tensor(const ole_safetensors *file, const char *name, const json_t *json,
+                               entry *e, ole_error *error) {
     size_t bytes = 0;
-    *tensor = (ole_tensor){.name = name};
-    if (!find_type(json_object_get(entry, "dtype"), &tensor->dtype))
+    e->tensor = (ole_tensor){.name = name};
+    if (!find_type(json_object_get(json, "dtype"), &e->tensor.dtype))
         return fail_tensor(file, name, "its dtype is missing or not known", error);
-    if (!parse_shape(json_object_get(entry, "shape"), tensor, &bytes))
+    if (!parse_shape(json_object_get(json, "shape"), &e->tensor, &bytes))
         return fail_tensor(file, name, "its shape is missing, wrong or too large", error);
-    const json_t *offsets = json_object_get(entry, "data_offsets");
+    const json_t *offsets = json_object_get(json, "data_offsets");
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
         return fail_tensor(file, name, "its data_offsets are missing or wrong", error);
@@ -234,71 +269,116 @@ static ole_status parse_tensor(ole_safetensors *file, const char *name, const js
         return fail_tensor(file, name, "its elements lie outside the file (is it cut off?)", error);
     if ((uint64_t)(to - from) != bytes)
         return fail_tensor(file, name, "its shape and its data_offsets do not fit", error);
-    tensor->data = file->data + from;
+    e->begin = (uint64_t)from;
     return OLE_OK;
 }
 
 /* By offset; an empty tensor goes before the one that starts at the same place. */
 static int compare_offsets(const void *a, const void *b) {
-    const ole_tensor *x = a, *y = b;
-    const char *p = x->data, *q = y->data;
-    if (p != q) return (p > q) - (p < q);
-    size_t m = tensor_bytes(x), n = tensor_bytes(y);
+    const entry *x = a, *y = b;
+    if (x->begin != y->begin) return (x->begin > y->begin) - (x->begin < y->begin);
+    size_t m = tensor_bytes(&x->tensor), n = tensor_bytes(&y->tensor);
     return (m > n) - (m < n);
+}
+
+static int compare_names(const void *a, const void *b) {
+    const ole_tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
 }
 
 /* The elements follow each other without gap or overlap and fill the file. */
 static ole_status check_layout(const ole_safetensors *file, ole_error *error) {
-    const char *next = file->data;
+    uint64_t next = 0;
     for (size_t i = 0; i < file->count; i++) {
-        if (file->tensors[i].data != next)
-            return fail_tensor(file, file->tensors[i].name,
+        const entry *e = &file->entries[i];
+        if (e->begin != next)
+            return fail_tensor(file, e->tensor.name,
                                "its elements do not follow those of the tensor before it", error);
-        next += tensor_bytes(&file->tensors[i]);
+        next += tensor_bytes(&e->tensor);
     }
-    if (next != file->data + file->data_size)
+    if (next != file->data_size)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: %zu bytes at the end belong to no tensor: " DAMAGED, file->name.text,
-                        (size_t)(file->data + file->data_size - next));
+                        file->data_size - (size_t)next);
     return OLE_OK;
 }
 
-static ole_status check_metadata(const ole_safetensors *file, ole_error *error) {
+static ole_status parse_tensors(ole_safetensors *file, ole_error *error) {
+    const char *name;
+    json_t *json;
+    size_t most = json_object_size(file->header);
+    file->entries = calloc(most + 1, sizeof *file->entries);
+    file->by_name = calloc(most + 1, sizeof *file->by_name);
+    if (!file->entries || !file->by_name) return out_of_memory(file, error);
+    json_object_foreach(file->header, name, json) {
+        if (strcmp(name, "__metadata__") == 0) continue;
+        ole_status status = parse_tensor(file, name, json, &file->entries[file->count], error);
+        if (status != OLE_OK) return status;
+        file->count++;
+    }
+    qsort(file->entries, file->count, sizeof *file->entries, compare_offsets);
+    for (size_t i = 0; i < file->count; i++)
+        file->by_name[i] = &file->entries[i].tensor;
+    qsort(file->by_name, file->count, sizeof *file->by_name, compare_names);
+    return check_layout(file, error);
+}
+
+/* ---- Reading: the rest -------------------------------------------------------------------- */
+
+static ole_status parse_metadata(ole_safetensors *file, ole_error *error) {
     json_t *metadata = json_object_get(file->header, "__metadata__"), *value;
     const char *key;
     if (metadata && !json_is_object(metadata))
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: __metadata__ is no object: " DAMAGED,
                         file->name.text);
-    json_object_foreach(metadata, key, value) if (!json_is_string(value)) {
+    file->texts = calloc(json_object_size(metadata) + 1, sizeof *file->texts);
+    if (!file->texts) return out_of_memory(file, error);
+    json_object_foreach(metadata, key, value) {
         ole_shown shown;
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: metadata '%s' is no string: " DAMAGED,
-                        file->name.text, ole_show_string(&shown, key));
+        if (!json_is_string(value))
+            return ole_fail(error, OLE_ERROR_FORMAT, "%s: metadata '%s' is no string: " DAMAGED,
+                            file->name.text, ole_show_string(&shown, key));
+        file->texts[file->text_count++] = (ole_metadata){key, json_string_value(value)};
     }
+    return OLE_OK;
+}
+
+static ole_status read_elements(ole_safetensors *file, FILE *from, ole_error *error) {
+    ole_status status =
+        ole_memory_check(file->data_size, file->name.text, "free some memory", error);
+    if (status != OLE_OK) return status;
+    file->data = malloc(file->data_size + 1);
+    if (!file->data) return out_of_memory(file, error);
+    status = read_bytes(file, from, file->data, file->data_size, error);
+    for (size_t i = 0; i < file->count; i++)
+        file->entries[i].tensor.data = file->data + file->entries[i].begin;
+    return status;
+}
+
+static ole_status check_elements(const ole_safetensors *file, ole_error *error) {
     const char *checksum = ole_safetensors_metadata(file, "checksum");
     if (!checksum) return OLE_OK;
+    /* The tensors fill the data in their order, so this is the sum of the writer's. */
     char expected[16];
-    snprintf(expected, sizeof expected, "%08" PRIx32, checksum_of(file->tensors, file->count));
+    uLong sum = crc32_z(crc32_z(0, NULL, 0), (const Bytef *)file->data, file->data_size);
+    snprintf(expected, sizeof expected, "%08" PRIx32, (uint32_t)sum);
     if (strcmp(checksum, expected) == 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
                     "%s: the checksum does not fit: the elements are damaged, copy the file again",
                     file->name.text);
 }
 
-static ole_status parse_tensors(ole_safetensors *file, ole_error *error) {
-    const char *name;
-    json_t *entry;
-    file->tensors = calloc(json_object_size(file->header) + 1, sizeof *file->tensors);
-    if (!file->tensors)
-        return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", file->name.text);
-    json_object_foreach(file->header, name, entry) {
-        if (strcmp(name, "__metadata__") == 0) continue;
-        ole_status status = parse_tensor(file, name, entry, &file->tensors[file->count], error);
-        if (status != OLE_OK) return status;
-        file->count++;
-    }
-    qsort(file->tensors, file->count, sizeof *file->tensors, compare_offsets);
-    ole_status status = check_layout(file, error);
-    return status == OLE_OK ? check_metadata(file, error) : status;
+/* Cheap checks first: the elements are read when all else is known to be good. */
+static ole_status read_file(ole_safetensors *file, FILE *from, ole_error *error) {
+    struct stat about;
+    if (fstat(fileno(from), &about) != 0)
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", file->name.text,
+                        strerror(errno));
+    ole_status status = read_header(file, from, (uint64_t)about.st_size, error);
+    if (status == OLE_OK) status = parse_tensors(file, error);
+    if (status == OLE_OK) status = parse_metadata(file, error);
+    if (status == OLE_OK) status = read_elements(file, from, error);
+    return status == OLE_OK ? check_elements(file, error) : status;
 }
 
 ole_status ole_safetensors_open(ole_safetensors **result, const char *path, ole_error *error) {
@@ -306,9 +386,14 @@ ole_status ole_safetensors_open(ole_safetensors **result, const char *path, ole_
     ole_safetensors *file = calloc(1, sizeof *file);
     if (!file) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     ole_show_string(&file->name, path);
-    ole_status status = ole_read_file(path, PTRDIFF_MAX - 1, &file->bytes, &file->size, error);
-    if (status == OLE_OK) status = parse_json(file, error);
-    if (status == OLE_OK) status = parse_tensors(file, error);
+    FILE *from = ole_fopen_regular(path);
+    ole_status status = OLE_OK;
+    if (from)
+        status = read_file(file, from, error);
+    else
+        status = ole_fail(error, errno == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
+                          "%s: cannot read: %s", file->name.text, ole_open_reason(errno));
+    if (from) fclose(from);
     if (status == OLE_OK)
         *result = file;
     else
@@ -319,8 +404,10 @@ ole_status ole_safetensors_open(ole_safetensors **result, const char *path, ole_
 void ole_safetensors_close(ole_safetensors *file) {
     if (!file) return;
     json_decref(file->header);
-    free(file->tensors);
-    free(file->bytes);
+    free(file->entries);
+    free(file->by_name);
+    free(file->texts);
+    free(file->data);
     free(file);
 }
 
@@ -329,31 +416,28 @@ size_t ole_safetensors_count(const ole_safetensors *file) {
 }
 
 const ole_tensor *ole_safetensors_get(const ole_safetensors *file, size_t i) {
-    return i < file->count ? &file->tensors[i] : NULL;
+    return i < file->count ? &file->entries[i].tensor : NULL;
 }
 
 const ole_tensor *ole_safetensors_find(const ole_safetensors *file, const char *name) {
-    for (size_t i = 0; i < file->count; i++)
-        if (strcmp(file->tensors[i].name, name) == 0) return &file->tensors[i];
-    return NULL;
+    const ole_tensor wanted = {.name = name}, *key = &wanted;
+    const ole_tensor **found =
+        bsearch(&key, file->by_name, file->count, sizeof *file->by_name, compare_names);
+    return found ? *found : NULL;
 }
 
-static json_t *metadata_of(const ole_safetensors *file) {
-    return json_object_get(file->header, "__metadata__");
+size_t ole_safetensors_index(const ole_safetensors *file, const ole_tensor *tensor) {
+    return (size_t)((const entry *)(const void *)tensor - file->entries); /* its first member */
 }
 
 const char *ole_safetensors_metadata(const ole_safetensors *file, const char *key) {
-    return json_string_value(json_object_get(metadata_of(file), key));
+    return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
 }
 
 size_t ole_safetensors_texts(const ole_safetensors *file) {
-    return json_object_size(metadata_of(file));
+    return file->text_count;
 }
 
 ole_metadata ole_safetensors_text(const ole_safetensors *file, size_t i) {
-    void *at = json_object_iter(metadata_of(file));
-    while (at && i-- > 0)
-        at = json_object_iter_next(metadata_of(file), at);
-    if (!at) return (ole_metadata){0};
-    return (ole_metadata){json_object_iter_key(at), json_string_value(json_object_iter_value(at))};
+    return i < file->text_count ? file->texts[i] : (ole_metadata){0};
 }

@@ -46,7 +46,10 @@ ole_status ole_safetensors_write(const char *path, const ole_tensor *tensors, si
 
 typedef struct ole_safetensors ole_safetensors;
 
-/* Reads the file into memory and checks all of it. On success *file is the handle, else NULL. */
+/*
+ * Checks the header, then reads the elements into memory and checks those.  On success *file is the
+ * handle, else NULL.  Time and memory are in proportion to the file's size.
+ */
 ole_status ole_safetensors_open(ole_safetensors **file, const char *path, ole_error *error);
 void ole_safetensors_close(ole_safetensors *file);
 
@@ -54,6 +57,9 @@ void ole_safetensors_close(ole_safetensors *file);
 size_t ole_safetensors_count(const ole_safetensors *file);
 const ole_tensor *ole_safetensors_get(const ole_safetensors *file, size_t i);
 const ole_tensor *ole_safetensors_find(const ole_safetensors *file, const char *name);
+
+/* Where ole_safetensors_get() has a tensor that ole_safetensors_find() returned. */
+size_t ole_safetensors_index(const ole_safetensors *file, const ole_tensor *tensor);
 
 /* A text of the metadata, or NULL. Valid until close. */
 const char *ole_safetensors_metadata(const ole_safetensors *file, const char *key);

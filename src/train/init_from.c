@@ -52,32 +52,30 @@ static bool is_state(const char *name) {
     return strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0;
 }
 
-static int find_param(const ole_graph *graph, const char *name) {
-    for (int i = 0; i < graph->params; i++)
-        if (strcmp(graph->param[i].name, name) == 0) return i;
-    return -1;
-}
-
-static void load_safetensors(ole_network *network, const ole_safetensors *file, float *plain,
-                             tally *t) {
+static ole_status load_safetensors(ole_network *network, const ole_safetensors *file, float *plain,
+                                   tally *t, ole_error *error) {
     const ole_graph *graph = network->graph;
-    for (size_t k = 0; k < ole_safetensors_count(file); k++) {
-        const ole_tensor *tensor = ole_safetensors_get(file, k);
-        if (is_state(tensor->name)) continue;
-        int i = find_param(graph, tensor->name);
-        if (i >= 0 && ole_tensor_fits(tensor, &graph->param[i])) {
-            ole_tensor_read(tensor, OLE_F32, plain);
-            ole_params_set(network->params, i, plain);
-            t->loaded++;
-        } else {
-            ole_shown shown;
-            skip(t, ole_show_string(&shown, tensor->name));
-        }
-    }
+    size_t count = ole_safetensors_count(file);
+    bool *used = calloc(count + 1, sizeof *used); /* [count] */
+    if (!used) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for first weights");
     for (int i = 0; i < graph->params; i++) {
         const ole_tensor *tensor = ole_safetensors_find(file, graph->param[i].name);
-        if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) leave(t, graph->param[i].name);
+        if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) {
+            leave(t, graph->param[i].name);
+            continue;
+        }
+        ole_tensor_read(tensor, OLE_F32, plain);
+        ole_params_set(network->params, i, plain);
+        used[ole_safetensors_index(file, tensor)] = true;
+        t->loaded++;
     }
+    for (size_t k = 0; k < count; k++) {
+        ole_shown shown;
+        const char *name = ole_safetensors_get(file, k)->name;
+        if (!used[k] && !is_state(name)) skip(t, ole_show_string(&shown, name));
+    }
+    free(used);
+    return OLE_OK;
 }
 
 /* ---- Caffe -------------------------------------------------------------------------------- */
@@ -161,7 +159,7 @@ static ole_status load_file(ole_network *network, const char *path, float *plain
     }
     ole_safetensors *file;
     ole_status status = ole_safetensors_open(&file, path, error);
-    if (status == OLE_OK) load_safetensors(network, file, plain, t);
+    if (status == OLE_OK) status = load_safetensors(network, file, plain, t, error);
     ole_safetensors_close(file);
     return status;
 }

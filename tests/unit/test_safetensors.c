@@ -3,8 +3,11 @@
  */
 #include "base/safetensors.h"
 
+#include "peak_memory.h"
 #include "temporary.h"
 #include "test.h"
+
+#include <time.h>
 
 /* ---- Making files ------------------------------------------------------------------------- */
 
@@ -173,6 +176,53 @@ static void test_torn_and_flipped(void **state) {
     }
 }
 
+/* Looking up every tensor and text takes far less than a comparison of each with each. */
+static void test_many(void **state) {
+    (void)state;
+    enum { COUNT = 100000, ROOM = 16, SECONDS = 10 };
+    char(*names)[ROOM] = malloc(COUNT * sizeof *names);
+    ole_tensor *tensors = calloc(COUNT, sizeof *tensors);
+    ole_metadata *texts = calloc(COUNT, sizeof *texts);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], ROOM, "n%d", i);
+        tensors[i] = (ole_tensor){names[i], OLE_F32, 1, {0}, NULL};
+        texts[i] = (ole_metadata){names[i], "text"};
+    }
+    const char *path = temporary_path("many.safetensors");
+    ole_safetensors *file;
+    ole_error error;
+    assert_ok(ole_safetensors_write(path, tensors, COUNT, texts, COUNT, &error), &error);
+    clock_t start = clock();
+    assert_ok(ole_safetensors_open(&file, path, &error), &error);
+    assert_int_equal(ole_safetensors_texts(file), COUNT + 1); /* and the checksum */
+    for (size_t i = 0; i < COUNT; i++) {
+        const ole_tensor *tensor = ole_safetensors_find(file, names[i]);
+        assert_non_null(tensor);
+        assert_string_equal(tensor->name, names[i]);
+        assert_ptr_equal(ole_safetensors_get(file, ole_safetensors_index(file, tensor)), tensor);
+        ole_metadata text = ole_safetensors_text(file, i + 1);
+        assert_string_equal(text.value, "text");
+        assert_true(clock() - start < SECONDS * (clock_t)CLOCKS_PER_SEC);
+    }
+    assert_null(ole_safetensors_text(file, COUNT + 1).key);
+    ole_safetensors_close(file);
+    free(names);
+    free(tensors);
+    free(texts);
+}
+
+/* A large file with a bad header costs no more than a small one. */
+static void test_large_and_bad(void **state) {
+    (void)state;
+    static const char start[] = "\2\0\0\0\0\0\0\0[]";
+    const char *path = temporary_path("large.safetensors");
+    write_bytes(path, start, sizeof start - 1);
+    assert_int_equal(truncate(path, INT64_C(1) << 30), 0);
+    int64_t before = peak_memory();
+    assert_fails(path, OLE_ERROR_FORMAT, ": the header is no JSON object" DAMAGED);
+    assert_true(peak_memory() - before < small_cost);
+}
+
 static void test_full_disk(void **state) {
     (void)state;
     const ole_tensor tensor = {"w", OLE_F32, 1, {6}, weights};
@@ -187,6 +237,8 @@ int main(void) {
         cmocka_unit_test_teardown(test_bad_tensors, temporary_clear),
         cmocka_unit_test_teardown(test_bad_files, temporary_clear),
         cmocka_unit_test_teardown(test_torn_and_flipped, temporary_clear),
+        cmocka_unit_test_teardown(test_many, temporary_clear),
+        cmocka_unit_test_teardown(test_large_and_bad, temporary_clear),
         cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
