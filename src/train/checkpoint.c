@@ -170,22 +170,46 @@ bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param) {
     return tensor->dtype == OLE_F32 || tensor->dtype == OLE_F64;
 }
 
-/* One tensor for parameter i, read into `plain`. */
-static ole_status read_tensor(const ole_safetensors *file, const char *path, int kind,
-                              const ole_param *param, float *plain, ole_error *error) {
+/* The tensor of a parameter (kind 0) or of one of its moments. */
+static ole_status find_tensor(const ole_safetensors *file, const char *path, int kind,
+                              const ole_param *param, const ole_tensor **tensor, ole_error *error) {
     char name[NAME];
     name_tensor(name, kind, param);
-    const ole_tensor *tensor = ole_safetensors_find(file, name);
+    *tensor = ole_safetensors_find(file, name);
     ole_shown shown;
-    if (!tensor)
+    if (!*tensor)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: tensor '%s' is missing",
                         ole_show_string(&shown, path), name);
-    if (!ole_tensor_fits(tensor, param))
+    if (!ole_tensor_fits(*tensor, param))
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: tensor '%s' does not have the shape and type that the net needs",
                         ole_show_string(&shown, path), name);
-    ole_tensor_read(tensor, OLE_F32, plain);
     return OLE_OK;
+}
+
+static ole_status read_tensor(const ole_safetensors *file, const char *path, int kind,
+                              const ole_param *param, float *plain, ole_error *error) {
+    const ole_tensor *tensor;
+    ole_status status = find_tensor(file, path, kind, param, &tensor, error);
+    if (status == OLE_OK) ole_tensor_read(tensor, OLE_F32, plain);
+    return status;
+}
+
+ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_safetensors *file,
+                            const char *path, ole_error *error) {
+    ole_error wrong;
+    ole_shown shown;
+    ole_status status = ole_graph_parse(graph, card->net, card->input, card->classes, &wrong);
+    if (status != OLE_OK) /* what cannot be a net is the file's mistake */
+        return ole_fail(error, status == OLE_ERROR_ARGUMENT ? OLE_ERROR_FORMAT : status, "%s: %s",
+                        ole_show_string(&shown, path), wrong.message);
+    const ole_tensor *tensor;
+    for (int i = 0; i < (*graph)->params && status == OLE_OK; i++)
+        status = find_tensor(file, path, 0, &(*graph)->param[i], &tensor, error);
+    if (status == OLE_OK) return OLE_OK;
+    ole_graph_free(*graph);
+    *graph = NULL;
+    return status;
 }
 
 /* The tensors of all parameters of one kind into the network. */

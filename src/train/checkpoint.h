@@ -43,6 +43,13 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
 /* Whether a tensor has the shape of a parameter, and a type that can be read as float. */
 bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param);
 
+/*
+ * The graph of a file's card, once every weight of it is known to be in the file: a few bytes of
+ * notation must not make us allocate a network that the file cannot fill.  `path` is for messages.
+ */
+ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_safetensors *file,
+                            const char *path, ole_error *error);
+
 /* One parameter of a file as plain float; it must be there with its shape. */
 ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
                            float *plain, ole_error *error);

@@ -24,9 +24,6 @@ struct ole_model {
     ole_card card;
     ole_network network;
     ole_inference inference[SIZES]; /* opened when first used */
-    float *normalised;              /* [32, image] */
-    float *features;                /* [32, features] */
-    float *logits;                  /* [32, classes] */
     ole_directions directions;      /* that the threshold's score needs */
     ole_model_info info;
     ole_part_callback *callback; /* or NULL */
@@ -52,14 +49,6 @@ static ole_status open_model(ole_model **result, ole_card *card, int threads, ol
                                          .conv = "auto",
                                          .threads = threads};
     ole_status status = ole_network_open(&m->network, &options, error);
-    if (status == OLE_OK) {
-        size_t most = (size_t)batch_sizes[SIZES - 1];
-        m->normalised = calloc(most * (size_t)ole_shape_size(card->input), sizeof(float));
-        m->features = calloc(most * (size_t)ole_network_feature_size(&m->network), sizeof(float));
-        m->logits = calloc(most * (size_t)card->classes, sizeof(float));
-        if (!m->normalised || !m->features || !m->logits)
-            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
-    }
     if (status != OLE_OK) {
         ole_model_free(m);
         return status;
@@ -126,16 +115,17 @@ static ole_status load_directions(ole_model *m, const ole_safetensors *file, con
                     ole_show_string(&shown, name));
 }
 
-/* The same for the card of a file: what cannot be a net is the file's mistake. */
-static ole_status open_stored(ole_model **model, ole_card *card, int threads, const char *name,
-                              ole_error *error) {
-    ole_error wrong;
-    ole_shown shown;
-    ole_status status = open_model(model, card, threads, &wrong);
-    if (status == OLE_ERROR_ARGUMENT)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: %s", ole_show_string(&shown, name),
-                        wrong.message);
-    return status == OLE_OK ? OLE_OK : ole_fail(error, status, "%s", wrong.message);
+/* The same for the card of a file, whose weights must be there. */
+static ole_status open_stored(ole_model **model, ole_card *card, const ole_safetensors *file,
+                              int threads, const char *name, ole_error *error) {
+    ole_graph *graph;
+    ole_status status = ole_stored_graph(&graph, card, file, name, error);
+    if (status != OLE_OK) {
+        ole_card_free(card);
+        return status;
+    }
+    ole_graph_free(graph);
+    return open_model(model, card, threads, error);
 }
 
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
@@ -152,7 +142,7 @@ ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_
     ole_card card;
     status = ole_safetensors_open(&file, name, error);
     if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
-    if (status == OLE_OK) status = open_stored(model, &card, threads, name, error);
+    if (status == OLE_OK) status = open_stored(model, &card, file, threads, name, error);
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
     if (status == OLE_OK) status = load_directions(*model, file, name, error);
     ole_safetensors_close(file);
@@ -170,9 +160,6 @@ void ole_model_free(ole_model *model) {
     ole_network_close(&model->network);
     ole_card_free(&model->card);
     ole_directions_free(&model->directions);
-    free(model->normalised);
-    free(model->features);
-    free(model->logits);
     free(model);
 }
 
@@ -205,6 +192,13 @@ static ole_status check_images(const ole_model *m, const float *images, int64_t 
     return ole_fail(error, OLE_ERROR_DATA, "image %" PRId64 " holds NaN or Inf", bad);
 }
 
+/* At most a batch, whose features and logits are then the inference's. */
+static ole_status run_batch(const ole_model *m, ole_inference *inference, const float *images,
+                            int64_t rows, ole_error *error) {
+    ole_card_normalize(&m->card, images, rows, inference->images);
+    return ole_inference_run(inference, inference->images, rows, error);
+}
+
 static ole_status run_batches(ole_model *m, const float *images, int64_t count, float *features,
                               float *logits, ole_error *error) {
     ole_inference *inference;
@@ -214,8 +208,7 @@ static ole_status run_batches(ole_model *m, const float *images, int64_t count, 
     size_t dim = (size_t)m->info.features, classes = (size_t)m->info.classes;
     for (int64_t first = 0; first < count; first += inference->batch) {
         int64_t rows = count - first < inference->batch ? count - first : inference->batch;
-        ole_card_normalize(&m->card, images + (size_t)first * size, rows, m->normalised);
-        status = ole_inference_run(inference, m->normalised, rows, error);
+        status = run_batch(m, inference, images + (size_t)first * size, rows, error);
         if (status != OLE_OK) return status;
         if (features)
             memcpy(features + (size_t)first * dim, inference->features,
@@ -368,18 +361,20 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
     ole_status status = check_images(m, images, count, error);
     for (int64_t first = 0; first < count && status == OLE_OK; first += most) {
         int64_t rows = count - first < most ? count - first : most;
-        status = run_batches(m, images + first * size, rows, m->features, m->logits, error);
+        ole_inference *inference;
+        status = get_inference(m, rows, &inference, error);
+        if (status == OLE_OK) status = run_batch(m, inference, images + first * size, rows, error);
         if (status != OLE_OK) return status;
-        int64_t bad = find_bad(m->logits, rows, m->info.classes);
+        int64_t bad = find_bad(inference->logits, rows, m->info.classes);
         if (bad >= 0)
             return ole_fail(error, OLE_ERROR_NUMERIC,
                             "image %" PRId64 ": the network overflows: give numbers as it was "
                             "trained on, 0 to 1 for images",
                             first + bad);
         for (int64_t i = 0; i < rows; i++) {
-            const float *logits = m->logits + i * m->info.classes;
+            const float *logits = inference->logits + i * m->info.classes;
             rank_classes(m, logits, &predictions[first + i]);
-            judge(m, m->features + i * m->info.features, logits, &predictions[first + i]);
+            judge(m, inference->features + i * m->info.features, logits, &predictions[first + i]);
         }
     }
     return status;
@@ -396,7 +391,9 @@ ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction
                         "the model takes %dx%dx%d numbers, not images: use ole_model_predict()",
                         channels, height, width);
     ole_image image;
-    ole_status status = ole_image_read(path, channels, &image, error);
+    ole_inference *inference; /* first: it checks that there is memory for the model's images */
+    ole_status status = get_inference(m, 1, &inference, error);
+    if (status == OLE_OK) status = ole_image_read(path, channels, &image, error);
     if (status != OLE_OK) return status;
     size_t size = (size_t)ole_network_image_size(&m->network);
     uint8_t *bytes = malloc(size);

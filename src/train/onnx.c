@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/show.h"
+#include "train/checkpoint.h"
 #include "train/model.h"
 #include "train/onnx.h"
 
@@ -191,12 +192,7 @@ static ole_status export_file(const ole_safetensors *file, const char *name, con
     ole_graph *graph = NULL;
     ole_status status = ole_card_read(&card, file, name, error);
     if (status != OLE_OK) return status;
-    ole_error wrong;
-    ole_shown shown;
-    status = ole_graph_parse(&graph, card.net, card.input, card.classes, &wrong);
-    if (status != OLE_OK)
-        status = ole_fail(error, OLE_ERROR_FORMAT, "%s: %s", ole_show_string(&shown, name),
-                          wrong.message);
+    status = ole_stored_graph(&graph, &card, file, name, error);
     if (status == OLE_OK) {
         ole_onnx onnx = {.graph = graph, .card = &card, .file = file, .path = name};
         status = ole_onnx_build(&onnx, how->fold, error);

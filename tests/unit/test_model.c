@@ -3,9 +3,11 @@
  * predictions, evaluation, and files that are no models.
  */
 #include "ole/evaluate.h"
+#include "ole/export.h"
 #include "ole/npy.h"
 #include "ole/train.h"
 
+#include "peak_memory.h"
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
@@ -358,6 +360,53 @@ static void test_wrong_texts(void **state) {
     }
 }
 
+/* A model's size is known by its tensors before any memory is taken for it. */
+static void test_hollow(void **state) {
+    (void)state;
+    static const float zeros[6];
+    static const ole_tensor tensors[] = {{"classifier.weight", OLE_F32, 2, {2, 3}, zeros},
+                                         {"classifier.bias", OLE_F32, 1, {2}, zeros}};
+    enum { LAYERS = 300000 };
+    char *many = malloc(3 * LAYERS + 1);
+    for (int i = 0; i < LAYERS; i++)
+        memcpy(many + 3 * i, "C1-", 4);
+    const struct {
+        const char *net, *input, *words; /* NULL: it loads */
+    } cases[] = {
+        {"FC200", "1048576x1x1", "m.safetensors: tensor '1.linear.weight' is missing"},
+        {"C65536(x40)", "1x8x8", "m.safetensors: tensor '1.conv1.weight' is missing"},
+        {many, "1x8x8", "m.safetensors: net: 300001 tokens; at most 4096 are allowed"},
+        {"AP", "1x32768x32768", "'classifier.weight' does not have the shape"},
+        {"AP", "3x16384x16384", NULL}, /* 96 GiB for a batch, which it may never run */
+    };
+    char path[600], onnx[600];
+    snprintf(path, sizeof path, "%s/m.safetensors", temporary_dir);
+    snprintf(onnx, sizeof onnx, "%s/m.onnx", temporary_dir);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ole_metadata texts[] = {{"net", cases[i].net},
+                                      {"input", cases[i].input},
+                                      {"class_names", "[\"a\",\"b\"]"},
+                                      {"mean", "0,0,0" + (cases[i].input[0] == '3' ? 0 : 4)},
+                                      {"deviation", "1,1,1" + (cases[i].input[0] == '3' ? 0 : 4)}};
+        ole_error error = {0};
+        assert_ok(ole_safetensors_write(path, tensors, 2, texts, 5, &error), &error);
+        int64_t before = peak_memory();
+        ole_model *model;
+        ole_status status = ole_model_load(&model, path, 1, &error);
+        ole_model_free(model);
+        assert_true(peak_memory() - before < small_cost);
+        if (!cases[i].words) {
+            assert_ok(status, &error);
+            continue;
+        }
+        assert_int_equal(status, OLE_ERROR_FORMAT);
+        if (!strstr(error.message, cases[i].words)) fail_msg("%s", error.message);
+        assert_int_equal(ole_export_onnx(path, onnx, NULL, NULL, &error), OLE_ERROR_FORMAT);
+        assert_true(peak_memory() - before < small_cost);
+    }
+    free(many);
+}
+
 /* OLÉ alone trains no classifier: no predictions, no error by it, but features that tell. */
 static void test_untrained(void **state) {
     const trained *t = *state;
@@ -393,7 +442,7 @@ int main(void) {
         cmocka_unit_test(test_evaluate),   cmocka_unit_test(test_watch),
         cmocka_unit_test(test_image_file), cmocka_unit_test(test_array_file),
         cmocka_unit_test(test_no_models),  cmocka_unit_test(test_wrong_texts),
-        cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_hollow),     cmocka_unit_test(test_untrained),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
