@@ -8,6 +8,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
+#include "base/parse_json.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
@@ -20,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <jansson.h>
 
 enum { LARGEST = 1 << 26, CHANGE = 320, CHANGED = 120 };
 
@@ -271,8 +270,11 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
 
 static ole_status use_text(ole_study *study, const char *path, const char *bytes, size_t size,
                            ole_error *error) {
-    json_t *record = json_loadb(bytes, size, 0, NULL);
-    ole_status status = record ? use_record(study, path, record, error) : fail_damaged(path, error);
+    bool no_memory;
+    json_t *record = ole_parse_json(bytes, size, 0, NULL, &no_memory);
+    ole_status status = record      ? use_record(study, path, record, error)
+                        : no_memory ? ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a study")
+                                    : fail_damaged(path, error);
     json_decref(record);
     return status;
 }
@@ -404,12 +406,13 @@ static double number_of(const json_t *object, const char *key) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* The last line of metrics.jsonl; NULL where it is not the end of a run. */
-static json_t *last_line(char *bytes, size_t size) {
+/* The last line of metrics.jsonl; NULL where it is not the end of a run, or without memory. */
+static json_t *last_line(char *bytes, size_t size, bool *no_memory) {
+    *no_memory = false;
     if (size == 0 || bytes[size - 1] != '\n') return NULL;
     bytes[size - 1] = '\0';
-    const char *newline = strrchr(bytes, '\n');
-    json_t *line = json_loads(newline ? newline + 1 : bytes, 0, NULL);
+    const char *newline = strrchr(bytes, '\n'), *last = newline ? newline + 1 : bytes;
+    json_t *line = ole_parse_json(last, strlen(last), 0, NULL, no_memory);
     const char *event = json_string_value(json_object_get(line, "event"));
     if (event && strcmp(event, "end") == 0) return line;
     json_decref(line);
@@ -450,8 +453,10 @@ ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_e
     if (run->state == OLE_STUDY_DIVERGED || !ole_run_has(folder, "metrics.jsonl")) return OLE_OK;
     status = ole_read_file(path, LARGEST, &bytes, &size, error);
     if (status != OLE_OK) return status;
-    json_t *end = last_line(bytes, size);
+    bool no_memory;
+    json_t *end = last_line(bytes, size, &no_memory);
     free(bytes);
+    if (no_memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run's end");
     if (!end) return OLE_OK;
     status = check_run(study, run, folder, error);
     run->state = OLE_STUDY_FINISHED;

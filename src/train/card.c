@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/number.h"
+#include "base/parse_json.h"
 #include "base/show.h"
 #include "ole/json.h"
 #include "train/score.h"
@@ -16,8 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 /* Vectors have one mean and deviation for all their elements. */
 static int normalised_channels(ole_shape input) {
@@ -224,18 +223,27 @@ static bool parse_number(const char *text, double otherwise, double *value) {
     return end != text && !*end && isfinite(*value);
 }
 
-static bool parse_names(const char *text, ole_card *card) {
-    json_t *names = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+/* Copies the names of a JSON array. */
+static bool copy_array(const json_t *names, ole_card *card, bool *no_memory) {
     size_t count = json_array_size(names);
-    bool good = count > 0 && count <= 1 << 20;
-    card->class_names = good ? calloc(count + 1, sizeof *card->class_names) : NULL;
-    good = card->class_names != NULL;
-    card->classes = good ? (int)count : 0;
-    for (size_t c = 0; good && c < count; c++) {
+    if (count == 0 || count > 1 << 20) return false;
+    card->class_names = calloc(count + 1, sizeof *card->class_names);
+    *no_memory = !card->class_names;
+    if (*no_memory) return false;
+    card->classes = (int)count;
+    for (size_t c = 0; c < count; c++) {
         const char *name = json_string_value(json_array_get(names, c));
-        card->class_names[c] = name ? strdup(name) : NULL;
-        good = card->class_names[c] != NULL;
+        if (!name) return false;
+        card->class_names[c] = strdup(name);
+        *no_memory = !card->class_names[c];
+        if (*no_memory) return false;
     }
+    return true;
+}
+
+static bool parse_names(const char *text, ole_card *card, bool *no_memory) {
+    json_t *names = ole_parse_json(text, strlen(text), JSON_REJECT_DUPLICATES, NULL, no_memory);
+    bool good = names && copy_array(names, card, no_memory);
     json_decref(names);
     return good;
 }
@@ -255,17 +263,18 @@ static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
     return NULL;
 }
 
-/* Which of the texts is wrong; NULL when none is. */
-static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
+/* Which of the texts is wrong, unless memory is all that is missing; NULL when none is. */
+static const char *parse_texts(ole_card *card, const ole_safetensors *file, bool *no_memory) {
     const char *net = ole_safetensors_metadata(file, "net");
     const char *input = ole_safetensors_metadata(file, "input");
     const char *names = ole_safetensors_metadata(file, "class_names");
     const char *mean = ole_safetensors_metadata(file, "mean");
     const char *deviation = ole_safetensors_metadata(file, "deviation");
     card->net = net ? strdup(net) : NULL;
+    *no_memory = net && !card->net;
     if (!card->net) return "net";
     if (!input || !parse_input(input, &card->input)) return "input";
-    if (!names || !parse_names(names, card)) return "class_names";
+    if (!names || !parse_names(names, card, no_memory)) return "class_names";
     int channels = normalised_channels(card->input);
     if (!mean || !parse_floats(mean, channels, card->mean)) return "mean";
     if (!deviation || !parse_deviation(deviation, channels, card->deviation)) return "deviation";
@@ -275,10 +284,14 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file) {
 ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,
                          ole_error *error) {
     *card = (ole_card){.deviation = {1, 1, 1, 1}};
-    const char *wrong = parse_texts(card, file);
+    bool no_memory;
+    const char *wrong = parse_texts(card, file, &no_memory);
     if (!wrong) return OLE_OK;
     ole_card_free(card);
     ole_shown shown;
+    if (no_memory)
+        return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory",
+                        ole_show_string(&shown, name));
     return ole_fail(error, OLE_ERROR_FORMAT,
                     "%s: no model of 'ole train': its metadata lack '%s', or have it wrong",
                     ole_show_string(&shown, name), wrong);

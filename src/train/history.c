@@ -4,6 +4,7 @@
 #include "ole/history.h"
 
 #include "base/error.h"
+#include "base/parse_json.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "train/folder.h"
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 enum { LARGEST = 1 << 28 };
 
@@ -76,10 +75,13 @@ static ole_status read_lines(ole_history *h, const char *path, const char *bytes
     int64_t room = 0, number_of_line = 1;
     ole_status status = OLE_OK;
     for (const char *end; status == OLE_OK && (end = strchr(bytes, '\n')); number_of_line++) {
-        json_t *line = json_loadb(bytes, (size_t)(end - bytes), 0, NULL);
+        bool no_memory;
+        json_t *line = ole_parse_json(bytes, (size_t)(end - bytes), 0, NULL, &no_memory);
         ole_shown shown;
         if (json_is_object(line))
             status = add_line(h, &room, line, error);
+        else if (no_memory)
+            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run's history");
         else
             status = ole_fail(error, OLE_ERROR_FORMAT, "%s: line %lld is no JSON object",
                               ole_show_string(&shown, path), (long long)number_of_line);

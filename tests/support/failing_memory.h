@@ -14,6 +14,7 @@
 
 #include "test.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ typedef enum memory_failure {
 static _Atomic int64_t memory_left = INT64_MAX; /* allocations that still succeed */
 static _Atomic int64_t memory_failures;
 static memory_failure memory_mode;
+static const char *memory_spares; /* names of libraries that always get memory, or NULL */
 
 /* The n-th allocation from here on (from 0) fails. */
 static inline void memory_fails_at(int64_t n, memory_failure mode) {
@@ -58,7 +60,17 @@ void *aligned_alloc(size_t line, size_t bytes);
 int posix_memalign(void **memory, size_t line, size_t bytes);
 #pragma GCC visibility pop
 
-static bool memory_refused(void) {
+static bool memory_is_spared(const void *caller) {
+    Dl_info about;
+    char name[64];
+    if (!memory_spares || !dladdr(caller, &about)) return false;
+    const char *slash = strrchr(about.dli_fname, '/'), *file = slash ? slash + 1 : about.dli_fname;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(file, "."), file);
+    return strstr(memory_spares, name) != NULL;
+}
+
+static bool memory_refused(const void *caller) {
+    if (memory_is_spared(caller)) return false;
     int64_t left = memory_left--;
     if (left > 0 || (left < 0 && memory_mode == FAILS_ONCE)) return false;
     memory_failures++;
@@ -67,23 +79,23 @@ static bool memory_refused(void) {
 }
 
 void *malloc(size_t bytes) {
-    return memory_refused() ? NULL : __libc_malloc(bytes);
+    return memory_refused(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
 }
 
 void *calloc(size_t items, size_t bytes) {
-    return memory_refused() ? NULL : __libc_calloc(items, bytes);
+    return memory_refused(__builtin_return_address(0)) ? NULL : __libc_calloc(items, bytes);
 }
 
 void *realloc(void *memory, size_t bytes) {
-    return memory_refused() ? NULL : __libc_realloc(memory, bytes);
+    return memory_refused(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, bytes);
 }
 
 void *aligned_alloc(size_t line, size_t bytes) {
-    return memory_refused() ? NULL : __libc_memalign(line, bytes);
+    return memory_refused(__builtin_return_address(0)) ? NULL : __libc_memalign(line, bytes);
 }
 
 int posix_memalign(void **memory, size_t line, size_t bytes) {
-    *memory = memory_refused() ? NULL : __libc_memalign(line, bytes);
+    *memory = memory_refused(__builtin_return_address(0)) ? NULL : __libc_memalign(line, bytes);
     return *memory ? 0 : ENOMEM;
 }
 #else

@@ -2,6 +2,7 @@
  * tests/unit/test_train_history.c - metrics.jsonl read back: epochs, the end, what is not measured,
  * a line that is still being written, and files that are something else.
  */
+#include "failing_memory.h"
 #include "ole/history.h"
 #include "temporary.h"
 #include "test.h"
@@ -58,11 +59,27 @@ static void test_other_files(void **state) {
     assert_non_null(strstr(error.message, "line 2"));
 }
 
+static ole_status read_history(ole_error *error) {
+    ole_history history = {0};
+    ole_status status = ole_history_read(&history, temporary_dir, error);
+    ole_history_free(&history);
+    return status;
+}
+
+/* Without memory a good file is not called a bad one. */
+static void test_no_memory(void **state) {
+    (void)state;
+    write_lines("{\"event\": \"epoch\", \"epoch\": 1, \"lr\": 0.1}\n"
+                "{\"event\": \"end\", \"test_error\": 12.5}\n");
+    fail_each(read_history);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_epochs_and_the_end, temporary_clear),
         cmocka_unit_test_teardown(test_runs_at_work, temporary_clear),
         cmocka_unit_test_teardown(test_other_files, temporary_clear),
+        cmocka_unit_test_teardown(test_no_memory, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }
