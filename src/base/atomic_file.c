@@ -11,9 +11,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,35 +56,76 @@ static int open_nameless(const ole_atomic_file *file) {
     free(directory);
     if (fd < 0) return -1;
     show_fd(fd, shown);
+    flock(fd, LOCK_EX); /* before it has a name: see remove_stale() */
     if (access(shown, F_OK) == 0) return fd;
     close(fd);
     return -1;
 }
 
-/* Creates the file under this name, or gives it to the one that is open.  Whether that is done. */
-static bool take_name(ole_atomic_file *file, const char *name) {
-    if (file->fd < 0) {
-        file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        return file->fd >= 0;
-    }
+/* Gives the nameless file a name.  Whether that is done; errno says why not. */
+static bool take_name(const ole_atomic_file *file, const char *name) {
     char shown[SHOWN_FD];
     show_fd(file->fd, shown);
     return linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* A name in the target's directory, of a new file or of ours.  Short whatever the target's is. */
+/* Whether the open file is the one that has this name. */
+static bool has_name(int fd, const char *name) {
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && S_ISREG(named.st_mode) &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/*
+ * Creates a file under this name, locked.  Before it is locked another writer may take it for a
+ * stale one and remove it: then it is not ours.
+ */
+static bool create(ole_atomic_file *file, const char *name) {
+    file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file->fd < 0) return false;
+    if (flock(file->fd, LOCK_EX) != 0 || has_name(file->fd, name)) return true;
+    close(file->fd);
+    file->fd = -1;
+    errno = EEXIST;
+    return false;
+}
+
+/*
+ * Removes a file under a temporary name whose writer was killed: writers keep theirs locked until
+ * it is renamed.  Whether it is gone.
+ */
+static bool remove_stale(const char *name) {
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return false;
+    bool gone = flock(fd, LOCK_EX | LOCK_NB) == 0 && has_name(fd, name) && unlink(name) == 0;
+    close(fd);
+    return gone;
+}
+
+/*
+ * A name in the target's directory, of a new file or of ours.  It follows from the target's name,
+ * so that the next writer of the same file finds what a killed one left, and is short whatever
+ * the target's is.
+ */
 static int name_beside(ole_atomic_file *file) {
     enum { TRIES = 1000, SUFFIX = 64 };
     size_t length = directory_length(file->target);
+    uint32_t hash = 0x811c9dc5u; /* FNV-1a */
+    for (const char *c = file->target + length; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x01000193u;
     file->temporary = malloc(length + SUFFIX);
     if (!file->temporary) return ENOMEM;
     memcpy(file->temporary, file->target, length);
-    for (int i = 0; i < TRIES; i++) {
-        snprintf(file->temporary + length, SUFFIX, ".ole-%ld-%d.tmp", (long)getpid(), i);
-        if (take_name(file, file->temporary)) return 0;
-        if (errno != EEXIST) break;
+    bool nameless = file->fd >= 0;
+    int number = EEXIST;
+    for (int i = 0; i < TRIES && number == EEXIST; i++) {
+        snprintf(file->temporary + length, SUFFIX, ".ole-%08" PRIx32 "-%d.tmp", hash, i);
+        do {
+            if (nameless ? take_name(file, file->temporary) : create(file, file->temporary))
+                return 0;
+            number = errno;
+        } while (number == EEXIST && remove_stale(file->temporary));
     }
-    int number = errno;
     free(file->temporary); /* not ours to remove */
     file->temporary = NULL;
     return number;
@@ -150,16 +193,18 @@ static int sync_directory(const ole_atomic_file *file) {
 /* Takes the file from written to durable.  Returns 0 or an errno, and what was being done. */
 static int finish(ole_atomic_file *file, const char **what) {
     *what = "cannot write";
-    bool beside = file->target != NULL;
-    if (beside && fsync(file->fd) != 0) return errno;
-    int number = beside && !file->temporary ? name_beside(file) : 0;
+    if (!file->target) {
+        int fd = file->fd;
+        file->fd = -1;
+        return close(fd) == 0 ? 0 : errno;
+    }
+    if (fsync(file->fd) != 0) return errno;
+    /* A nameless file becomes a new one in one step; an old one is replaced by renaming alone. */
+    bool is_new = !file->temporary && take_name(file, file->target);
+    int number = is_new || file->temporary ? 0 : name_beside(file);
     if (number != 0) return number;
-    int fd = file->fd;
-    file->fd = -1;
-    if (close(fd) != 0) return errno;
-    if (!beside) return 0;
     *what = "cannot replace";
-    if (rename(file->temporary, file->target) != 0) return errno;
+    if (!is_new && rename(file->temporary, file->target) != 0) return errno;
     free(file->temporary);
     file->temporary = NULL;
     *what = "written, but its directory cannot be synced";

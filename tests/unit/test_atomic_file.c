@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -82,6 +83,85 @@ static void test_a_killed_writer_leaves_nothing(void **state) {
     assert_true(WIFSIGNALED(how));
     assert_holds(path, "old");
     assert_int_equal(temporary_each(NULL), 1);
+}
+
+/* The system's rename(), before which a process that is asked to dies. */
+static bool dies_at_rename;
+int rename(const char *from, const char *to) {
+    if (dies_at_rename) raise(SIGKILL);
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+/* Writes from another process, which is killed when it comes to rename.  Whether it was. */
+static bool write_and_die(const char *path, const char *text) {
+    pid_t child = fork();
+    if (child == 0) {
+        dies_at_rename = true;
+        _exit(replace(path, text, strlen(text), NULL) == OLE_OK ? 0 : 1);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    if (!WIFSIGNALED(how)) assert_int_equal(how, 0);
+    return WIFSIGNALED(how);
+}
+
+/* Between its name and its place a file can be left behind: until the next one is written. */
+static void test_the_next_writer_clears_what_a_killed_one_left(void **state) {
+    (void)state;
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_true(write_and_die(path, "lost"));
+    assert_true(write_and_die(path, "lost"));
+    assert_holds(path, "old");
+    assert_int_equal(temporary_each(NULL), 2);
+    assert_int_equal(replace(path, "new", 3, NULL), OLE_OK);
+    assert_holds(path, "new");
+    assert_int_equal(temporary_each(NULL), 1);
+}
+
+/* A new file has no such moment: it gets its own name at once. */
+static void test_a_new_file_is_never_left_half_named(void **state) {
+    (void)state;
+    int fd = open(temporary_dir, O_TMPFILE | O_WRONLY, 0600);
+    if (fd < 0) skip(); /* this file system knows no files without a name */
+    close(fd);
+    const char *path = temporary_path("file");
+    assert_false(write_and_die(path, "new"));
+    assert_holds(path, "new");
+    assert_int_equal(temporary_each(NULL), 1);
+}
+
+/* Another process at work on the same file keeps its own, and nothing is written through a link
+ * under the name that would be next. */
+static void test_names_that_are_taken(void **state) {
+    (void)state;
+    char name[600];
+    const char *path = temporary_path("file");
+    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_true(write_and_die(path, "lost"));
+    DIR *dir = opendir(temporary_dir);
+    assert_non_null(dir);
+    name[0] = '\0';
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (strstr(entry->d_name, ".tmp"))
+            snprintf(name, sizeof name, "%s/%s", temporary_dir, entry->d_name);
+    closedir(dir);
+
+    int fd = open(name, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(replace(path, "new", 3, NULL), OLE_OK);
+    assert_holds(path, "new");
+    assert_holds(name, "lost");
+    close(fd);
+
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(replace(temporary_path("other"), "mine", 4, NULL), OLE_OK);
+    assert_int_equal(symlink("other", name), 0);
+    path = temporary_path("file");
+    assert_int_equal(replace(path, "newer", 5, NULL), OLE_OK);
+    assert_holds(path, "newer");
+    assert_holds(temporary_path("other"), "mine");
 }
 
 /* A limit on the size of files stands for a full disk. */
@@ -187,6 +267,10 @@ int main(void) {
         cmocka_unit_test_teardown(test_creates_and_replaces, temporary_clear),
         cmocka_unit_test_teardown(test_abort_keeps_the_old_file, temporary_clear),
         cmocka_unit_test_teardown(test_a_killed_writer_leaves_nothing, temporary_clear),
+        cmocka_unit_test_teardown(test_the_next_writer_clears_what_a_killed_one_left,
+                                  temporary_clear),
+        cmocka_unit_test_teardown(test_a_new_file_is_never_left_half_named, temporary_clear),
+        cmocka_unit_test_teardown(test_names_that_are_taken, temporary_clear),
         cmocka_unit_test_teardown(test_a_failed_write_keeps_the_old_file, temporary_clear),
         cmocka_unit_test_teardown(test_keeps_permissions_and_links, temporary_clear),
         cmocka_unit_test_teardown(test_new_files_follow_the_umask, temporary_clear),
