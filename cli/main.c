@@ -2,6 +2,7 @@
  * cli/main.c - the program `ole`: finds the command, and makes sure that what it printed arrived.
  */
 #include "commands.h"
+#include "guard.h"
 #include "patience.h"
 
 #include <ole/ranks.h>
@@ -109,6 +110,7 @@ static bool occupy_standard_streams(void) {
 
 int main(int argc, char **argv) {
     if (!occupy_standard_streams()) return EXIT_FAILED;
+    guard_signals();
     int code = dispatch(argc, argv);
     errno = 0;
     bool printed = fflush(stdout) == 0 && !ferror(stdout);

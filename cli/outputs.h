@@ -11,10 +11,7 @@
  */
 bool outputs_ready(const char *command, const char *const *files, int count, const char *folder);
 
-/*
- * Writes the text beside the file, syncs and renames it; a link's target stays where it is, and
- * what is no regular file (/dev/null, a pipe) is written in place.  The exit code, after a message.
- */
+/* Writes the text as by ole_write_file().  The exit code, after a message. */
 int put_text(const char *command, const char *path, const char *text, size_t size);
 
 #endif

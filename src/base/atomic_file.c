@@ -238,3 +238,9 @@ ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size,
     ole_atomic_file_abort(&file);
     return status;
 }
+
+ole_status ole_write_file(const char *path, const void *bytes, size_t size, ole_error *error) {
+    if (!bytes && size > 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_write_file: bytes is NULL");
+    return ole_atomic_file_put(path, bytes, size, error);
+}

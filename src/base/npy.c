@@ -3,8 +3,8 @@
  *
  * The usual file, little-endian float32 in C order, is used where it lies in the page cache; every
  * other layout goes through one loop that loads an element, swaps its bytes and converts it.  The
- * map is of the file as it is: a file that another program cuts while it is open ends the process
- * with SIGBUS, as with every map.
+ * size is checked when the file is opened; one that another program cuts off after that raises
+ * SIGBUS, which the program `ole` reports (cli/guard.c).
  */
 #include "ole/npy.h"
 
