@@ -110,8 +110,8 @@ static int compare_pictures(const void *left, const void *right) {
 
 /* "folder/Ada_Lovelace_0004.jpg" is Ada_Lovelace, 4. */
 static bool parse_file_name(word w, picture *p) {
-    for (size_t i = 0; i < w.length; i++)
-        if (w.at[i] == '/') return parse_file_name((word){w.at + i + 1, w.length - i - 1}, p);
+    const char *slash = memrchr(w.at, '/', w.length);
+    if (slash) w = (word){slash + 1, w.length - (size_t)(slash + 1 - w.at)};
     size_t dot = w.length;
     while (dot > 0 && w.at[dot - 1] != '.')
         dot--;

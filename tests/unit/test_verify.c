@@ -119,6 +119,23 @@ static void test_bad_rows(void **state) {
            "both; give more pairs, or fewer folds");
 }
 
+/* However deep the folders, they cost no stack. */
+static void test_deep_folders(void **state) {
+    (void)state;
+    enum { DEPTH = 1 << 21 };
+    static const char last[] = "A_1.jpg\nA_2.jpg\nB_1.jpg\nB_2.jpg\n";
+    char *list = malloc(2 * DEPTH + sizeof last);
+    assert_non_null(list);
+    for (int i = 0; i < DEPTH; i++)
+        memcpy(list + 2 * i, "d/", 2);
+    memcpy(list + 2 * DEPTH, last, sizeof last);
+    ole_pairs p = read_good("2 1\nA 1 2\nA 1 B 1\nB 1 2\nA 2 B 2\n", list, 4, 2);
+    assert_int_equal(p.count, 4);
+    assert_int_equal(p.pair[0].a, 0);
+    ole_pairs_free(&p);
+    free(list);
+}
+
 static void test_bad_names(void **state) {
     (void)state;
     expect("2 1\nA 1 2\n", NULL, 2,
@@ -307,17 +324,12 @@ static void test_bad_features(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_bad_rows),
-        cmocka_unit_test(test_bad_names),
-        cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_no_file),
-        cmocka_unit_test(test_cosines),
-        cmocka_unit_test(test_folds),
-        cmocka_unit_test(test_one_sided_folds),
-        cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_bad_features),
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_bad_rows),  cmocka_unit_test(test_deep_folders),
+        cmocka_unit_test(test_bad_names), cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_no_file),   cmocka_unit_test(test_cosines),
+        cmocka_unit_test(test_folds),     cmocka_unit_test(test_one_sided_folds),
+        cmocka_unit_test(test_progress),  cmocka_unit_test(test_bad_features),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }
