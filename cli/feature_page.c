@@ -79,6 +79,10 @@ void feature_view_free(feature_view *v) {
     v->measured = false;
 }
 
+void page_lacks_memory(ole_page *page) {
+    ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
+}
+
 /* ---- Angles ------------------------------------------------------------------------------- */
 
 /* Shares of pairs by angle, two degrees a bar, of one kind of pairs of one view. */
@@ -255,6 +259,8 @@ static void add_spectrum_figure(ole_page *page, const feature_view *const *views
                                   "directions a class needs: OLÉ makes it low-rank."
                                 : "All features together: OLÉ keeps their norm large, a direction "
                                   "or more for each class.");
+    else
+        page_lacks_memory(page);
     for (int i = 0; i < count; i++)
         free(lines[i].values);
 }

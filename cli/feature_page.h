@@ -40,6 +40,9 @@ typedef struct feature_options {
 bool feature_view_measure(feature_view *view, const feature_options *options, ole_error *error);
 void feature_view_free(feature_view *view);
 
+/* Makes the page fail when it is written: memory for a part of it is missing. */
+void page_lacks_memory(ole_page *page);
+
 /* Figures of all of them; views that are not measured are left out. */
 void page_add_angles(ole_page *page, const feature_view *views, int count);
 void page_add_spectra(ole_page *page, const feature_view *views, int count);

@@ -37,10 +37,14 @@ static double number_of(const ole_epoch *epoch, size_t offset) {
  * Adds a curve of a run; epochs in which it was not measured are passed over.  A curve without any
  * stays as an empty one without a name, so that the others keep their colours.
  */
-static void chart_add(chart *c, const ole_history *h, const curve *which, const char *name) {
+static void chart_add(chart *c, ole_page *page, const ole_history *h, const curve *which,
+                      const char *name) {
     double *numbers = malloc((2 * (size_t)h->count + 1) * sizeof *numbers);
     int64_t count = 0;
-    if (!numbers) return;
+    if (!numbers) {
+        page_lacks_memory(page);
+        return;
+    }
     for (int64_t i = 0; i < h->count; i++) {
         double value = number_of(&h->epochs[i], which->offset);
         if (!isfinite(value)) continue;
@@ -80,14 +84,14 @@ static void add_curves(ole_page *page, const report *r) {
     chart c = {0};
     ole_page_section(page, "Learning curves");
     if (r->count == 1) {
-        chart_add(&c, h, &test_curve, test_curve.name);
-        chart_add(&c, h, &validation_curve, validation_curve.name);
-        chart_add(&c, h, &knn_curve, knn_curve.name);
-        chart_add(&c, h, &train_curve, train_curve.name);
+        chart_add(&c, page, h, &test_curve, test_curve.name);
+        chart_add(&c, page, h, &validation_curve, validation_curve.name);
+        chart_add(&c, page, h, &knn_curve, knn_curve.name);
+        chart_add(&c, page, h, &train_curve, train_curve.name);
         chart_finish(&c, page, "Error", "error, %",
                      "After each epoch; of the training set its mean while the epoch ran.");
-        chart_add(&c, h, &softmax_curve, softmax_curve.name);
-        chart_add(&c, h, &ole_curve, ole_curve.name);
+        chart_add(&c, page, h, &softmax_curve, softmax_curve.name);
+        chart_add(&c, page, h, &ole_curve, ole_curve.name);
         chart_finish(&c, page, "Losses", "loss", "Means over an epoch, each without its weight.");
         return;
     }
@@ -100,7 +104,7 @@ static void add_curves(ole_page *page, const report *r) {
                {&ole_curve, "OLÉ loss", "loss"}};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         for (int i = 0; i < r->count; i++)
-            chart_add(&c, &r->runs[i].history, all[k].which, r->runs[i].folder);
+            chart_add(&c, page, &r->runs[i].history, all[k].which, r->runs[i].folder);
         chart_finish(&c, page, all[k].title, all[k].y_label, NULL);
     }
 }
@@ -241,6 +245,8 @@ static void add_table(ole_page *page, const report *r) {
     }
     if (text && cells)
         ole_page_table(page, "The runs and what came out.", r->count, COLUMNS, names, cells);
+    else
+        page_lacks_memory(page);
     free(cells);
     free(text);
 }
@@ -274,7 +280,10 @@ static void add_confusion(ole_page *page, const run_view *run, bool several) {
     int classes = run->view.classes;
     if (!run->classifier || run->without[0] || classes > MOST_CLASSES) return;
     float *shares = malloc((size_t)classes * (size_t)classes * sizeof *shares);
-    if (!shares) return;
+    if (!shares) {
+        page_lacks_memory(page);
+        return;
+    }
     for (int t = 0; t < classes; t++) {
         int64_t all = 0;
         for (int c = 0; c < classes; c++)
@@ -314,9 +323,13 @@ static void add_mistakes(ole_page *page, const run_view *run, bool several) {
     const char *list[RUN_MISTAKES];
     ole_error error;
     int count = 0;
+    if (!pixels) page_lacks_memory(page);
     for (int i = 0; pixels && i < run->mistake_count; i++) {
         const run_mistake *m = &run->mistakes[i];
-        if (!run_view_pixels(run, m->sample, pixels + (size_t)count * size, &error)) continue;
+        if (!run_view_pixels(run, m->sample, pixels + (size_t)count * size, &error)) {
+            ole_page_fail(page, error.status, error.message);
+            continue;
+        }
         snprintf(captions[count], TEXT, "%.30s taken for %.30s, %.1f %%", names[m->truth],
                  names[m->taken], 100.0 * (double)m->score);
         list[count] = captions[count];

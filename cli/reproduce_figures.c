@@ -142,6 +142,10 @@ static void add_curve(pictures *p, const learning *l, const row *r, size_t offse
     for (int side = 0; side < SIDES; side++) {
         int64_t points = 0;
         values[side] = malloc((2 * (size_t)h[side].count + 1) * sizeof *values[side]);
+        if (!values[side]) {
+            fail_command(p->command, "out of memory");
+            p->failed = true;
+        }
         for (int64_t i = 0; values[side] && i < h[side].count; i++) {
             double value;
             memcpy(&value, (const char *)&h[side].epochs[i] + offset, sizeof value);
@@ -161,7 +165,7 @@ static void add_curve(pictures *p, const learning *l, const row *r, size_t offse
     f.y_label = y_label;
     f.series = series;
     f.series_count = count;
-    if (count > 0) pictures_add(p, &f, name, l->caption);
+    if (count > 0 && !p->failed) pictures_add(p, &f, name, l->caption);
     for (int side = 0; side < SIDES; side++)
         free(values[side]);
 }

@@ -311,6 +311,7 @@ static void add_table(ole_page *page, const all_rows *all) {
         rows += (size_t)all->item[i].outcomes.count;
     table_row *text = calloc(rows + 1, sizeof *text);
     const char **cells = calloc((rows + 1) * COLUMNS, sizeof *cells);
+    if (!text || !cells) ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
     for (int i = 0; text && cells && i < all->count; i++)
         for (int k = 0; k < all->item[i].outcomes.count; k++, at++) {
             fill_row(&all->item[i], k, text[at]);
@@ -347,8 +348,10 @@ static void add_row(ole_page *page, const shown *s) {
         ole_page_text(page, text);
     }
     const ole_study_options o = row_study(&s->row);
-    if (p->kind != PAPER_FEATURES && s->outcomes.ended > 0)
-        ole_study_add_curve(page, row_study_kind(&s->row), &o, NULL);
+    ole_error error;
+    if (p->kind != PAPER_FEATURES && s->outcomes.ended > 0 &&
+        ole_study_add_curve(page, row_study_kind(&s->row), &o, &error) == OLE_ERROR_MEMORY)
+        ole_page_fail(page, OLE_ERROR_MEMORY, error.message);
 }
 
 static bool write_page(const all_rows *all, const char *path) {

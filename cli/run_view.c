@@ -63,16 +63,18 @@ double run_error(const run_view *r) {
     return 100.0 * (double)(r->count - r->correct) / (double)r->count;
 }
 
-/* The data as in training; false with the reason in r->without. */
-static bool open_data(run_view *r, int threads) {
+/* The data as in training; false with the reason in r->without, or after an error that has nothing
+ * to do with them: there was no memory. */
+static bool open_data(run_view *r, int threads, ole_error *error) {
     const ole_train_options *o = &r->options;
     ole_dataset_options options = run_dataset_options(o, threads);
     options.skip_test = o->skip_test;
-    ole_error error;
     const char *file = r->weights ? r->weights : r->folder;
-    if (ole_model_load(&r->model, file, threads, &error) != OLE_OK ||
-        ole_dataset_open(&r->set, o->data, &options, &error) != OLE_OK) {
-        snprintf(r->without, sizeof r->without, "%s", error.message);
+    ole_status status = ole_model_load(&r->model, file, threads, error);
+    if (status == OLE_OK) status = ole_dataset_open(&r->set, o->data, &options, error);
+    if (status != OLE_OK) {
+        if (status != OLE_ERROR_MEMORY)
+            snprintf(r->without, sizeof r->without, "%s", error->message);
         return false;
     }
     const ole_dataset_info *info = ole_dataset_get_info(r->set);
@@ -132,7 +134,7 @@ bool run_view_pixels(const run_view *r, int64_t sample, uint8_t *out, ole_error 
     float *planes = malloc((size_t)(info->channels * info->height * info->width) * sizeof *planes);
     bool good = planes && ole_dataset_sample(r->set, r->split, sample, planes, error) == OLE_OK;
     if (good) to_pixels(r, planes, out);
-    if (!planes) snprintf(error->message, sizeof error->message, "out of memory");
+    if (!planes) *error = (ole_error){OLE_ERROR_MEMORY, "out of memory"};
     free(planes);
     return good;
 }
@@ -244,7 +246,7 @@ static bool allocate(run_view *r, int64_t keep, ole_error *error) {
 }
 
 bool run_view_measure(run_view *r, const feature_options *o, ole_error *error) {
-    if (!open_data(r, o->threads)) return true;
+    if (!open_data(r, o->threads, error)) return r->without[0];
     const ole_model_info *m = ole_model_get_info(r->model);
     int64_t keep = r->count < RUN_MOST_KEPT ? r->count : RUN_MOST_KEPT;
     if (!allocate(r, keep, error) || !run_all(r, keep, o, error)) return false;

@@ -11,7 +11,7 @@
  *     ole_page_free(page);
  *
  * What is added is copied.  Adding cannot fail by itself: a failure is kept and ole_page_write()
- * reports the first one.
+ * reports the first one, and leaves the file as it was.
  */
 #ifndef OLE_PAGE_H
 #define OLE_PAGE_H
@@ -66,6 +66,12 @@ typedef struct ole_page_map {
 } ole_page_map;
 
 OLE_API void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *map);
+
+/*
+ * For a caller that cannot add what it wants to, such as without memory: ole_page_write() will fail
+ * with this status and message, unless something failed before.  A page is whole or not written.
+ */
+OLE_API void ole_page_fail(ole_page *page, ole_status status, const char *message);
 
 /* Writes the file beside and renames it; the first failure of what was added is reported here. */
 OLE_API ole_status ole_page_write(ole_page *page, const char *path, ole_error *error);

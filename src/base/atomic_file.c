@@ -34,12 +34,6 @@ static size_t directory_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The target's directory; free() it.  NULL without memory. */
-static char *directory_of(const ole_atomic_file *file) {
-    size_t length = directory_length(file->target);
-    return length > 0 ? strndup(file->target, length) : strdup(".");
-}
-
 /* Where the system shows the open file. */
 static void show_fd(int fd, char path[SHOWN_FD]) {
     snprintf(path, SHOWN_FD, "/proc/self/fd/%d", fd);
@@ -51,9 +45,8 @@ static void show_fd(int fd, char path[SHOWN_FD]) {
  * the file by.
  */
 static int open_nameless(const ole_atomic_file *file) {
-    char *directory = directory_of(file), shown[SHOWN_FD];
-    int fd = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
-    free(directory);
+    char shown[SHOWN_FD];
+    int fd = open(file->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
     show_fd(fd, shown);
     flock(fd, LOCK_EX); /* before it has a name: see remove_stale() */
@@ -143,6 +136,9 @@ static int open_target(ole_atomic_file *file) {
     }
     file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
     if (!file->target) return errno;
+    size_t length = directory_length(file->target);
+    file->directory = length > 0 ? strndup(file->target, length) : strdup(".");
+    if (!file->directory) return errno;
     file->fd = open_nameless(file);
     int number = file->fd < 0 ? name_beside(file) : 0;
     /* Best effort: a file system without permissions refuses, and the content is what matters. */
@@ -180,10 +176,7 @@ ole_status ole_atomic_file_write(ole_atomic_file *file, const void *bytes, size_
 
 /* Syncs the directory of the target, so that the rename survives a power cut.  0 or an errno. */
 static int sync_directory(const ole_atomic_file *file) {
-    char *directory = directory_of(file);
-    if (!directory) return ENOMEM;
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(directory);
+    int fd = open(file->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno == EACCES ? 0 : errno; /* writable but not readable: no way to sync */
     int number = fsync(fd) == 0 ? 0 : errno;
     close(fd);
@@ -225,9 +218,11 @@ void ole_atomic_file_abort(ole_atomic_file *file) {
         free(file->temporary);
     }
     free(file->target);
+    free(file->directory);
     file->fd = -1;
     file->temporary = NULL;
     file->target = NULL;
+    file->directory = NULL;
 }
 
 ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size, ole_error *error) {

@@ -22,6 +22,7 @@ typedef struct ole_atomic_file {
     int fd;           /* -1 when not open */
     const char *path; /* as given, for messages; the caller keeps it alive */
     char *target;     /* the file to replace, links resolved; NULL when writing in place */
+    char *directory;  /* of the target, taken before anything is written */
     char *temporary;  /* its name beside the target, while it has one */
 } ole_atomic_file;
 

@@ -60,6 +60,7 @@ struct ole_canvas {
     void (*words)(ole_canvas *canvas, const ole_words *words);
     void (*grid)(ole_canvas *canvas, const ole_cell_grid *grid);
     void (*clip)(ole_canvas *canvas, const ole_box *box); /* NULL ends it */
+    bool out_of_memory; /* something could not be drawn: the figure fails as a whole */
 };
 
 void ole_canvas_rectangle(ole_canvas *canvas, const ole_box *box);

@@ -100,6 +100,7 @@ static void paper_words(ole_canvas *canvas, const ole_words *w) {
     }
     cairo_restore(cr);
     cairo_new_path(cr);
+    canvas->out_of_memory |= clean.failed;
     ole_text_free(&clean);
 }
 
@@ -181,6 +182,7 @@ ole_status ole_canvas_cairo(ole_paper paper, double width, double height, const 
     cairo_surface_finish(surface);
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
+    if (c.canvas.out_of_memory) status = CAIRO_STATUS_NO_MEMORY;
     if (status == CAIRO_STATUS_SUCCESS) return OLE_OK;
     return ole_fail(error, status == CAIRO_STATUS_NO_MEMORY ? OLE_ERROR_MEMORY : OLE_ERROR_NUMERIC,
                     "cairo cannot draw the figure: %s", cairo_status_to_string(status));

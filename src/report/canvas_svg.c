@@ -203,7 +203,7 @@ void ole_canvas_svg_begin(ole_canvas_svg *svg, ole_text *out, double width, doub
 
 ole_status ole_canvas_svg_end(ole_canvas_svg *svg) {
     ole_text_add(svg->out, "</svg>\n");
-    bool memory = svg->out->failed || svg->path.failed;
+    bool memory = svg->out->failed || svg->path.failed || svg->canvas.out_of_memory;
     ole_text_free(&svg->path);
     if (svg->status != OLE_OK) return svg->status;
     return memory ? ole_fail(svg->error, OLE_ERROR_MEMORY, "a figure: out of memory") : OLE_OK;

@@ -450,7 +450,12 @@ void ole_drawing_free(ole_drawing *d) {
 
 void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
     ole_drawing *d; /* for its caption */
-    if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, NULL) != OLE_OK || !d) return;
+    ole_error error;
+    if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) != OLE_OK) {
+        ole_page_fail(page, error.status, error.message);
+        return;
+    }
+    if (!d) return;
     if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
         ole_page_figure(page, &d->figure, d->caption);
         ole_drawing_free(d);
@@ -473,6 +478,8 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
                                          .labels = labels,
                                          .classes = (int)a->classes,
                                          .names = names});
+    } else {
+        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for the map");
     }
     free(labels);
     free(text);

@@ -56,7 +56,10 @@ static void draw_image(ole_canvas *canvas, const heat *h) {
     int rows = (int)(f->rows < MOST_PIXELS ? f->rows : MOST_PIXELS);
     int columns = (int)(f->columns < MOST_PIXELS ? f->columns : MOST_PIXELS);
     uint8_t *cells = malloc((size_t)rows * (size_t)columns);
-    if (!cells) return;
+    if (!cells) {
+        canvas->out_of_memory = true;
+        return;
+    }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
             double mean =

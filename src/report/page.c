@@ -47,6 +47,11 @@ void ole_page_keep(ole_page *page, ole_status status, const ole_error *error) {
     page->error = *error;
 }
 
+void ole_page_fail(ole_page *page, ole_status status, const char *message) {
+    ole_error error;
+    if (page) ole_page_keep(page, ole_fail(&error, status, "%s", message), &error);
+}
+
 /* Keeps that an argument is wrong. */
 static void keep_argument(ole_page *page, const char *what) {
     ole_error error;

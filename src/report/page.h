@@ -42,7 +42,7 @@ struct ole_page {
 /* Opens a section and a grid of figures where there is none, or ends the grid. */
 void ole_page_begin_block(ole_page *page, bool grid);
 
-/* Keeps the first failure. */
+/* Keeps the first failure; nothing for OLE_OK. */
 void ole_page_keep(ole_page *page, ole_status status, const ole_error *error);
 
 bool ole_page_check_images(ole_page *page, const ole_page_images *images);

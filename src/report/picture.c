@@ -7,6 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if defined(OLE_HAVE_PNG) || defined(OLE_HAVE_JPEG)
+static ole_status fail_memory(const ole_picture *p, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_MEMORY, "an image of %d x %d pixels: out of memory", p->width,
+                    p->height);
+}
+#endif
+
 #ifndef OLE_HAVE_PNG
 
 ole_status ole_picture_png(const ole_picture *picture, ole_text *out, ole_error *error) {
@@ -50,8 +57,7 @@ ole_status ole_picture_png(const ole_picture *p, ole_text *out, ole_error *error
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info || setjmp(png_jmpbuf(png))) {
         png_destroy_write_struct(&png, &info);
-        return ole_fail(error, OLE_ERROR_MEMORY, "an image of %d x %d pixels: out of memory",
-                        p->width, p->height);
+        return fail_memory(p, error);
     }
     png_set_write_fn(png, out, add_png_bytes, flush_nothing);
     png_set_compression_level(png, 9);
@@ -62,7 +68,7 @@ ole_status ole_picture_png(const ole_picture *p, ole_text *out, ole_error *error
         png_write_row(png, p->pixels + (size_t)y * stride);
     png_write_end(png, NULL);
     png_destroy_write_struct(&png, &info);
-    return OLE_OK;
+    return out->failed ? fail_memory(p, error) : OLE_OK;
 }
 
 #endif
@@ -130,7 +136,7 @@ ole_status ole_picture_jpeg(const ole_picture *p, int quality, ole_text *out, ol
     ole_text_bytes(out, bytes, size);
     jpeg_destroy_compress(&jpeg);
     free(bytes);
-    return OLE_OK;
+    return out->failed ? fail_memory(p, error) : OLE_OK;
 }
 
 #endif

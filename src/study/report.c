@@ -35,6 +35,7 @@ typedef struct curve {
     int count;
     double *numbers; /* of all lines */
     ole_series *series;
+    bool out_of_memory;
 } curve;
 
 static void free_curve(curve *c) {
@@ -139,9 +140,10 @@ static void trace_comparison(const ole_study *study, curve *c) {
         ole_history h;
         bool alone = study->train.loss == OLE_LOSS_OLE;
         name_line(study, r->points[p].lambda, true, out->name);
-        if (ole_run_path(folder, study->train.out, first_run(r, p)->folder, NULL) != OLE_OK ||
-            ole_history_read(&h, folder, NULL) != OLE_OK)
-            continue;
+        ole_status status = ole_run_path(folder, study->train.out, first_run(r, p)->folder, NULL);
+        if (status == OLE_OK) status = ole_history_read(&h, folder, NULL);
+        c->out_of_memory |= status == OLE_ERROR_MEMORY;
+        if (status != OLE_OK) continue;
         for (int64_t i = 0; i < h.count && i < study->train.epochs; i++) {
             double error = alone ? h.epochs[i].knn1_error : h.epochs[i].test_error;
             add_value(out, (double)h.epochs[i].epoch, (ole_study_error){error, NAN});
@@ -194,6 +196,7 @@ static ole_status draw(const ole_study *study, const char *title, curve *c, ole_
     if (!make_curve(c, tune ? 2 : g->lambda_count, points > 2 ? points : 2))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
     looks[study->kind].trace(study, c);
+    if (c->out_of_memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
     ole_figure_init(figure);
     fill_figure(study, c, title, figure);
     return OLE_OK;

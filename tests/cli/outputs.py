@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import npyfile
 import run
@@ -78,6 +79,31 @@ def check_cut_off(ole, work):
                 "command again when the file is whole\n"))
 
 
+def check_memory(ole, work):
+    """A page without memory for a part of it is an error, and the page before stays."""
+    command = ("report", "m", "--no-tsne", "--threads", "1", "--out")
+    counted = with_faults(ole, *command, "page.html", count=work / "count")
+    if counted is None:
+        return
+    whole, count = (work / "page.html").read_text(), int((work / "count").read_text())
+    check_that("there is something to fail", counted.returncode == 0 and count > 200)
+
+    def fails(n):
+        """What is wrong when allocation n fails; None: nothing."""
+        page = work / f"page-{n}.html"
+        page.write_text("earlier")
+        done = with_faults(ole, *command, page.name, allocation=n)
+        text = page.read_text()
+        good = text == whole if done.returncode == 0 else (
+            done.returncode == 1 and text == "earlier" and done.stderr.startswith("ole report: "))
+        page.unlink()
+        return None if good else f"allocation {n}: exit code {done.returncode}, {done.stderr}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the model is read first, then the page made
+        problems = [problem for problem in pool.map(fails, range(count // 2, count + 1)) if problem]
+    run.report("pages without memory", problems)
+
+
 def check_all(ole, work):
     write_arrays(work)
     made = ole.run(*SMALL, "--out", "m")
@@ -85,6 +111,7 @@ def check_all(ole, work):
     check_temporary_names(ole, work)
     check_size_limit(ole, work)
     check_cut_off(ole, work)
+    check_memory(ole, work)
 
 
 if __name__ == "__main__":
