@@ -27,16 +27,18 @@ enum {
     LIST = 512,      /* sources summed at once; a leaf at its deepest level may hold more */
 };
 
-typedef float vec __attribute__((vector_size(VL * sizeof(float)), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t)), aligned(4), may_alias));
-typedef uint32_t uvec __attribute__((vector_size(VL * sizeof(uint32_t)), aligned(4), may_alias));
+/* As in linalg/kernels.c: variables are of the natural types, `anywhere` is for memory. */
+typedef float vec __attribute__((vector_size(VL * sizeof(float))));
+typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t))));
+typedef uint32_t uvec __attribute__((vector_size(VL * sizeof(uint32_t))));
+typedef vec anywhere __attribute__((aligned(4), may_alias));
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE vec load(const float *p) {
-    return *(const vec *)p;
+    return *(const anywhere *)p;
 }
 
 INLINE vec splat(float x) {

@@ -23,7 +23,13 @@ enum { NR = VL * NV };
 /* Depth of one pass over the panels: NR * DEPTH doubles stay in the first-level cache. */
 enum { DEPTH = 128 };
 
-typedef double vec __attribute__((vector_size(VL * sizeof(double)), aligned(8), may_alias));
+/*
+ * Variables are of the natural type; `anywhere` is for reading and writing memory and nothing else.
+ * A local array of an under-aligned vector type would be correct too, but gcc (12 to 14) writes to
+ * it with aligned instructions where AddressSanitizer has moved the frame to a place that is not.
+ */
+typedef double vec __attribute__((vector_size(VL * sizeof(double))));
+typedef vec anywhere __attribute__((aligned(8), may_alias));
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -32,11 +38,11 @@ typedef double vec __attribute__((vector_size(VL * sizeof(double)), aligned(8), 
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE vec load(const double *p) {
-    return *(const vec *)p;
+    return *(const anywhere *)p;
 }
 
 INLINE void store(double *p, vec v) {
-    *(vec *)p = v;
+    *(anywhere *)p = v;
 }
 
 INLINE vec splat(double x) {
@@ -523,7 +529,7 @@ static bool ql(double *d, double *e, double *z, int64_t n, int64_t cols, int64_t
 
 /* ---- the secular equation ------------------------------------------------------------------- */
 
-typedef long long mask __attribute__((vector_size(VL * sizeof(double)), may_alias));
+typedef long long mask __attribute__((vector_size(VL * sizeof(double))));
 
 /* 1 + sum_i square[i] / (pole[i] - λ), its negative terms, and both parts' derivatives. */
 typedef struct secular {

@@ -22,9 +22,11 @@ enum { VL = 16 };
 enum { VL = 8 };
 #endif
 
-typedef float vec __attribute__((vector_size(VL * sizeof(float)), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t)), aligned(4), may_alias));
-typedef uint8_t bytes __attribute__((vector_size(VL), aligned(1), may_alias));
+/* As in linalg/kernels.c: variables are of the natural types, `anywhere` is for memory. */
+typedef float vec __attribute__((vector_size(VL * sizeof(float))));
+typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t))));
+typedef uint8_t bytes __attribute__((vector_size(VL)));
+typedef vec anywhere __attribute__((aligned(4), may_alias));
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -33,11 +35,11 @@ typedef uint8_t bytes __attribute__((vector_size(VL), aligned(1), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE vec load(const float *p) {
-    return *(const vec *)p;
+    return *(const anywhere *)p;
 }
 
 INLINE void store(float *p, vec v) {
-    *(vec *)p = v;
+    *(anywhere *)p = v;
 }
 
 /* The first `width` elements; the others are zero, or stay as they are. */
@@ -64,7 +66,8 @@ INLINE void store_part(float *p, vec v, int width) {
 
 /* The upper half of a float. */
 typedef uint16_t element;
-typedef uint16_t half __attribute__((vector_size(VL * sizeof(uint16_t)), aligned(2), may_alias));
+typedef uint16_t half __attribute__((vector_size(VL * sizeof(uint16_t))));
+typedef half half_anywhere __attribute__((aligned(2), may_alias));
 
 INLINE half half_of(vec v) {
     return (half)_mm512_cvtneps_pbh((__m512)v);
@@ -73,7 +76,7 @@ INLINE half half_of(vec v) {
 INLINE vec get(const element *p, int width) {
     half h = {0};
     if (width == VL)
-        h = *(const half *)p;
+        h = *(const half_anywhere *)p;
     else
         for (int i = 0; i < width; i++)
             h[i] = p[i];
@@ -83,7 +86,7 @@ INLINE vec get(const element *p, int width) {
 INLINE void put(element *p, vec v, int width) {
     half h = half_of(v);
     if (width == VL)
-        *(half *)p = h;
+        *(half_anywhere *)p = h;
     else
         for (int i = 0; i < width; i++)
             p[i] = h[i];
