@@ -80,6 +80,18 @@ static bool is_needed(bool together) {
     return together && freopen("/dev/null", "w", stdout);
 }
 
+/* False, after a message, where OLE_CPU is wrong. */
+static bool prepare(char **argv, bool long_work) {
+    ole_cpu cpu;
+    ole_error error;
+    if (ole_cpu_describe(&cpu, &error) != OLE_OK) {
+        if (ole_ranks_launched_rank() == 0) fprintf(stderr, "ole: %s\n", error.message);
+        return false;
+    }
+    start_again(argv, cpu.openblas_core, long_work);
+    return true;
+}
+
 static int dispatch(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "--help";
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
@@ -90,7 +102,7 @@ static int dispatch(int argc, char **argv) {
     }
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i].name) != 0) continue;
-        if (commands[i].long_work) be_patient(argv);
+        if (!prepare(argv, commands[i].long_work)) return EXIT_USAGE;
         return is_needed(commands[i].together) ? commands[i].run(argc - 1, argv + 1) : EXIT_DONE;
     }
     return unknown_command(name);

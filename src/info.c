@@ -8,6 +8,9 @@
 
 #include "base/cuda_module.h"
 #include "build_parts.h"
+#ifdef OLE_HAVE_ONEDNN
+#include "device/cpu/onednn.h"
+#endif
 #include "linalg/kernels.h"
 #include "ranks/mpi.h"
 
@@ -35,6 +38,8 @@ int openblas_get_parallel(void);
 #endif
 
 static struct {
+    char level[160];
+    char dnn[64];
     char blas[96];
     char cores[24];
     char memory[24];
@@ -43,6 +48,24 @@ static struct {
     char nccl[640];
     bool threaded_blas;
 } machine;
+
+static void describe_level(void) {
+    ole_cpu cpu;
+    ole_error error;
+    if (ole_cpu_describe(&cpu, &error) != OLE_OK)
+        snprintf(machine.level, sizeof machine.level, "%s", error.message);
+    else if (!cpu.cap)
+        snprintf(machine.level, sizeof machine.level, "%s", cpu.level);
+    else if (cpu.level != cpu.machine)
+        snprintf(machine.level, sizeof machine.level, "%s: OLE_CPU caps this machine's %s",
+                 cpu.level, cpu.machine);
+    else
+        snprintf(machine.level, sizeof machine.level, "%s: OLE_CPU=%s caps nothing here", cpu.level,
+                 cpu.cap);
+#ifdef OLE_HAVE_ONEDNN
+    cpu_dnn_describe(machine.dnn, sizeof machine.dnn);
+#endif
+}
 
 static void describe_blas(void) {
     if (!openblas_get_config || !openblas_get_parallel) {
@@ -94,6 +117,7 @@ static void describe_mpi(void) {
 }
 
 static void describe_machine(void) {
+    describe_level();
     describe_blas();
     describe_gpu();
     describe_mpi();
@@ -114,9 +138,13 @@ size_t ole_info(ole_info_row *rows, size_t capacity) {
         {"version", ole_version()},
         {"compiler", COMPILER},
         OLE_BUILD_PARTS,
+        {"cpu level", machine.level},
         {"cpu kernels", ole_kernels_name()},
         {"cores", machine.cores},
         {"memory", machine.memory},
+#ifdef OLE_HAVE_ONEDNN
+        {"oneDNN", machine.dnn},
+#endif
         {"OpenBLAS", machine.blas},
         {"GPU", machine.gpu},
         {"MPI library", machine.mpi},

@@ -108,6 +108,29 @@ typedef enum ole_device {
 } ole_device;
 
 /*
+ * Which of the CPU's instruction sets are used.  By default all that the machine has; the
+ * environment variable OLE_CPU, read when the library is loaded, allows no more than "generic",
+ * "avx2", "avx512", "avx512_bf16" or "amx" ("generic" or "neon" on 64-bit ARM), so that one machine
+ * can show what others compute.  Each level includes those before it.
+ *
+ * oneDNN keeps to the level too.  OpenBLAS reads its own variable when it is loaded, which is too
+ * early for the library: a program that wants it capped starts with OPENBLAS_CORETYPE set to
+ * `openblas_core`, as the program `ole` does for itself.
+ */
+typedef struct ole_cpu {
+    const char *machine;       /* the level of this machine */
+    const char *level;         /* the level in use */
+    const char *cap;           /* OLE_CPU; NULL: not set.  One above the machine caps nothing */
+    const char *openblas_core; /* for OPENBLAS_CORETYPE; NULL: the machine is not capped */
+} ole_cpu;
+
+/*
+ * Fails where OLE_CPU is none of these names, as everything that computes does then.  `cpu` may be
+ * NULL.  The strings are static.
+ */
+OLE_API ole_status ole_cpu_describe(ole_cpu *cpu, ole_error *error);
+
+/*
  * What this build and this machine offer, for `ole info` and bug reports.  A row such as
  * ("cpu kernels", "avx512") or ("OpenBLAS", "0.3.21, serial").
  */

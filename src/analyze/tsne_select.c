@@ -3,25 +3,29 @@
  * own.
  */
 #include "analyze/tsne_kernels.h"
-
-#include "linalg/kernels.h"
+#include "base/cpu.h"
 
 extern const ole_tsne_kernels ole_tsne_kernels_generic;
-
 #if OLE_X86_DISPATCH
-#include <string.h>
-
 extern const ole_tsne_kernels ole_tsne_kernels_avx2;
 extern const ole_tsne_kernels ole_tsne_kernels_avx512;
+#endif
+
+/* The best first. */
+static const struct {
+    ole_cpu_level needs;
+    const ole_tsne_kernels *kernels;
+} tables[] = {
+#if OLE_X86_DISPATCH
+    {OLE_CPU_AVX512, &ole_tsne_kernels_avx512},
+    {OLE_CPU_AVX2, &ole_tsne_kernels_avx2},
+#endif
+    {OLE_CPU_GENERIC, &ole_tsne_kernels_generic},
+};
 
 const ole_tsne_kernels *ole_tsne_kernels_get(void) {
-    const char *name = ole_kernels_name();
-    if (strcmp(name, "avx512") == 0) return &ole_tsne_kernels_avx512;
-    if (strcmp(name, "avx2") == 0) return &ole_tsne_kernels_avx2;
-    return &ole_tsne_kernels_generic;
+    int i = 0;
+    while (ole_cpu_allowed() < tables[i].needs)
+        i++;
+    return tables[i].kernels;
 }
-#else
-const ole_tsne_kernels *ole_tsne_kernels_get(void) {
-    return &ole_tsne_kernels_generic;
-}
-#endif

@@ -96,7 +96,8 @@ static int start(worker *w) {
 
 ole_status ole_pool_create(ole_pool **result, int threads, ole_error *error) {
     *result = NULL;
-    if (threads <= 1) return OLE_OK;
+    ole_status status = ole_cpu_describe(NULL, error);
+    if (status != OLE_OK || threads <= 1) return status;
     ole_pool *pool = calloc(1, sizeof *pool + sizeof(worker) * (size_t)(threads - 1));
     if (!pool) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %d threads", threads);
     pool->process = getpid();

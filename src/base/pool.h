@@ -14,7 +14,10 @@ typedef struct ole_pool ole_pool;
 /* One task of a loop: its number, and which worker (0 to threads-1) runs it, for scratch memory. */
 typedef void ole_task(void *context, int64_t task, int worker);
 
-/* `threads` includes the calling one. One thread needs no pool: *pool is NULL then. */
+/*
+ * `threads` includes the calling one.  One thread needs no pool: *pool is NULL then.  Whatever
+ * computes makes a pool first, so this is where an unknown OLE_CPU is refused.
+ */
 ole_status ole_pool_create(ole_pool **pool, int threads, ole_error *error);
 void ole_pool_destroy(ole_pool *pool);
 

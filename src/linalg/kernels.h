@@ -106,7 +106,7 @@ typedef struct ole_kernels {
                            double offset, double *u);
 } ole_kernels;
 
-/* The table for this CPU. */
+/* The table for this CPU, or for the level that OLE_CPU caps it at. */
 const ole_kernels *ole_kernels_get(void);
 
 /* Its name: "avx512", "avx2" or "generic". */

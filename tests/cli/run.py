@@ -261,6 +261,37 @@ DAMAGED = f"the header is damaged, {AGAIN}"
 
 # ---- Checks -------------------------------------------------------------------------------------
 
+LEVELS = {  # of OLE_CPU: our kernels, and what oneDNN and OpenBLAS call it
+    "generic": ("generic", "SSE41", "Prescott"),
+    "avx2": ("avx2", "AVX2", "Haswell"),
+    "avx512": ("avx512", "AVX512_CORE", "SkylakeX"),
+    "avx512_bf16": ("avx512", "AVX512_CORE_BF16", "Cooperlake"),
+}
+
+
+def check_levels(ole):
+    """OLE_CPU caps everything that computes, or is refused by name."""
+    machine = read_json(ole, "info", "--json").get("cpu level")
+    check_that("the level of the machine", machine in (*LEVELS, "amx", "neon"))
+    for level, (kernels, dnn, core) in LEVELS.items() if machine != "neon" else ():
+        ole.environment["OLE_CPU"] = level
+        rows = read_json(ole, "info", "--json")
+        if level == machine:
+            check_that("a cap at the machine's level",
+                       rows.get("cpu level") == f"{level}: OLE_CPU={level} caps nothing here")
+            break
+        check_that(f"OLE_CPU={level}", rows.get("cpu level") ==
+                   f"{level}: OLE_CPU caps this machine's {machine}" and rows.get("cpu kernels") == kernels)
+        check_that(f"oneDNN, OLE_CPU={level}", rows.get("oneDNN", dnn).split(", ")[-1] == dnn)
+        check_that(f"OpenBLAS, OLE_CPU={level}", rows["OpenBLAS"].split(", ")[-1] == core)
+    for value in ("avx3", "AVX2"):
+        ole.environment["OLE_CPU"] = value
+        allowed = "generic or neon" if machine == "neon" else "generic, avx2, avx512, avx512_bf16 or amx"
+        for args in ("info", "score F.npy L.npy"):
+            check(ole, args, err=f"ole: OLE_CPU={value}: unknown level; choose {allowed}\n", code=2)
+    del ole.environment["OLE_CPU"]
+
+
 def check_program(ole):
     check(ole, "", USAGE)
     check(ole, "--help", USAGE)
@@ -279,6 +310,7 @@ def check_program(ole):
                not run.stderr)
     check_that("ole info --json", read_json(ole, "info", "--json").get("version") == "0.1.0")
     check(ole, "info x", err="ole info: unexpected argument 'x'; see 'ole info --help'\n", code=2)
+    check_levels(ole)
 
 
 def check_usage(ole):

@@ -7,6 +7,7 @@
 #include "analyze/distances.h"
 #include "analyze/tsne_map.h"
 #include "analyze/tsne_tree.h"
+#include "base/cpu.h"
 #include "ole/tsne.h"
 #include "random.h"
 #include "test.h"
@@ -154,7 +155,7 @@ static int tables(const ole_tsne_kernels **table) {
     table[count++] = &ole_tsne_kernels_generic;
 #if OLE_X86_DISPATCH
     extern const ole_tsne_kernels ole_tsne_kernels_avx2, ole_tsne_kernels_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (ole_cpu_allowed() >= OLE_CPU_AVX2)
         table[count++] = &ole_tsne_kernels_avx2;
     if (ole_tsne_kernels_get() == &ole_tsne_kernels_avx512)
         table[count++] = &ole_tsne_kernels_avx512;

@@ -3,6 +3,7 @@
  * the table of its ops.
  */
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
@@ -26,8 +27,7 @@ extern const cpu_kernels ole_cpu_kernels_avx512bf16;
 static const cpu_kernels *choose_kernels(int block) {
 #if OLE_X86_DISPATCH
     if (block == ole_cpu_kernels_avx512.block) return &ole_cpu_kernels_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &ole_cpu_kernels_avx2;
+    if (ole_cpu_allowed() >= OLE_CPU_AVX2) return &ole_cpu_kernels_avx2;
 #endif
     (void)block;
     return &ole_cpu_kernels_generic;
@@ -46,7 +46,7 @@ static ole_status check_precision(const ole_device_options *options, ole_error *
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "the cpu backend has no tf32; choose --precision fp32 or bf16");
 #if defined(OLE_HAVE_CPU_BF16)
-    if (cpu_has_bf16()) return OLE_OK;
+    if (ole_cpu_allowed() >= OLE_CPU_AVX512_BF16) return OLE_OK;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                     "--precision bf16 needs a CPU with AVX512_BF16 (avx512_bf16 among the flags of "
                     "/proc/cpuinfo), which this one lacks; choose --precision fp32");
@@ -75,7 +75,8 @@ static const amx_kernels *amx_of(const cpu_kernels *half) {
 
 static ole_status open_context(ole_device_context **result, const ole_device_options *options,
                                ole_error *error) {
-    ole_status status = check_precision(options, error);
+    ole_status status = ole_cpu_describe(NULL, error);
+    if (status == OLE_OK) status = check_precision(options, error);
     if (status != OLE_OK) return status;
     if (options->threads < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%d threads: give at least 1", options->threads);

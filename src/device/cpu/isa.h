@@ -1,18 +1,15 @@
 /*
- * src/device/cpu/isa.h - what the CPU has of bfloat16 arithmetic.
+ * src/device/cpu/isa.h - whether AMX can be used, by us and by oneDNN.
  */
 #ifndef OLE_SRC_DEVICE_CPU_ISA_H
 #define OLE_SRC_DEVICE_CPU_ISA_H
 
 #include <stdbool.h>
 
-/* AVX512_BF16, and the AVX-512 that the kernels for it use besides. */
-bool cpu_has_bf16(void);
-
-/* AMX on bfloat16, with the system's permission for this process, asked for here. */
+/* The level is AMX, and the system gives this process its registers: that is requested here. */
 bool cpu_has_amx(void);
 
-/* False where AMX is there but CPUID does not tell the sizes of its tiles. */
+/* Whether CPUID tells the sizes of the tiles: some virtual machines have AMX and do not. */
 bool cpu_tiles_described(void);
 
 #endif

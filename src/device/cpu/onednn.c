@@ -6,16 +6,15 @@
  */
 #include "device/cpu/onednn.h"
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "device/cpu/isa.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_version.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
 
 struct cpu_dnn {
     dnnl_engine_t engine;
@@ -165,22 +164,65 @@ static size_t size_of(description d) {
 
 /* ---- engine ------------------------------------------------------------------------------ */
 
+/* What oneDNN calls the levels of base/cpu.h. */
+static const struct {
+    dnnl_cpu_isa_t isa;
+    const char *name;
+} LEVELS[] = {
+    [OLE_CPU_GENERIC] = {dnnl_cpu_isa_sse41, "SSE41"},
+    [OLE_CPU_AVX2] = {dnnl_cpu_isa_avx2, "AVX2"},
+    [OLE_CPU_AVX512] = {dnnl_cpu_isa_avx512_core, "AVX512_CORE"},
+    [OLE_CPU_AVX512_BF16] = {dnnl_cpu_isa_avx512_core_bf16, "AVX512_CORE_BF16"},
+    [OLE_CPU_AMX] = {dnnl_cpu_isa_avx512_core_amx, "AVX512_CORE_AMX"},
+};
+
+static bool has(ole_cpu_level level) {
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = (unsigned)LEVELS[level].isa;
+    return (isa & wanted) == wanted;
+}
+
+/* False where it is in use already and has chosen more.  The user's own limit counts. */
+static bool limit(ole_cpu_level level) {
+    if (!getenv("ONEDNN_MAX_CPU_ISA") && !getenv("DNNL_MAX_CPU_ISA"))
+        dnnl_set_max_cpu_isa(LEVELS[level].isa);
+    return !has((ole_cpu_level)(level + 1));
+}
+
 /*
  * Its kernels for AMX take the sizes of tiles from CPUID and stop with an illegal instruction where
  * a virtual machine offers AMX without describing it: there it is told to leave AMX alone.
  */
-static bool avoid_bad_tiles(void) {
-    if (cpu_tiles_described()) return true;
-    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
-    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
-    return isa <= (unsigned)dnnl_cpu_isa_avx512_core_bf16;
+static bool must_avoid_amx(void) {
+    return ole_cpu_allowed() >= OLE_CPU_AMX && !cpu_tiles_described();
 }
 
-ole_status cpu_dnn_create(cpu_dnn **result, bool half, ole_error *error) {
-    if (!avoid_bad_tiles() && half)
+static ole_status limit_level(bool half, ole_error *error) {
+    ole_cpu_level level = ole_cpu_allowed();
+    if (ole_cpu_capped() && !limit(level))
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "OLE_CPU is set, but oneDNN is already in use without that limit; also set "
+                        "ONEDNN_MAX_CPU_ISA=%s before the program starts",
+                        LEVELS[level].name);
+    if (must_avoid_amx() && !limit(OLE_CPU_AVX512_BF16) && half)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "this machine offers AMX but does not describe it, and oneDNN is in use "
                         "already; set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 for bf16");
+    return OLE_OK;
+}
+
+void cpu_dnn_describe(char *text, size_t size) {
+    limit_level(false, NULL);
+    int level = OLE_CPU_AMX;
+    while (level > OLE_CPU_GENERIC && !has((ole_cpu_level)level))
+        level--;
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, size, "%d.%d.%d, %s", version->major, version->minor, version->patch,
+             LEVELS[level].name);
+}
+
+ole_status cpu_dnn_create(cpu_dnn **result, bool half, ole_error *error) {
+    ole_status status = limit_level(half, error);
+    if (status != OLE_OK) return status;
     cpu_dnn *dnn = calloc(1, sizeof *dnn);
     if (!dnn) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (dnnl_engine_create(&dnn->engine, dnnl_cpu, 0) != dnnl_success ||
@@ -200,14 +242,8 @@ void cpu_dnn_destroy(cpu_dnn *dnn) {
     free(dnn);
 }
 
-const char *cpu_dnn_version(void) {
-    return TEXT(DNNL_VERSION_MAJOR) "." TEXT(DNNL_VERSION_MINOR) "." TEXT(DNNL_VERSION_PATCH);
-}
-
 int cpu_dnn_block(void) {
-    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
-    unsigned wide = (unsigned)dnnl_cpu_isa_avx512_core;
-    return (isa & wide) == wide ? 16 : 8;
+    return has(OLE_CPU_AVX512) ? 16 : 8;
 }
 
 /* ---- convolutions ------------------------------------------------------------------------ */

@@ -16,8 +16,8 @@ typedef struct cpu_dnn cpu_dnn;
 ole_status cpu_dnn_create(cpu_dnn **dnn, bool half, ole_error *error);
 void cpu_dnn_destroy(cpu_dnn *dnn);
 
-/* "2.6.3" */
-const char *cpu_dnn_version(void);
+/* The version that was loaded and the instruction sets it uses: "2.6.3, AVX512_CORE". */
+void cpu_dnn_describe(char *text, size_t size);
 
 /* Floats of the widest vectors it uses on this CPU: 16 (AVX-512) or 8. */
 int cpu_dnn_block(void);

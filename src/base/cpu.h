@@ -1,0 +1,30 @@
+/*
+ * src/base/cpu.h - which instruction sets the code may use: the machine's, or fewer by OLE_CPU
+ * (ole_cpu_describe() in ole/base.h has its user's side).
+ *
+ * Levels stand in rising order, and each has everything of those below it, so code that needs one
+ * asks `ole_cpu_allowed() >= OLE_CPU_AVX2`.
+ */
+#ifndef OLE_SRC_BASE_CPU_H
+#define OLE_SRC_BASE_CPU_H
+
+#include <stdbool.h>
+
+typedef enum ole_cpu_level {
+    OLE_CPU_GENERIC, /* what every CPU of the architecture has */
+
+    OLE_CPU_AVX2 = 1, /* with FMA */
+    OLE_CPU_AVX512,   /* F, DQ, VL and BW */
+    OLE_CPU_AVX512_BF16,
+    OLE_CPU_AMX, /* on bfloat16 */
+
+    OLE_CPU_NEON = 1,
+} ole_cpu_level;
+
+/* The level in use; the same for as long as the process lives. */
+ole_cpu_level ole_cpu_allowed(void);
+
+/* Whether that is less than the machine has. */
+bool ole_cpu_capped(void);
+
+#endif
