@@ -53,6 +53,7 @@ static bool next_field(span *s, field *f) {
 
 /* The i-th field of that number; false when there are fewer. */
 static bool find(span message, int number, int i, field *f) {
+    *f = (field){0};
     while (next_field(&message, f))
         if (f->number == number && i-- == 0) return true;
     return false;

@@ -302,11 +302,14 @@ class _Loss(torch.autograd.Function):
         return _product(ctx, _Once.apply(direction, ctx.anchor), upstream), None, None, None
 
 
+def _slices(tensor: Tensor, dim: Optional[int], count: int) -> Tuple[Tensor, ...]:
+    """The tensors that vmap batched along the dimension, or the one that it did not, ``count`` times."""
+    return (tensor,) * count if dim is None else tensor.unbind(dim)
+
+
 class _TracedLoss(torch.autograd.Function):
     """For who traces: nothing but operators, fused by a compiler, so that casts and products cost nothing.
     Value and direction, as torch.func wants what backward needs to be an output."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
@@ -319,6 +322,14 @@ class _TracedLoss(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         _remember(ctx, inputs[0], 1.0, inputs[5])
         ctx.save_for_backward(output[1], inputs[0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Tuple[Any, ...], features: Tensor, labels: Tensor, *options: Any) -> Any:
+        """One batch after the other.  torch would loop over ole::evaluate too, but with a warning that it is slow; and
+        a batch that is refused then ends in a SystemError, as torch 2.6 warns while the exception is on its way."""
+        each = (_slices(tensor, dim, info.batch_size) for tensor, dim in zip((features, labels), in_dims))
+        values, directions = zip(*(_TracedLoss.apply(x, y, *options) for x, y in zip(*each)))
+        return (torch.stack(values), torch.stack(directions)), (0, 0)
 
     @staticmethod
     def backward(ctx: Any, upstream: Optional[Tensor], _: None) -> Tuple[Optional[Tensor], ...]:
