@@ -11,7 +11,8 @@
  *
  * On failure nothing is written to the outputs, but NULL to a handle, unless a function says
  * otherwise.  The library never prints or keeps state of its own: two threads may call anything at
- * the same time as long as they do not pass the same plan or file handle.  It never exits or
+ * the same time as long as they do not pass the same plan, model or other handle; with plans,
+ * models and loaders that is noticed, and an OLE_ERROR_ARGUMENT for one of them.  It never exits or
  * aborts, with one exception that a program has to ask for: a process that joined others
  * (ole/ranks.h) is ended when one is lost.
  */

@@ -141,7 +141,7 @@ OLE_API int64_t ole_loader_batches(const ole_loader *loader);
 /*
  * Batch `batch` of epoch `epoch`, or the loader's part of it (which may have no samples), valid
  * until the next call.  The batches that follow it are assembled ahead where the loader has
- * threads.
+ * threads.  One call at a time: another thread's meanwhile is an OLE_ERROR_ARGUMENT.
  */
 OLE_API ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_batch *out,
                                   ole_error *error);

@@ -36,9 +36,10 @@
  * Evaluating a plan allocates nothing.
  *
  * Threads.  A plan owns its memory and its worker threads (options.threads - 1 of them, asleep
- * between calls, and deaf to the program's signals).  Use one plan from one thread at a time;
- * different plans are independent.  A child of fork() has no workers: it evaluates and frees a plan
- * of its parent in the calling thread.
+ * between calls, and deaf to the program's signals).  Use one plan from one thread at a time: a
+ * call while another is under way is an OLE_ERROR_ARGUMENT.  Different plans are independent.  A
+ * child of fork() has no workers: it evaluates and frees a plan of its parent in the calling
+ * thread.
  */
 #ifndef OLE_LOSS_H
 #define OLE_LOSS_H

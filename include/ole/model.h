@@ -9,7 +9,8 @@
  *     printf("%s %.3f\n", p.label < 0 ? "unknown" : names[p.label], p.score);
  *     ole_model_free(model);
  *
- * Use one model from one thread at a time.  A model of 1 thread runs in the caller's.  More are
+ * Use one model from one thread at a time: a call that runs it while another does is an
+ * OLE_ERROR_ARGUMENT.  A model of 1 thread runs in the caller's.  More are
  * OpenMP's: they stay when the model is freed, and a child of fork() that predicts with them waits
  * for ever, for it has none.  A program that predicts and forks loads its models with 1 thread.
  */

@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/in_use.h"
 #include "data/augment.h"
 #include "data/order.h"
 
@@ -51,6 +52,7 @@ struct ole_loader {
     pthread_mutex_t mutex;
     pthread_cond_t work, done;
     bool stop;
+    ole_in_use in_use;
 };
 
 /* ---- Options ------------------------------------------------------------------------------ */
@@ -367,6 +369,7 @@ ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_
                         "ole_loader_get: there is no batch %" PRId64 " of epoch %" PRId64
                         ": an epoch has %" PRId64,
                         batch, epoch, loader->order.batches);
+    if (!ole_in_use_take(&loader->in_use, "loader", error)) return OLE_ERROR_ARGUMENT;
     if (!loader->varies) epoch = 0;
     slot *s = &loader->slots[0];
     if (loader->threads > 0) {
@@ -376,5 +379,6 @@ ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_
         fill(loader, s);
     }
     *out = (ole_batch){s->count, s->images, s->labels, s->indices};
+    ole_in_use_release(&loader->in_use);
     return OLE_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/cuda_module.h"
 #include "base/error.h"
+#include "base/in_use.h"
 #include "linalg/kernels.h"
 #include "loss/cuda.h"
 #include "loss/frame.h"
@@ -31,6 +32,7 @@ struct ole_loss_plan {
     ole_route_svd svd;       /* float64 */
     const ole_cuda_loss_table *table;
     ole_cuda_loss *cuda; /* of a plan for the GPU, which has none of the above */
+    ole_in_use in_use;
 };
 
 /* ---- planning ------------------------------------------------------------------------------- */
@@ -170,16 +172,12 @@ static ole_status gather(ole_loss_plan *plan, const ole_loss_batch *batch, ole_e
                     "features: row %" PRId64 " holds NaN or Inf: look at what produced it", bad);
 }
 
-ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
-                         const ole_loss_gradient *gradient, ole_loss_result *result,
-                         ole_error *error) {
-    ole_status status = check_batch(plan, batch, gradient, error);
-    if (status == OLE_OK && !result) status = ole_fail(error, OLE_ERROR_ARGUMENT, "result is NULL");
-    if (status != OLE_OK) return status;
-    if (plan->cuda) return plan->table->eval(plan->cuda, batch, gradient, result, error);
+static ole_status eval_on_cpu(ole_loss_plan *plan, const ole_loss_batch *batch,
+                              const ole_loss_gradient *gradient, ole_loss_result *result,
+                              ole_error *error) {
     ole_groups *groups = &plan->groups;
     ole_groups_fill(groups, batch->labels, batch->label_type, batch->rows);
-    status =
+    ole_status status =
         ole_loss_list_classes(groups, batch->rows, ole_loss_capacity(result), plan->classes, error);
     if (status == OLE_OK) status = gather(plan, batch, error);
     if (status != OLE_OK) return status;
@@ -204,6 +202,19 @@ ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
     return status;
 }
 
+ole_status ole_loss_eval(ole_loss_plan *plan, const ole_loss_batch *batch,
+                         const ole_loss_gradient *gradient, ole_loss_result *result,
+                         ole_error *error) {
+    ole_status status = check_batch(plan, batch, gradient, error);
+    if (status == OLE_OK && !result) status = ole_fail(error, OLE_ERROR_ARGUMENT, "result is NULL");
+    if (status != OLE_OK) return status;
+    if (!ole_in_use_take(&plan->in_use, "plan", error)) return OLE_ERROR_ARGUMENT;
+    status = plan->cuda ? plan->table->eval(plan->cuda, batch, gradient, result, error)
+                        : eval_on_cpu(plan, batch, gradient, result, error);
+    ole_in_use_release(&plan->in_use);
+    return status;
+}
+
 ole_status ole_loss_queue(ole_loss_plan *plan, const ole_loss_batch *batch,
                           const ole_loss_gradient *gradient, ole_loss_outcome *outcome,
                           void *stream, ole_error *error) {
@@ -213,5 +224,8 @@ ole_status ole_loss_queue(ole_loss_plan *plan, const ole_loss_batch *batch,
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_loss_queue: the plan is for the CPU: plan with options.device = "
                         "OLE_DEVICE_CUDA, or call ole_loss_eval()");
-    return plan->table->queue(plan->cuda, batch, gradient, outcome, stream, error);
+    if (!ole_in_use_take(&plan->in_use, "plan", error)) return OLE_ERROR_ARGUMENT;
+    status = plan->table->queue(plan->cuda, batch, gradient, outcome, stream, error);
+    ole_in_use_release(&plan->in_use);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include "train/model.h"
 
 #include "base/error.h"
+#include "base/in_use.h"
 #include "base/show.h"
 #include "data/image.h"
 #include "data/source.h"
@@ -28,6 +29,7 @@ struct ole_model {
     ole_model_info info;
     ole_part_callback *callback; /* or NULL */
     void *callback_context;
+    ole_in_use in_use; /* by a run or a prediction, not between the batches of a split */
 };
 
 /* ---- Making ------------------------------------------------------------------------------- */
@@ -226,7 +228,11 @@ ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_run: model or images is NULL, or count is not positive");
     ole_status status = check_images(m, images, count, error);
-    return status == OLE_OK ? run_batches(m, images, count, features, logits, error) : status;
+    if (status != OLE_OK) return status;
+    if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
+    status = run_batches(m, images, count, features, logits, error);
+    ole_in_use_release(&m->in_use);
+    return status;
 }
 
 /* "vectors of 6" or "3x32x32". */
@@ -346,23 +352,13 @@ static void judge(const ole_model *m, const float *feature, const float *logits,
     p->label = p->known_score < m->info.threshold ? -1 : p->best;
 }
 
-ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
-                             ole_prediction *predictions, ole_error *error) {
-    if (!m || !images || !predictions || count < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_model_predict: model, images or predictions is NULL, or count is not "
-                        "positive");
-    if (!m->info.classifier)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "the model was trained with OLE alone: its classifier was not trained and "
-                        "knows no class; train with softmax too (--loss softmax+ole), or compare "
-                        "features ('ole features')");
+static ole_status predict_batches(ole_model *m, const float *images, int64_t count,
+                                  ole_prediction *predictions, ole_error *error) {
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
-    ole_status status = check_images(m, images, count, error);
-    for (int64_t first = 0; first < count && status == OLE_OK; first += most) {
+    for (int64_t first = 0; first < count; first += most) {
         int64_t rows = count - first < most ? count - first : most;
         ole_inference *inference;
-        status = get_inference(m, rows, &inference, error);
+        ole_status status = get_inference(m, rows, &inference, error);
         if (status == OLE_OK) status = run_batch(m, inference, images + first * size, rows, error);
         if (status != OLE_OK) return status;
         int64_t bad = find_bad(inference->logits, rows, m->info.classes);
@@ -377,6 +373,25 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
             judge(m, inference->features + i * m->info.features, logits, &predictions[first + i]);
         }
     }
+    return OLE_OK;
+}
+
+ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
+                             ole_prediction *predictions, ole_error *error) {
+    if (!m || !images || !predictions || count < 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_predict: model, images or predictions is NULL, or count is not "
+                        "positive");
+    if (!m->info.classifier)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "the model was trained with OLE alone: its classifier was not trained and "
+                        "knows no class; train with softmax too (--loss softmax+ole), or compare "
+                        "features ('ole features')");
+    ole_status status = check_images(m, images, count, error);
+    if (status != OLE_OK) return status;
+    if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
+    status = predict_batches(m, images, count, predictions, error);
+    ole_in_use_release(&m->in_use);
     return status;
 }
 

@@ -4,9 +4,11 @@
  */
 #include "base/philox.h"
 #include "data_files.h"
+#include "held_memory.h"
 #include "ole/npy.h"
 
 #include <math.h>
+#include <pthread.h>
 
 static ole_loader_options defaults(void) {
     ole_loader_options options;
@@ -433,6 +435,48 @@ static void test_vectors(void **state) {
     ole_dataset_close(set);
 }
 
+/* ---- Two threads -------------------------------------------------------------------------- */
+
+typedef struct caller {
+    ole_loader *loader;
+    ole_batch *out;
+    ole_status status;
+} caller;
+
+static void *get_into(void *argument) {
+    caller *c = argument;
+    c->status = ole_loader_get(c->loader, 0, 0, c->out, NULL);
+    return NULL;
+}
+
+/* A call while another one stands still, where it hands over its batch, is refused. */
+static void test_two_threads(void **state) {
+    (void)state;
+    ole_dataset *set = data_open("digits", NULL);
+    ole_loader_options options = everything();
+    for (options.threads = 0; options.threads < 2; options.threads++) {
+        ole_loader *loader = create(set, OLE_SPLIT_TRAIN, &options);
+        caller first = {loader, held_make(sizeof(ole_batch)), OLE_OK};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, get_into, &first), 0);
+        held_wait();
+        ole_batch batch;
+        ole_error error = {0};
+        ole_status status = ole_loader_get(loader, 0, 1, &batch, &error);
+        held_let_go();
+        pthread_join(thread, NULL);
+        assert_int_equal(status, OLE_ERROR_ARGUMENT);
+        assert_string_equal(error.message,
+                            "the loader is in use by another thread; make one loader per thread");
+        assert_int_equal(first.status, OLE_OK);
+        assert_int_equal(first.out->count, 50);
+        assert_int_equal(get(loader, 0, 1).count, 50);
+        held_free();
+        ole_loader_destroy(loader);
+    }
+    ole_dataset_close(set);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads),      cmocka_unit_test(test_asking_order),
@@ -440,6 +484,7 @@ int main(void) {
         cmocka_unit_test(test_balanced),     cmocka_unit_test(test_balanced_few),
         cmocka_unit_test(test_augmentation), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_vectors),      cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
 }

@@ -1,8 +1,9 @@
 /*
- * tests/unit/test_loss_threads.c - the same bits whatever the number of threads, run after run, and
- * two plans at once as if each were alone.
+ * tests/unit/test_loss_threads.c - the same bits whatever the number of threads, run after run, two
+ * plans at once as if each were alone, and one plan in two threads at once refused.
  */
 #include "fixture.h"
+#include "held_memory.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -121,11 +122,67 @@ static void two_plans(void **state) {
     }
 }
 
+/* ---- one plan in two threads ----------------------------------------------------------------- */
+
+typedef struct caller {
+    ole_loss_plan *plan;
+    fixture *f;
+    void *gradient;
+    ole_status status;
+    ole_loss_result result;
+} caller;
+
+static void *evaluate_into(void *argument) {
+    caller *c = argument;
+    ole_loss_batch batch = fixture_batch(c->f);
+    ole_loss_gradient gradient = {.data = c->gradient, .upstream = 1.0};
+    c->status = ole_loss_eval(c->plan, &batch, &gradient, &c->result, NULL);
+    return NULL;
+}
+
+/* The first call stands still where it writes the gradient, and is as it should be afterwards. */
+static void one_plan(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fixture f = make(4, i == 0 ? OLE_F32 : OLE_F64, CASE_RELU);
+        fixture alone = make(4, f.dtype, CASE_RELU);
+        f.options.threads = 1 + i;
+        fixture_evaluate(&alone);
+        fixture_load(&f);
+        ole_loss_plan *plan = fixture_plan(&f, f.rows);
+        size_t bytes = (size_t)f.count * ole_dtype_size(f.dtype);
+        caller first = {.plan = plan, .f = &f, .gradient = held_make(bytes)};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, evaluate_into, &first), 0);
+        held_wait();
+        ole_loss_batch batch = fixture_batch(&f);
+        ole_loss_result result = {.value = 7};
+        ole_error error = {0};
+        ole_status status = ole_loss_eval(plan, &batch, NULL, &result, &error);
+        held_let_go();
+        pthread_join(thread, NULL);
+        assert_int_equal(status, OLE_ERROR_ARGUMENT);
+        assert_string_equal(error.message,
+                            "the plan is in use by another thread; make one plan per thread");
+        assert_true(result.value == 7);
+        assert_int_equal(first.status, OLE_OK);
+        assert_memory_equal(&first.result.value, &alone.result.value, sizeof(double));
+        assert_memory_equal(first.gradient, alone.raw, bytes);
+        assert_ok(ole_loss_eval(plan, &batch, NULL, &result, &error), &error);
+        assert_true(result.value == alone.result.value);
+        held_free();
+        ole_loss_plan_destroy(plan);
+        fixture_free(&f);
+        fixture_free(&alone);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thread_counts_f32),
         cmocka_unit_test(thread_counts_f64),
         cmocka_unit_test(two_plans),
+        cmocka_unit_test(one_plan),
     };
     return cmocka_run_group_tests_name("loss_threads", tests, NULL, NULL);
 }

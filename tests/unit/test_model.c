@@ -7,6 +7,7 @@
 #include "ole/npy.h"
 #include "ole/train.h"
 
+#include "held_memory.h"
 #include "peak_memory.h"
 #include "run_files.h"
 #include "temporary.h"
@@ -15,6 +16,7 @@
 #include "base/safetensors.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +238,73 @@ static void test_watch(void **state) {
     free(some);
 }
 
+/* ---- Two threads -------------------------------------------------------------------------- */
+
+typedef struct runner {
+    ole_model *model;
+    float *image, *features;
+    ole_status status;
+} runner;
+
+static void *run_into(void *argument) {
+    runner *r = argument;
+    r->status = ole_model_run(r->model, r->image, 1, r->features, NULL, NULL);
+    return NULL;
+}
+
+/* Whoever comes while a run stands still, at its last step, is refused; the run is undisturbed. */
+static void test_two_threads(void **state) {
+    const trained *t = *state;
+    float image[64], alone[12], other[12] = {7};
+    ole_prediction p = {.best = 77};
+    ole_error error[2] = {0};
+    assert_ok(ole_dataset_sample(t->set, OLE_SPLIT_TEST, 0, image, &error[0]), &error[0]);
+    assert_ok(ole_model_run(t->model, image, 1, alone, NULL, &error[0]), &error[0]);
+    runner first = {t->model, image, held_make(sizeof alone), OLE_OK};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_into, &first), 0);
+    held_wait();
+    ole_status status[2] = {ole_model_run(t->model, image, 1, other, NULL, &error[0]),
+                            ole_model_predict(t->model, image, 1, &p, &error[1])};
+    held_let_go();
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(status[i], OLE_ERROR_ARGUMENT);
+        assert_string_equal(error[i].message,
+                            "the model is in use by another thread; make one model per thread");
+    }
+    assert_true(other[0] == 7 && p.best == 77);
+    assert_int_equal(first.status, OLE_OK);
+    assert_memory_equal(first.features, alone, sizeof alone);
+    assert_ok(ole_model_predict(t->model, image, 1, &p, &error[0]), &error[0]);
+    held_free();
+}
+
+static bool predict_inside(void *context, const char *part, int64_t done, int64_t total) {
+    const trained *t = context;
+    float image[64] = {0};
+    ole_prediction p;
+    (void)part, (void)done, (void)total;
+    assert_int_equal(ole_model_predict(t->model, image, 1, &p, NULL), OLE_OK);
+    return false;
+}
+
+/* The callback of a split may use the model: it is called between batches. */
+static void test_callback_predicts(void **state) {
+    trained *t = *state;
+    int64_t rows = ole_dataset_get_info(t->set)->count[OLE_SPLIT_TEST];
+    float *alone = malloc((size_t)rows * 12 * sizeof *alone);
+    float *with = malloc((size_t)rows * 12 * sizeof *with);
+    ole_error error;
+    assert_ok(ole_model_run_split(t->model, t->set, OLE_SPLIT_TEST, alone, NULL, &error), &error);
+    ole_model_watch(t->model, predict_inside, t);
+    assert_ok(ole_model_run_split(t->model, t->set, OLE_SPLIT_TEST, with, NULL, &error), &error);
+    ole_model_watch(t->model, NULL, NULL);
+    assert_memory_equal(alone, with, (size_t)rows * 12 * sizeof *with);
+    free(alone);
+    free(with);
+}
+
 static void test_image_file(void **state) {
     const trained *t = *state;
     const int32_t *labels = ole_dataset_labels(t->set, OLE_SPLIT_TEST);
@@ -437,12 +506,13 @@ static void test_untrained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),       cmocka_unit_test(test_run),
-        cmocka_unit_test(test_predict),    cmocka_unit_test(test_bad_images),
-        cmocka_unit_test(test_evaluate),   cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_image_file), cmocka_unit_test(test_array_file),
-        cmocka_unit_test(test_no_models),  cmocka_unit_test(test_wrong_texts),
-        cmocka_unit_test(test_hollow),     cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_predict),     cmocka_unit_test(test_bad_images),
+        cmocka_unit_test(test_evaluate),    cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_image_file),  cmocka_unit_test(test_array_file),
+        cmocka_unit_test(test_no_models),   cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_hollow),      cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_two_threads), cmocka_unit_test(test_callback_predicts),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
