@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "embedding.h"
+#include "outputs.h"
 
 #include <ole/analyze.h>
 #include <ole/evaluate.h>
@@ -303,6 +304,14 @@ static bool make_directory(demo *d) {
     return false;
 }
 
+/* Whether the page and the arrays are the demo's own to write, by the names they have. */
+static bool is_ours(demo *d) {
+    static const char *const arrays[] = {"F-softmax.npy", "F-ole.npy", "L.npy", "F-toy-softmax.npy",
+                                         "F-toy-ole.npy", "L-toy.npy", NULL};
+    return d->directory ? own_files_ready(d->directory, "report.html", arrays, &d->error)
+                        : own_file_ready(d->page, true, &d->error);
+}
+
 /* ---- Printing ----------------------------------------------------------------------------- */
 
 static void json_side(ole_json *w, side *s, bool deviations) {
@@ -467,10 +476,9 @@ int run_demo(int argc, char **argv) {
              d.directory ? "/report.html" : "ole-demo.html");
     d.trainings = (LAMBDAS + 2 + 2 * TOY_RUNS + 2 * FEW) * d.seeds;
     catch_interrupts();
-    bool good = make_directory(&d) && compute(&d);
+    bool good = make_directory(&d) && is_ours(&d) && compute(&d) && write_demo_page(&d, d.page);
     if (good && d.directory)
         good = write_set(&d, 0, d.digits, "") && write_set(&d, 1, d.toy, "-toy");
-    good = good && write_demo_page(&d, d.page);
     code = good ? EXIT_DONE : fail_demo(&d);
     progress_clear(&d.line);
     if (good) (d.json ? print_json : print_text)(&d);

@@ -5,6 +5,7 @@
 #include "demo.h"
 
 #include "feature_page.h"
+#include "outputs.h"
 
 #include <ole/data.h>
 #include <ole/drawing.h>
@@ -109,7 +110,9 @@ static bool draw(demo *d, ole_page *page, int which, const side *s, ole_drawing_
         figure.title = title_of(s);
         if (page) ole_page_figure(page, &figure, ole_drawing_caption(drawing));
         snprintf(path, sizeof path, "%s/%s-%s.svg", d->directory, name, s->key);
-        if (d->directory) good = ole_figure_save(&figure, path, &d->error) == OLE_OK;
+        if (d->directory)
+            good = own_file_ready(path, false, &d->error) &&
+                   ole_figure_save(&figure, path, &d->error) == OLE_OK;
     }
     ole_drawing_free(drawing);
     free(labels);
@@ -202,7 +205,8 @@ static bool add_few(demo *d, ole_page *page) {
     ole_page_table(page, "Test error, %: means and standard deviations over the seeds.", FEW,
                    COLUMNS, names, cells);
     snprintf(path, sizeof path, "%s/few.svg", d->directory);
-    return !d->directory || ole_figure_save(&figure, path, &d->error) == OLE_OK;
+    return !d->directory || (own_file_ready(path, false, &d->error) &&
+                             ole_figure_save(&figure, path, &d->error) == OLE_OK);
 }
 
 static bool add_toy(demo *d, ole_page *page) {

@@ -60,6 +60,54 @@ bool outputs_ready(const char *command, const char *const *files, int count, con
     return ready;
 }
 
+/* ---- Files under our own names ------------------------------------------------------------- */
+
+/* Whether the file begins as ours do: the frame of every page says by what it was made. */
+static bool is_our_page(const char *path) {
+    char start[1024];
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    size_t size = fread(start, 1, sizeof start - 1, file);
+    fclose(file);
+    start[size] = '\0';
+    return strstr(start, "<meta name=\"generator\" content=\"Olé ") != NULL;
+}
+
+bool own_file_ready(const char *path, bool page, ole_error *error) {
+    struct stat about;
+    const char *obstacle = NULL;
+    if (lstat(path, &about) != 0) return true;
+    if (S_ISLNK(about.st_mode))
+        obstacle = "a symbolic link, which nothing is written through; remove it";
+    else if (!S_ISREG(about.st_mode))
+        obstacle = "not a regular file; remove it";
+    else if (page && about.st_size > 0 && !is_our_page(path))
+        obstacle = "not a page of Olé; move it away";
+    if (!obstacle) return true;
+    error->status = OLE_ERROR_IO;
+    snprintf(error->message, sizeof error->message, "%.400s: %s", path, obstacle);
+    return false;
+}
+
+bool own_files_ready(const char *folder, const char *page, const char *const *files,
+                     ole_error *error) {
+    char path[PATH_MAX];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/%s", folder, page);
+    if (!own_file_ready(path, true, error)) return false;
+    bool ours = stat(path, &about) == 0 && about.st_size > 0;
+    for (; *files; files++) {
+        snprintf(path, sizeof path, "%s/%s", folder, *files);
+        if (!own_file_ready(path, false, error)) return false;
+        if (ours || stat(path, &about) != 0 || about.st_size == 0) continue;
+        error->status = OLE_ERROR_IO;
+        snprintf(error->message, sizeof error->message,
+                 "%.400s: not a file of Olé; move it away, or choose another folder", path);
+        return false;
+    }
+    return true;
+}
+
 /* ---- Writing ------------------------------------------------------------------------------ */
 
 int put_text(const char *command, const char *path, const char *text, size_t size) {

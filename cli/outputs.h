@@ -2,6 +2,8 @@
 #ifndef OLE_CLI_OUTPUTS_H
 #define OLE_CLI_OUTPUTS_H
 
+#include <ole/base.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -10,6 +12,20 @@
  * before the work; else says why.  NULLs are passed over.
  */
 bool outputs_ready(const char *command, const char *const *files, int count, const char *folder);
+
+/*
+ * Files whose names are the program's own, not the user's, are not written through links, and do
+ * not replace what others wrote.  Whether a file can be written as far as that goes; `page`: what
+ * is there must be a page of ours.  Else the reason is in `error`.
+ */
+bool own_file_ready(const char *path, bool page, ole_error *error);
+
+/*
+ * The same for the files of a folder, up to a NULL: where `page`, which is written first, is not in
+ * it, none of them may be.  Empty files are nobody's loss.
+ */
+bool own_files_ready(const char *folder, const char *page, const char *const *files,
+                     ole_error *error);
 
 /* Writes the text as by ole_write_file().  The exit code, after a message. */
 int put_text(const char *command, const char *path, const char *text, size_t size);

@@ -4,6 +4,7 @@
 #include "pictures.h"
 
 #include "commands.h"
+#include "outputs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +48,8 @@ void pictures_table(pictures *p, const char *caption, int64_t rows, int64_t colu
 /* Where the build cannot write a format, the others remain; that is said once. */
 static void save(pictures *p, const ole_figure *figure, const char *path) {
     ole_error error;
-    ole_status status = ole_figure_save(figure, path, &error);
+    ole_status status =
+        own_file_ready(path, false, &error) ? ole_figure_save(figure, path, &error) : error.status;
     if (status == OLE_OK || (status == OLE_ERROR_UNSUPPORTED && p->told)) return;
     fail_command(p->command, "%s", error.message);
     p->told = true;

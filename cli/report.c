@@ -4,6 +4,7 @@
 #include "report.h"
 
 #include "commands.h"
+#include "outputs.h"
 
 #include <ole/json.h>
 
@@ -173,7 +174,9 @@ static int make(report *r, bool json) {
     ole_error error = {.message = ""};
     bool good = true;
     snprintf(path, sizeof path, "%s/report.html", r->folders[0]);
-    if (!r->out) r->out = r->count == 1 ? path : "report.html";
+    bool own = !r->out;
+    if (own) r->out = r->count == 1 ? path : "report.html";
+    if (own) good = own_file_ready(r->out, true, &error);
     for (int i = 0; i < r->count && good; i++)
         good = report_list_add(&list, r->folders[i], &error);
     r->folders = (const char *const *)list.folders;

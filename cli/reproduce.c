@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "launch.h"
+#include "outputs.h"
 #include "study_command.h"
 
 #include <ole/data.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const char reproduce_summary[] = "the paper's table rows and figures, from their recipes";
 
@@ -343,6 +345,30 @@ static bool needs_no_data(const row *r) {
     return r->asked.kind == PAPER_CURVES && row_is_whole(r);
 }
 
+/* Whether what will be written into the folders replaces nothing of others, nor goes elsewhere;
+ * else says why. */
+static bool are_ours(const char *out, const row *rows, int count) {
+    static const char *const results[] = {"results.json", "results.md", NULL};
+    ole_error error;
+    bool good = own_files_ready(out, "report.html", results, &error);
+    for (int i = 0; i < count && good; i++) {
+        char figures[ROW_PATH];
+        struct stat about;
+        const char *folders[] = {rows[i].folder, figures};
+        join_path(figures, rows[i].folder, "figures");
+        for (int k = 0; k < 2 && good; k++) {
+            good = lstat(folders[k], &about) != 0 || S_ISDIR(about.st_mode);
+            if (!good)
+                snprintf(error.message, sizeof error.message,
+                         "%.400s: not a folder, or a link to one; remove it", folders[k]);
+        }
+        join_path(figures, rows[i].folder, "figures.html");
+        good = good && own_file_ready(figures, true, &error);
+    }
+    if (!good) fail_command("reproduce", "%s", error.message);
+    return good;
+}
+
 /* Mistakes and missing data are found before the first run of the first row. */
 static int open_all(const arguments *a, row *rows) {
     for (int i = 0; i < a->count; i++) {
@@ -365,7 +391,8 @@ static int open_all(const arguments *a, row *rows) {
         if (!row_locate(&rows[i], why) || !check_novel(&rows[i], default_threads(), why))
             return fail_command("reproduce", "%s", why);
     }
-    return EXIT_DONE;
+    bool writes = !a->dry_run && !a->print;
+    return !writes || are_ours(a->how.out, rows, a->count) ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* So are nets, options and folders that do not fit. */

@@ -410,8 +410,9 @@ bool write_results(const char *out) {
     char path[ROW_PATH];
     if (!open_rows(&all, out)) return false;
     join_path(path, out, "report.html");
-    bool good = write_text(&all, out, "results.json", print_json) &&
-                write_text(&all, out, "results.md", print_markdown) && write_page(&all, path);
+    /* The page first: with it in the folder, the others are known to be ours. */
+    bool good = write_page(&all, path) && write_text(&all, out, "results.json", print_json) &&
+                write_text(&all, out, "results.md", print_markdown);
     close_rows(&all);
     return good;
 }

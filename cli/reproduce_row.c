@@ -43,6 +43,11 @@ bool make_folders(const char *path) {
 }
 
 bool put_file(const char *path, const char *text, size_t size) {
+    ole_error error;
+    if (!own_file_ready(path, false, &error)) {
+        fail_command("reproduce", "%s", error.message);
+        return false;
+    }
     return put_text("reproduce", path, text, size) == EXIT_DONE;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 #include "launch.h"
+#include "outputs.h"
 #include "progress.h"
 #include "report.h"
 #include "train_flags.h"
@@ -161,7 +162,7 @@ static bool write_page(const ole_train_options *o, char path[PATH]) {
     report_list list = {.count = 0};
     ole_error error;
     snprintf(path, PATH, "%s/report.html", o->out);
-    bool good = report_list_add(&list, o->out, &error);
+    bool good = own_file_ready(path, true, &error) && report_list_add(&list, o->out, &error);
     report r = {.folders = (const char *const *)list.folders,
                 .count = list.count,
                 .out = path,

@@ -48,7 +48,7 @@ static void put_grid(ole_json *w, const ole_grid *g) {
 static ole_status write_text(const ole_study *study, const char *name, const char *text,
                              ole_error *error) {
     char path[OLE_RUN_PATH];
-    ole_status status = ole_run_path(path, study->train.out, name, error);
+    ole_status status = ole_run_output(path, study->train.out, name, error);
     return status == OLE_OK ? ole_atomic_file_put(path, text, strlen(text), error) : status;
 }
 
@@ -348,7 +348,11 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
     if (!there && (study->train.resume || study->given->look))
         return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to go on with",
                         ole_show_string(&shown, out));
-    ole_status status = take_given(study, error);
+    static const char *const files[] = {"study.json",   "config.yaml", "recipe.yaml",
+                                        "results.json", "results.csv", "curve.svg",
+                                        "curve.png",    "report.html", NULL};
+    ole_status status = there ? OLE_OK : ole_run_refuse_files(out, files, error);
+    if (status == OLE_OK) status = take_given(study, error);
     if (status == OLE_OK) status = take_samples(study, error);
     if (status == OLE_OK && there && !study->given->look)
         status = ole_run_lock(&study->lock, study->train.out, error);
@@ -471,7 +475,7 @@ ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_e
 ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
                                const char *message, ole_error *error) {
     char folder[OLE_RUN_PATH], path[OLE_RUN_PATH], text[600];
-    ole_status status = ole_run_path(folder, study->train.out, run->folder, error);
+    ole_status status = ole_run_output_folder(folder, study->train.out, run->folder, error);
     if (status == OLE_OK) status = ole_run_path(path, run->folder, "failed.txt", error);
     if (status == OLE_OK) status = ole_run_make_folder(folder, NULL, error);
     if (status != OLE_OK) return status;

@@ -207,7 +207,7 @@ static ole_status save_curve(const ole_study *study, const ole_figure *figure, o
     ole_status status = OLE_OK;
     for (size_t i = 0; i < 2 && status == OLE_OK; i++) {
         char path[OLE_RUN_PATH];
-        status = ole_run_path(path, study->train.out, names[i], error);
+        status = ole_run_output(path, study->train.out, names[i], error);
         if (status == OLE_OK) status = ole_figure_save(figure, path, error);
         if (status == OLE_ERROR_UNSUPPORTED) status = OLE_OK; /* a build without cairo */
     }
@@ -322,7 +322,7 @@ static ole_status write_page(const ole_study *study, const char *title, const ol
     snprintf(subtitle, sizeof subtitle, "%s: %" PRId64 " epochs, %" PRId64 " seeds", look->subtitle,
              study->train.epochs, r->seeds);
     ole_page *page;
-    ole_status status = ole_run_path(path, study->train.out, "report.html", error);
+    ole_status status = ole_run_output(path, study->train.out, "report.html", error);
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
     if (study->kind == OLE_STUDY_TUNE)

@@ -213,7 +213,7 @@ static void print_csv(const ole_study *study, FILE *file) {
 static ole_status write_file(const ole_study *study, const char *name,
                              void (*print)(const ole_study *, FILE *), ole_error *error) {
     char path[OLE_RUN_PATH];
-    ole_status status = ole_run_path(path, study->train.out, name, error);
+    ole_status status = ole_run_output(path, study->train.out, name, error);
     if (status != OLE_OK) return status;
     ole_memory_file memory;
     if (ole_memory_file_open(&memory)) print(study, memory.file);

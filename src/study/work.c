@@ -123,7 +123,7 @@ static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
     const ole_study *study = j->study;
     const ole_study_run *run = &study->result.runs[j->run];
     char out[OLE_RUN_PATH];
-    ole_status status = ole_run_path(out, study->train.out, run->folder, error);
+    ole_status status = ole_run_output_folder(out, study->train.out, run->folder, error);
     if (status != OLE_OK) return status;
     ole_train_options options = ole_study_run_options(study, run);
     options.out = out;

@@ -24,6 +24,59 @@ ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *na
                     ole_show_string(&shown, out));
 }
 
+static ole_status fail_obstacle(const char *path, const char *what, ole_error *error) {
+    ole_shown shown;
+    return ole_fail(error, OLE_ERROR_IO, "%s: %s; remove it, or choose another folder",
+                    ole_show_string(&shown, path), what);
+}
+
+/* "out/name" into `path`, and what is there on the way from `out` to it and at its end. */
+static ole_status find_output(char path[OLE_RUN_PATH], const char *out, const char *name,
+                              bool is_folder, ole_error *error) {
+    ole_status status = ole_run_path(path, out, name, error);
+    char *at = path + strlen(out) + 1;
+    for (bool last = false; !last && status == OLE_OK; at++) {
+        struct stat about;
+        at += strcspn(at, "/");
+        last = !*at;
+        *at = '\0';
+        bool there = lstat(path, &about) == 0, folder = !last || is_folder;
+        if (there && S_ISLNK(about.st_mode))
+            return fail_obstacle(path, "a symbolic link, which nothing is written through", error);
+        if (there && !(folder ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode)))
+            return fail_obstacle(path, folder ? "not a folder" : "not a regular file", error);
+        if (!last) *at = '/';
+    }
+    return status;
+}
+
+ole_status ole_run_output(char path[OLE_RUN_PATH], const char *out, const char *name,
+                          ole_error *error) {
+    return find_output(path, out, name, false, error);
+}
+
+ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const char *out, const char *name,
+                                 ole_error *error) {
+    return find_output(path, out, name, true, error);
+}
+
+ole_status ole_run_refuse_files(const char *out, const char *const *names, ole_error *error) {
+    for (; *names; names++) {
+        char path[OLE_RUN_PATH];
+        struct stat about;
+        ole_status status = ole_run_output(path, out, *names, error);
+        if (status != OLE_OK) return status;
+        if (lstat(path, &about) == 0 && about.st_size > 0) {
+            ole_shown shown;
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "%s: a file that is not of a run; move it away, or choose another "
+                            "folder",
+                            ole_show_string(&shown, path));
+        }
+    }
+    return OLE_OK;
+}
+
 ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) {
     char path[OLE_RUN_PATH];
     size_t first = 0;
@@ -78,8 +131,19 @@ static const char *find_other(const char *out, int64_t seeds, const char *first)
     return NULL;
 }
 
+/* What a run writes into its folder. */
+static const char *const run_files[] = {"config.yaml",
+                                        "metrics.jsonl",
+                                        "last.safetensors",
+                                        "previous.safetensors",
+                                        "best.safetensors",
+                                        "report.html",
+                                        NULL};
+
 ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint64_t seed,
                                ole_error *error) {
+    bool begun = ole_run_has(out, "config.yaml") || ole_run_has(out, "last.safetensors") ||
+                 ole_run_has(out, "previous.safetensors");
     char first[32];
     const char *why = NULL;
     snprintf(first, sizeof first, "seed-%" PRIu64, seed);
@@ -87,11 +151,17 @@ ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint
         why = "this is a folder of 'ole tune', 'ole sweep' or 'ole reproduce': name another";
     else if (resume)
         why = find_other(out, seeds, first);
-    else if (ole_run_has(out, "last.safetensors") || ole_run_has(out, "config.yaml"))
+    else if (begun)
         why = "there is a run already: go on with it by --resume, or name another folder";
     ole_shown shown;
-    return why ? ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s", ole_show_string(&shown, out), why)
-               : OLE_OK;
+    if (why)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s", ole_show_string(&shown, out), why);
+    if (!begun) return ole_run_refuse_files(out, run_files, error);
+    char path[OLE_RUN_PATH];
+    ole_status status = OLE_OK;
+    for (int i = 0; run_files[i] && status == OLE_OK; i++)
+        status = ole_run_output(path, out, run_files[i], error);
+    return status;
 }
 
 ole_status ole_run_lock(int *lock, const char *out, ole_error *error) {

@@ -1,10 +1,12 @@
 /*
- * src/train/metrics.c - writing metrics.jsonl.
+ * src/train/metrics.c - writing metrics.jsonl, and checking it before a run resumes; history.c
+ * reads it.
  */
 #include "train/metrics.h"
 
 #include "base/error.h"
 #include "base/memory_file.h"
+#include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
 
@@ -18,11 +20,83 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+enum { LARGEST = 1 << 28 };
+
 static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *error) {
     ole_shown shown;
     return ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s",
                     ole_show_string(&shown, metrics->path), strerror(number));
 }
+
+/* ---- Checking before a run goes on --------------------------------------------------------- */
+
+/*
+ * Whether the line at `bytes` is one of a run's: of this epoch, or of any, or of the end, where
+ * that is 0.  *next is the line after it; NULL: this one is cut off, which is good where it begins
+ * well.
+ */
+static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const char **next) {
+    static const char start[] = "{\"event\":";
+    const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+    size_t length = (size_t)((newline ? newline : end) - bytes);
+    *next = newline ? newline + 1 : NULL;
+    if (!newline)
+        return epoch == 0 &&
+               memcmp(bytes, start, length < sizeof start ? length : sizeof start - 1) == 0;
+    json_t *line = json_loadb(bytes, length, 0, NULL);
+    const char *event = json_string_value(json_object_get(line, "event"));
+    bool of_epoch = event && strcmp(event, "epoch") == 0;
+    bool good = epoch == 0
+                    ? of_epoch || (event && strcmp(event, "end") == 0)
+                    : of_epoch && json_integer_value(json_object_get(line, "epoch")) == epoch;
+    json_decref(line);
+    return good;
+}
+
+static ole_status check_lines(const char *path, const char *bytes, size_t size, size_t keep,
+                              int64_t epochs, bool *others, ole_error *error) {
+    static const char advice[] = "it was changed since; put it back, or start another run";
+    const char *end = bytes + size, *next;
+    ole_shown shown;
+    ole_show_string(&shown, path);
+    if (size < keep)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: shorter than the checkpoint says: %s",
+                        shown.text, advice);
+    const char *checked = bytes + keep;
+    for (int64_t epoch = 1; epoch <= epochs; epoch++, bytes = next)
+        if (!is_of_run(bytes, checked, epoch, &next))
+            return ole_fail(error, OLE_ERROR_FORMAT,
+                            "%s, line %lld: not the line of epoch %lld: %s", shown.text,
+                            (long long)epoch, (long long)epoch, advice);
+    if (bytes != checked)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: more lines than the checkpoint has epochs: %s", shown.text, advice);
+    *others = false;
+    for (; bytes && bytes < end && !*others; bytes = next)
+        *others = !is_of_run(bytes, end, 0, &next);
+    if (*others && keep == 0)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: not a file of a run; move it away, or choose another folder",
+                        shown.text);
+    return OLE_OK;
+}
+
+ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, bool *others,
+                             ole_error *error) {
+    char *bytes = NULL;
+    size_t size = 0;
+    struct stat about;
+    bool there = lstat(path, &about) == 0;
+    ole_status status = there ? ole_read_file(path, LARGEST, &bytes, &size, error) : OLE_OK;
+    if (status == OLE_OK)
+        status = check_lines(path, bytes ? bytes : "", size, (size_t)keep, epochs, others, error);
+    free(bytes);
+    return status;
+}
+
+/* ---- Opening and writing ------------------------------------------------------------------- */
 
 ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep,
                             ole_error *error) {
@@ -30,20 +104,12 @@ ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep
     if (!path) return OLE_OK;
     metrics->path = strdup(path);
     if (!metrics->path) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    metrics->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
-    struct stat about;
-    ole_status status = OLE_OK;
-    if (metrics->fd < 0 || fstat(metrics->fd, &about) != 0) {
-        status = fail_write(metrics, errno, error);
-    } else if (about.st_size < keep) {
-        ole_shown shown;
-        status = ole_fail(error, OLE_ERROR_FORMAT,
-                          "%s: shorter than the checkpoint says: it was changed since; put it "
-                          "back, or start another run",
-                          ole_show_string(&shown, path));
-    }
     metrics->bytes = keep;
-    if (status != OLE_OK) ole_metrics_close(metrics);
+    metrics->fd =
+        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (metrics->fd >= 0) return OLE_OK;
+    ole_status status = fail_write(metrics, errno, error);
+    ole_metrics_close(metrics);
     return status;
 }
 

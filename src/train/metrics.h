@@ -16,8 +16,17 @@ typedef struct ole_metrics {
     int ranks;     /* that train together: with several, lines also say how they waited */
 } ole_metrics;
 
-/* Opens the file to go on behind `keep` bytes (0: new); what follows them is there until the first
- * line is written, so that a run that had ended keeps its end. `path` NULL: nothing is written. */
+/*
+ * Checks a file before it is opened: its first `keep` bytes are the lines of as many epochs, in
+ * order, as a checkpoint says.  What follows them will be removed; *others says that it is not all
+ * of a run's, which with `keep` = 0 is an error: then the file is somebody else's.
+ */
+ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, bool *others,
+                             ole_error *error);
+
+/* Opens the file, which was checked, to go on behind `keep` bytes (0: new); what follows them is
+ * there until the first line is written, so that a run that had ended keeps its end. `path` NULL:
+ * nothing is written. */
 ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep, ole_error *error);
 void ole_metrics_close(ole_metrics *metrics);
 

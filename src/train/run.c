@@ -269,10 +269,18 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
     if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
     if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
     char path[OLE_RUN_PATH];
-    ole_status status = ole_run_path(path, o->out, "metrics.jsonl", error);
-    if (status == OLE_OK) /* first: it may refuse to go on */
+    bool others = false;
+    ole_status status = ole_run_output(path, o->out, "metrics.jsonl", error);
+    if (status == OLE_OK) /* first: it may refuse to resume */
+        status =
+            ole_metrics_check(path, run->state.metrics_bytes, run->state.epoch, &others, error);
+    if (status == OLE_OK && others)
+        ole_run_say(o,
+                    "warning: %s: lines after the last checkpoint are not of a run and are removed",
+                    path);
+    if (status == OLE_OK)
         status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
-    if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_write(path, o, error);
     run->metrics.ranks = ole_ranks_size(o->ranks);
     return status;
@@ -440,9 +448,9 @@ static void keep_previous(const char *last, const char *previous) {
 ole_status ole_run_save(ole_run *run, ole_error *error) {
     if (!run->options.out) return OLE_OK;
     char last[OLE_RUN_PATH], previous[OLE_RUN_PATH];
-    ole_status status = ole_run_path(last, run->options.out, "last.safetensors", error);
+    ole_status status = ole_run_output(last, run->options.out, "last.safetensors", error);
     if (status == OLE_OK)
-        status = ole_run_path(previous, run->options.out, "previous.safetensors", error);
+        status = ole_run_output(previous, run->options.out, "previous.safetensors", error);
     if (status != OLE_OK) return status;
     run->state.metrics_bytes = run->metrics.bytes;
     if (run->has_last) keep_previous(last, previous);
@@ -455,6 +463,6 @@ ole_status ole_run_save(ole_run *run, ole_error *error) {
 ole_status ole_run_save_best(const ole_run *run, ole_error *error) {
     if (!run->options.out) return OLE_OK;
     char path[OLE_RUN_PATH];
-    ole_status status = ole_run_path(path, run->options.out, "best.safetensors", error);
+    ole_status status = ole_run_output(path, run->options.out, "best.safetensors", error);
     return status == OLE_OK ? ole_model_save(path, &run->network, &run->card, error) : status;
 }

@@ -97,7 +97,7 @@ static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, o
     if (!o->out) return OLE_OK;
     char name[NAME_ROOM];
     run->options.out = run->out;
-    ole_status status = ole_run_path(run->out, o->out, name_run(o, k, name), error);
+    ole_status status = ole_run_output_folder(run->out, o->out, name_run(o, k, name), error);
     if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
     return status;
 }
@@ -182,7 +182,7 @@ static ole_status open_folder(const ole_train_options *o, shared_folder *folder,
     ole_status status = ole_run_make_folder(o->out, &folder->made, error);
     if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
     if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, o->seeds, o->seed, error);
-    if (status == OLE_OK) status = ole_run_path(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
     if (status == OLE_OK) status = compare_recipe(o, path, error);
     if (status != OLE_OK) return status;
     folder->began = !o->resume;

@@ -17,6 +17,8 @@ from run import check, check_that
 SMALL = ("train", "digits", "--net", "C4-MP-FC8", "--samples-per-class", "12", "--batch-size", "32",
          "--threads", "1", "--epochs", "2", "--no-report",
          "--classes", "0,1,2,3,4,5,6", "--val-split", "20%")
+SWEEP = ("sweep", "digits", "--net", "C4-MP-FC8", "--batch-size", "32", "--threads", "1", "--epochs", "1",
+         "--samples", "4,8", "--seeds", "2")
 
 
 def with_faults(ole, *args, **faults):
@@ -79,6 +81,113 @@ def check_cut_off(ole, work):
                 "command again when the file is whole\n"))
 
 
+RUN_FILES = ("config.yaml", "metrics.jsonl", "last.safetensors", "previous.safetensors",
+             "best.safetensors", "report.html")
+LINK = "a symbolic link, which nothing is written through; remove it"
+
+
+def check_links(ole, work):
+    """No file of a run is written through a link, and no folder of one is entered by it."""
+    (work / "precious").write_text("precious")
+    for name in RUN_FILES:
+        folder = work / f"linked-{name}"
+        folder.mkdir()
+        (folder / name).symlink_to("../precious")
+        done = ole.run(*SMALL, "--out", folder.name)
+        check_that(f"a link {name}: {done}", done.returncode in (1, 2) and
+                   done.stderr.startswith(f"ole train: {folder.name}") and
+                   (work / "precious").read_text() == "precious" and os.listdir(folder) == [name])
+    for name in ("metrics.jsonl", "config.yaml", "last.safetensors"):  # a run that is there already
+        subprocess.run(["cp", "-r", "m", "resumed"], cwd=work, check=True)
+        (work / "resumed" / name).rename(work / "elsewhere")
+        before = (work / "elsewhere").read_bytes()
+        (work / "resumed" / name).symlink_to("../elsewhere")
+        done = ole.run("train", "--resume", "--epochs", "3", "--out", "resumed")
+        check_that(f"a link {name} of a run: {done}", done.returncode == 1 and
+                   done.stderr == f"ole train: resumed/{name}: {LINK}, or choose another folder\n" and
+                   (work / "elsewhere").read_bytes() == before)
+        subprocess.run(["rm", "-r", "resumed", "elsewhere"], cwd=work, check=True)
+    for command, name in (((*SMALL, "--seeds", "2"), "seed-0"), (SWEEP, "samples-4")):
+        (work / "seeds").mkdir()
+        (work / "other").mkdir()
+        (work / "seeds" / name).symlink_to("../other")
+        done = ole.run(*command, "--out", "seeds")
+        check_that(f"a link to a folder: {done}", done.returncode == 1 and
+                   f"seeds/{name}: {LINK}" in done.stderr and not os.listdir(work / "other"))
+        subprocess.run(["rm", "-r", "seeds", "other"], cwd=work, check=True)
+    (work / "m/report.html").symlink_to("../precious")
+    check(ole, "report m --no-tsne", code=1, err=f"ole report: m/report.html: {LINK}\n")
+    (work / "m/report.html").unlink()
+    (work / "figures").mkdir()
+    (work / "figures/roc.svg").symlink_to("../precious")
+    (work / "P.txt").write_text("".join(f"{i} {i + 5} 1\n{i} {i + 1} 0\n" for i in range(20)))
+    check(ole, "verify F.npy --pairs P.txt --figures figures", code=1,
+          err=f"ole verify: figures/roc.svg: {LINK}\n",
+          out=ole.run("verify", "F.npy", "--pairs", "P.txt").stdout)
+    check_that("nothing goes through a link", (work / "precious").read_text() == "precious")
+
+
+def check_foreign(ole, work):
+    """A file that is not ours is not replaced under a name that nobody gave."""
+    def refused(command, path, *args):
+        (work / path).parent.mkdir(exist_ok=True)
+        (work / path).write_text("precious")
+        done = ole.run(command, *args)
+        check_that(f"{command}, {path}: {done}", done.returncode in (1, 2) and
+                   done.stderr.startswith(f"ole {command}: {path}: ") and "; move it away" in done.stderr
+                   and (work / path).read_text() == "precious" and done.stderr.count("\n") == 1)
+        (work / path).unlink()
+
+    for name in RUN_FILES[1:2] + RUN_FILES[4:]:
+        refused("train", f"foreign/{name}", *SMALL[1:], "--out", "foreign")
+    refused("train", "foreign/metrics.jsonl", *SMALL[1:], "--resume", "--out", "foreign")
+    for name in ("results.json", "results.csv", "curve.svg", "report.html"):
+        refused("sweep", f"foreign/{name}", *SWEEP[1:], "--out", "foreign")
+    refused("demo", "foreign/report.html", "--seeds", "1", "--epochs", "1", "--out", "foreign")
+    refused("demo", "foreign/F-ole.npy", "--seeds", "1", "--epochs", "1", "--out", "foreign")
+    refused("demo", "ole-demo.html", "--seeds", "1", "--epochs", "1")
+    refused("report", "m/report.html", "m", "--no-tsne")
+    for _ in range(2):  # a page of ours is replaced
+        made = ole.run("report", "m", "--no-tsne")
+        check_that(f"our own page: {made.stderr}", made.returncode == 0)
+    (work / "m/report.html").unlink()
+
+
+def check_metrics(ole, work):
+    """Before a run is resumed the lines of its metrics are those of its epochs."""
+    lines = (work / "m/metrics.jsonl").read_text().splitlines(keepends=True)
+
+    def resume(*changed):
+        subprocess.run(["rm", "-rf", "again"], cwd=work, check=True)
+        subprocess.run(["cp", "-r", "m", "again"], cwd=work, check=True)
+        text = "".join(changed)
+        (work / "again/metrics.jsonl").write_text(text)
+        done = ole.run("train", "--resume", "--epochs", "3", "--no-report", "--out", "again")
+        return done, (work / "again/metrics.jsonl").read_text(), text
+
+    def refused(message, *changed):
+        done, after, before = resume(*changed)
+        check_that(f"{message}: {done}", done.returncode == 1 and after == before and done.stderr ==
+                   f"ole train: again/metrics.jsonl{message}: it was changed since; put it back, or "
+                   "start another run\n")
+
+    length = len(lines[0])
+    for first in ("#" * (length - 1) + "\n", "{}".ljust(length - 1) + "\n", lines[0].replace(
+            '"epoch": 1', '"epoch": 2'), lines[0].replace('"epoch",', '"other",')):
+        refused(", line 1: not the line of epoch 1", first, *lines[1:])
+    refused(", line 2: not the line of epoch 2", lines[0], lines[1][:-2] + "#\n", *lines[2:])
+    refused(": shorter than the checkpoint says", lines[0])
+    for tail in ("", "".join(lines[2:]), lines[2][:20]):  # as after an end, or a kill
+        done, after, _ = resume(*lines[:2], tail)
+        check_that(f"an end: {done}", done.returncode == 0 and "warning" not in done.stderr and
+                   after.startswith("".join(lines[:2])) and after.count('"event": "epoch"') == 3 and
+                   after.count("\n") == 4)
+    done, after, _ = resume(*lines[:2], "my notes\n")
+    check_that(f"a foreign tail: {done}", done.returncode == 0 and "my notes" not in after and
+               "warning: again/metrics.jsonl: lines after the last checkpoint are not of a run and are "
+               "removed\n" in done.stderr)
+
+
 def check_memory(ole, work):
     """A page without memory for a part of it is an error, and the page before stays."""
     command = ("report", "m", "--no-tsne", "--threads", "1", "--out")
@@ -111,6 +220,9 @@ def check_all(ole, work):
     check_temporary_names(ole, work)
     check_size_limit(ole, work)
     check_cut_off(ole, work)
+    check_links(ole, work)
+    check_foreign(ole, work)
+    check_metrics(ole, work)
     check_memory(ole, work)
 
 
