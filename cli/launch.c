@@ -28,7 +28,8 @@ static void keep_reason(const char *reason) {
     snprintf(path, sizeof path, "%s/lost.log", joined.folder);
     snprintf(line, sizeof line, "%s rank %d (pid %ld): %s\n", date, joined.rank, (long)getpid(),
              reason);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = open(path, flags, 0666);
     if (fd < 0) return; /* the folder is rank 0's, and may be on another host */
     ssize_t written = write(fd, line, strlen(line));
     (void)written;

@@ -148,10 +148,16 @@ def check_train(ole, work):
                "ole train: the run is complete, but has no page: interrupted; 'ole report' makes it\n" and
                out.startswith("test error ") and not (work / "t/report.html").exists())
     check_that("made later", ole.run("report", "t").returncode == 0 and (work / "t/report.html").exists())
+    (work / "t/report.html").write_text("precious")
+    done = ole.run("train", "--resume", "--epochs", "3", "--json", "--out", "t")
+    check_that(f"not ours: {done.stderr}", done.returncode == 1 and '"test_error": ' in done.stdout and
+               "but has no page: t/report.html: not a page of Olé; move it away; " in done.stderr and
+               (work / "t/report.html").read_text() == "precious")
     (work / "u/report.html").mkdir(parents=True)
     done = ole.run(*train, "--epochs", "1", "--json", "--out", "u")
-    check_that(f"no place for it: {done.stderr}", done.returncode == 1 and '"test_error": ' in done.stdout
-               and "but has no page: u/report.html: " in done.stderr)
+    check_that(f"no place for it: {done.stderr}", done.returncode == 1 and done.stdout == "" and
+               done.stderr == "ole train: u/report.html: not a regular file; remove it, or choose another "
+               "folder\n" and os.listdir(work / "u") == ["report.html"])
 
 
 def check_mistakes(ole, work):
