@@ -38,7 +38,7 @@ int openblas_get_parallel(void);
 #endif
 
 static struct {
-    char level[160];
+    char level[640];
     char dnn[64];
     char blas[96];
     char cores[24];
