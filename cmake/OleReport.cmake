@@ -38,5 +38,9 @@ foreach(kind IN ITEMS html css js)
     set(file ${PROJECT_SOURCE_DIR}/src/report/page/page.${kind})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     ole_read_as_string(${file} page_${kind})
+    file(READ ${file} page_${kind}_text)
 endforeach()
+
+# The Content-Security-Policy of pages names their script by its hash: no other one may run.
+ole_base64_sha256("\n${page_js_text}\n" page_js_hash)
 configure_file(src/report/page_files.h.in generated/report/page_files.h @ONLY)

@@ -235,6 +235,7 @@ static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());
     if (strcmp(name, "style") == 0) ole_text_add(out, page_style);
     if (strcmp(name, "script") == 0) ole_text_add(out, page_script);
+    if (strcmp(name, "script_hash") == 0) ole_text_add(out, page_script_hash);
     if (strcmp(name, "subtitle") == 0 && page->subtitle[0])
         add_cell(out, "<p class=\"subtitle\">", page->subtitle, "</p>");
     if (strcmp(name, "navigation") == 0 && page->sections > 1) {

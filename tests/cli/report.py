@@ -3,6 +3,8 @@
 
 The page in a browser is the test tests/page/browser.py.
 """
+import base64
+import hashlib
 import html.parser
 import json
 import os
@@ -46,6 +48,15 @@ class Page(html.parser.HTMLParser):
                 depth, at = depth - 1, end + 6
         return part[:at]
 
+    def policy_is_right(self):
+        """The script that the page allows is its own, and nothing is loaded."""
+        script = self.text.split("<script>")[1].split("</script>")[0]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy = (f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+                  "base-uri 'none'; form-action 'none'")
+        tag = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        return self.text.count("<script") == 1 and tag in self.text.split("<link")[0]
+
     def handle_starttag(self, tag, attributes):
         self.tags[tag] = self.tags.get(tag, 0) + 1
         if tag not in VOID:
@@ -65,6 +76,7 @@ def check_one(ole, work):
                done.stdout.endswith("page: runs/ole/report.html\n"))
     page = Page(work / "runs/ole/report.html")
     check_that("tags are closed in order", page.good)
+    check_that("its policy", page.policy_is_right())
     check_that("its sections", page.headings == ["digits, C4-MP-FC8", "Learning curves", "Mistakes",
                                                  "Angles", "Spectra", "Map", "How it was trained"])
     words = {text for drawing in page.drawings for text in drawing.itertext()}

@@ -166,6 +166,30 @@ def check_console(browser):
     check("no console error, nothing from the network", not wrong, "; ".join(wrong))
 
 
+def check_policy(browser):
+    """What the page did not bring along does not run, and nothing is loaded: last, as it is logged."""
+    blocked = browser.evaluate("""(async () => {
+        const blocked = [];
+        document.addEventListener("securitypolicyviolation", (event) => blocked.push(event.effectiveDirective));
+        const script = document.createElement("script");
+        script.textContent = "window.injected = true";
+        document.body.append(script);
+        const button = document.createElement("button");
+        button.setAttribute("onclick", "window.injected = true");
+        document.body.append(button);
+        button.click();
+        const image = new Image();
+        const failed = new Promise((done) => { image.onerror = done; });
+        image.src = "http://127.0.0.1:9/x.png";
+        await failed;
+        await fetch("http://127.0.0.1:9/").catch(() => {});
+        await new Promise((done) => setTimeout(done, 200));
+        return [window.injected || false, ...new Set(blocked)].map(String).sort();
+    })()""")
+    check("injected scripts and requests are blocked",
+          blocked == ["connect-src", "false", "img-src", "script-src-attr", "script-src-elem"], str(blocked))
+
+
 def check_hover(browser):
     centre(browser, "figure.map canvas")
     x, y, name = browser.evaluate("""(() => {
@@ -307,6 +331,7 @@ def main():
             check_accessibility(browser, "two runs")
             browser.screenshot(folder / "page-two-runs.png")
             check_console(browser)
+            check_policy(browser)
         finally:
             browser.close()
     return 1 if failures else 0
