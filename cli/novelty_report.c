@@ -135,20 +135,6 @@ void novelty_print_json(const novelty_report *r) {
 
 /* ---- Scores of all samples ---------------------------------------------------------------- */
 
-/* A name as a field of a .csv file. */
-static void print_field(FILE *out, const char *text) {
-    if (!strpbrk(text, ",\"\n\r")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void print_samples(FILE *out, const novelty_report *r, bool novel) {
     const ole_novelty *n = r->result;
     const int32_t *label = novel ? n->novel_label : n->known_label;
@@ -156,9 +142,9 @@ static void print_samples(FILE *out, const novelty_report *r, bool novel) {
     int64_t count = novel ? n->novel_count : n->known_count;
     for (int64_t i = 0; i < count; i++) {
         fputs(novel ? "novel," : "known,", out);
-        print_field(out, r->set[novel]->class_names[label[i]]);
+        print_csv_name(out, r->set[novel]->class_names[label[i]]);
         fputc(',', out);
-        print_field(out, r->model->class_names[predicted[i]]);
+        print_csv_name(out, r->model->class_names[predicted[i]]);
         for (int s = 0; s < OLE_SCORES; s++)
             fprintf(out, ",%.17g", (novel ? n->score[s].novel : n->score[s].known)[i]);
         fputc('\n', out);

@@ -110,6 +110,20 @@ bool own_files_ready(const char *folder, const char *page, const char *const *fi
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
+void print_csv_name(FILE *out, const char *name) {
+    const char *mark = name[0] && strchr("=+-@\t\r\n'", name[0]) ? "'" : "";
+    if (!strpbrk(name, ",\"\n\r")) {
+        fprintf(out, "%s%s", mark, name);
+        return;
+    }
+    fprintf(out, "\"%s", mark);
+    for (; *name; name++) {
+        if (*name == '"') fputc('"', out);
+        fputc(*name, out);
+    }
+    fputc('"', out);
+}
+
 int put_text(const char *command, const char *path, const char *text, size_t size) {
     ole_error error;
     if (ole_write_file(path, text, size, &error) == OLE_OK) return EXIT_DONE;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /*
  * Whether the files, and the folder of figures, could be written, as far as that can be known
@@ -26,6 +27,14 @@ bool own_file_ready(const char *path, bool page, ole_error *error);
  */
 bool own_files_ready(const char *folder, const char *page, const char *const *files,
                      ole_error *error);
+
+/*
+ * A foreign name, such as a class's, as a field of a .csv file: quoted where need be, and with a '
+ * before a first character that would make a spreadsheet take it for a formula (=, +, -, @, a tab
+ * or the end of a line) or that is a ' itself.  So a reader gets the name by leaving out a first '.
+ * Numbers are printed as they are.
+ */
+void print_csv_name(FILE *out, const char *name);
 
 /* Writes the text as by ole_write_file().  The exit code, after a message. */
 int put_text(const char *command, const char *path, const char *text, size_t size);

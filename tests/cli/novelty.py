@@ -128,6 +128,28 @@ def check_odd_classes(ole, work):
                "temperature          1 (not fitted: of one class every score is 1)\n" in done.stdout)
 
 
+def check_formulas(ole, work):
+    """Names that a spreadsheet would compute stand behind a ' in a .csv file; numbers do not."""
+    names = ['=1+1', '+a', '-b', '@c', '\td', '\re', "'f", '=g,"h"', "i=j", "k"]
+    for c, name in enumerate(names):
+        (work / "formulas" / name).mkdir(parents=True)
+        for i in range(10):
+            (work / "formulas" / name / f"{i}.pgm").write_bytes(
+                b"P5 8 8 255\n" + bytes((25 * c + i * k) % 256 for k in range(64)))
+    made = ole.run("train", "folder:formulas", "--net", "FC4", "--epochs", "1", "--threads", "1", "--val-split",
+                   "20%", "--no-report", "--classes", "0,1,2,3,4,5,6,7,8", "--out", "formulas-run")
+    check_that(f"trained on formulas: {made.stderr}", made.returncode == 0)
+    done = ole.run("novelty", "formulas-run", "--known", "folder:formulas", "--novel", "folder:formulas",
+                   "--no-store", "--scores", "formulas.csv")
+    check_that(f"scores of formulas: {done.stderr}", done.returncode == 0)
+    with open(work / "formulas.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    written = {row[column] for row in rows for column in ("class", "predicted")}
+    check_that(f"no formula: {written}", not [name for name in written if name[0] in "=+-@\t\r"])
+    check_that("the names come back", {name.removeprefix("'") for name in written} == set(names))
+    check_that("numbers are numbers", all(math.isfinite(float(row[score])) for row in rows for score in SCORES))
+
+
 def check_vectors(ole, work):
     """Vectors of two classes and of a third; empty, of another size, with NaN."""
     def write(name, rows, labels):
@@ -397,6 +419,7 @@ def check_all(ole, work):
     check_data_mistakes(ole, work)
     check_vectors(ole, work)
     check_odd_classes(ole, work)
+    check_formulas(ole, work)
 
 
 if __name__ == "__main__":
