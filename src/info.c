@@ -38,7 +38,7 @@ int openblas_get_parallel(void);
 #endif
 
 static struct {
-    char level[640];
+    char level[sizeof(ole_error)]; /* may hold the message of one */
     char dnn[64];
     char blas[96];
     char cores[24];

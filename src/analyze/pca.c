@@ -48,8 +48,10 @@ ole_status ole_features_check(const char *function, int64_t rows, int64_t dim, o
 void ole_features_centre(int64_t rows, int64_t dim, ole_dtype dtype, const void *features,
                          double *out, double *scale) {
     double largest = 0.0;
-    for (int64_t i = 0; i < rows * dim; i++)
-        largest = fmax(largest, fabs(element(dtype, features, i)));
+    for (int64_t i = 0; i < rows * dim; i++) {
+        double size = fabs(element(dtype, features, i));
+        if (size > largest) largest = size; /* fmax() here crashes GCC 12.2 for arm64 */
+    }
     int exponent = 0;
     frexp(largest, &exponent);
     if (exponent < -1000) exponent = -1000; /* 2^1000 is still a number */

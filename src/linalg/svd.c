@@ -53,8 +53,10 @@ static double element(const ole_operand *s, int64_t i, int64_t p) {
 static int common_exponent(const ole_operand *s) {
     double largest = 0.0;
     for (int64_t i = 0; i < s->items; i++)
-        for (int64_t p = 0; p < s->depth; p++)
-            largest = fmax(largest, fabs(element(s, i, p)));
+        for (int64_t p = 0; p < s->depth; p++) {
+            double size = fabs(element(s, i, p));
+            if (size > largest) largest = size; /* fmax() here crashes GCC 12.2 for arm64 */
+        }
     int exponent = 0;
     frexp(largest, &exponent);
     return exponent;
