@@ -1,7 +1,7 @@
 /*
  * src/analyze/tsne_kernels.c - the inner loops of tsne_kernels.h, written with vector types and
- * compiled once per instruction set (OLE_ISA is generic, avx2 or avx512).  float32 throughout:
- * forces need three digits, and a cell stands for its points to two.
+ * compiled once per instruction set (OLE_ISA is generic, avx2, avx512 or neon).  float32
+ * throughout: forces need three digits, and a cell stands for its points to two.
  */
 #include "analyze/tsne_kernels.h"
 
@@ -9,6 +9,8 @@
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(OLE_NEON)
+#include <arm_neon.h>
 #endif
 
 /* Vectors are passed between inline functions only. */
@@ -21,8 +23,12 @@ enum { VL = 8 };
 #else
 enum { VL = 4 };
 #endif
+#if defined(OLE_NEON)
+enum { NV = 4 }; /* vectors per group: with 32 registers four fit */
+#else
+enum { NV = 2 };
+#endif
 enum {
-    NV = 2,          /* vectors a group */
     GROUP = NV * VL, /* points that walk together */
     LIST = 512,      /* sources summed at once; a leaf at its deepest level may hold more */
 };
@@ -62,6 +68,10 @@ INLINE vec reciprocal(vec v) {
 #elif defined(__AVX2__)
     vec r = (vec)_mm256_rcp_ps((__m256)v);
     return r * (2.0f - v * r);
+#elif defined(OLE_NEON)
+    float32x4_t r = vrecpeq_f32((float32x4_t)v); /* to 8 bits; each step doubles them */
+    r = vmulq_f32(r, vrecpsq_f32((float32x4_t)v, r));
+    return (vec)vmulq_f32(r, vrecpsq_f32((float32x4_t)v, r));
 #else
     return 1.0f / v;
 #endif
@@ -251,6 +261,13 @@ INLINE void gather(const float *xy, const int32_t *column, vec *x, vec *y) {
         _mm512_i32gather_pd(_mm256_loadu_si256((const __m256i *)(column + 8)), xy, 8));
     *x = (vec)_mm512_permutex2var_ps(a, even, b);
     *y = (vec)_mm512_permutex2var_ps(a, odd, b);
+#elif defined(OLE_NEON)
+    float32x2_t p[VL];
+    for (int i = 0; i < VL; i++)
+        p[i] = vld1_f32(xy + 2 * (int64_t)column[i]);
+    float32x4_t a = vcombine_f32(p[0], p[1]), b = vcombine_f32(p[2], p[3]);
+    *x = (vec)vuzp1q_f32(a, b);
+    *y = (vec)vuzp2q_f32(a, b);
 #else
     float px[VL], py[VL];
     for (int i = 0; i < VL; i++) {

@@ -9,6 +9,8 @@ extern const ole_tsne_kernels ole_tsne_kernels_generic;
 #if OLE_X86_DISPATCH
 extern const ole_tsne_kernels ole_tsne_kernels_avx2;
 extern const ole_tsne_kernels ole_tsne_kernels_avx512;
+#elif OLE_ARM_DISPATCH
+extern const ole_tsne_kernels ole_tsne_kernels_neon;
 #endif
 
 /* The best first. */
@@ -19,6 +21,8 @@ static const struct {
 #if OLE_X86_DISPATCH
     {OLE_CPU_AVX512, &ole_tsne_kernels_avx512},
     {OLE_CPU_AVX2, &ole_tsne_kernels_avx2},
+#elif OLE_ARM_DISPATCH
+    {OLE_CPU_NEON, &ole_tsne_kernels_neon},
 #endif
     {OLE_CPU_GENERIC, &ole_tsne_kernels_generic},
 };

@@ -1,6 +1,6 @@
 /*
  * src/linalg/kernels.c - the inner loops of kernels.h, written with vector types and compiled once
- * per instruction set (OLE_ISA is generic, avx2 or avx512).
+ * per instruction set (OLE_ISA is generic, avx2, avx512 or neon).
  *
  * Micro-kernel: MR rows times up to NV vectors of columns are kept in registers while the depth
  * runs; a panel holds NV vectors of items, so it is MR-row panels and NV-vector panels at once.
@@ -15,6 +15,9 @@
 enum { VL = 8, MR = 8, NV = 3, RB = 4, GR = 4, GC = 6 };
 #elif defined(__AVX2__)
 enum { VL = 4, MR = 4, NV = 3, RB = 2, GR = 3, GC = 3 };
+#elif defined(OLE_NEON)
+/* 32 registers, twice as many as generic code may count on: tiles of 16 accumulators. */
+enum { VL = 2, MR = 4, NV = 4, RB = 2, GR = 4, GC = 4 };
 #else
 enum { VL = 2, MR = 4, NV = 2, RB = 2, GR = 3, GC = 3 };
 #endif

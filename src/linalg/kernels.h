@@ -109,7 +109,7 @@ typedef struct ole_kernels {
 /* The table for this CPU, or for the level that OLE_CPU caps it at. */
 const ole_kernels *ole_kernels_get(void);
 
-/* Its name: "avx512", "avx2" or "generic". */
+/* Its name: "avx512", "avx2", "neon" or "generic". */
 const char *ole_kernels_name(void);
 
 #endif

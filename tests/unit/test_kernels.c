@@ -14,6 +14,8 @@ extern const ole_kernels ole_kernels_generic;
 #if OLE_X86_DISPATCH
 extern const ole_kernels ole_kernels_avx2;
 extern const ole_kernels ole_kernels_avx512;
+#elif OLE_ARM_DISPATCH
+extern const ole_kernels ole_kernels_neon;
 #endif
 
 static const ole_kernels *tables[3] = {&ole_kernels_generic};
@@ -25,6 +27,8 @@ static void list_tables(void) {
     const ole_kernels *best = ole_kernels_get();
     if (best != &ole_kernels_generic) tables[table_count++] = &ole_kernels_avx2;
     if (best == &ole_kernels_avx512) tables[table_count++] = &ole_kernels_avx512;
+#elif OLE_ARM_DISPATCH
+    if (ole_kernels_get() == &ole_kernels_neon) tables[table_count++] = &ole_kernels_neon;
 #endif
 }
 

@@ -155,10 +155,12 @@ static int tables(const ole_tsne_kernels **table) {
     table[count++] = &ole_tsne_kernels_generic;
 #if OLE_X86_DISPATCH
     extern const ole_tsne_kernels ole_tsne_kernels_avx2, ole_tsne_kernels_avx512;
-    if (ole_cpu_allowed() >= OLE_CPU_AVX2)
-        table[count++] = &ole_tsne_kernels_avx2;
+    if (ole_cpu_allowed() >= OLE_CPU_AVX2) table[count++] = &ole_tsne_kernels_avx2;
     if (ole_tsne_kernels_get() == &ole_tsne_kernels_avx512)
         table[count++] = &ole_tsne_kernels_avx512;
+#elif OLE_ARM_DISPATCH
+    extern const ole_tsne_kernels ole_tsne_kernels_neon;
+    if (ole_tsne_kernels_get() == &ole_tsne_kernels_neon) table[count++] = &ole_tsne_kernels_neon;
 #endif
     return count;
 }
