@@ -51,9 +51,11 @@ static const struct {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static int print_usage(void) {
+#ifdef OLE_TRAIN
     printf("ole demo\n"
-           "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
-           "ole score features.npy labels.npy\n\n"
+           "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n");
+#endif
+    printf("ole score features.npy labels.npy\n\n"
            "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-9s %s\n", commands[i].name, commands[i].summary);
