@@ -58,7 +58,14 @@ void print_name(FILE *out, const char *text);
 /* The same in a column of a table: cut off, or followed by spaces, to be `width` characters. */
 void print_column(FILE *out, const char *text, int width);
 
-/* Prints "ole NAME: message" to stderr, as by print_name(); returns EXIT_FAILED. */
+/* printf() of lines with foreign text in them; what would be control characters, line ends aside,
+ * goes to a terminal as by print_name(). */
+void print_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints "ole NAME: message" to stderr, as by print_name(). */
+void tell_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same; returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */

@@ -51,16 +51,42 @@ void print_column(FILE *out, const char *text, int width) {
     fprintf(out, "%*s", width - column, "");
 }
 
-int fail_command(const char *name, const char *format, ...) {
+void print_lines(const char *format, ...) {
     char *text;
     va_list args;
     va_start(args, format);
     bool good = vasprintf(&text, format, args) >= 0;
     va_end(args);
+    bool terminal = isatty(STDOUT_FILENO);
+    for (const char *at = text; good && *at;)
+        if (*at == '\n')
+            putchar(*at++);
+        else
+            put_character(stdout, &at, terminal);
+    if (good) free(text);
+}
+
+static void tell(const char *name, const char *format, va_list args) {
+    char *text;
+    bool good = vasprintf(&text, format, args) >= 0;
     fprintf(stderr, "ole %s: ", name);
     print_name(stderr, good ? text : "out of memory");
     fprintf(stderr, "\n");
     if (good) free(text);
+}
+
+void tell_command(const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tell(name, format, args);
+    va_end(args);
+}
+
+int fail_command(const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tell(name, format, args);
+    va_end(args);
     return EXIT_FAILED;
 }
 

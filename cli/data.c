@@ -259,8 +259,9 @@ static void find_size(const ole_dataset_info *info, bool resized, int *height, i
 static void print_contents(const ole_dataset_info *info, bool resized) {
     int height, width;
     find_size(info, resized, &height, &width);
-    printf("%s: %" PRId64 " samples to train on, %" PRId64 " to test; %d classes; ", info->name,
-           info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST], info->classes);
+    print_lines("%s: %" PRId64 " samples to train on, %" PRId64 " to test; %d classes; ",
+                info->name, info->count[OLE_SPLIT_TRAIN], info->count[OLE_SPLIT_TEST],
+                info->classes);
     if (height > 0)
         printf("%dx%dx%d %s", info->channels, height, width, info->bytes ? "bytes" : "floats");
     else

@@ -96,10 +96,11 @@ static void print_classes(const ole_evaluation *e, const char *const *names) {
 /* The pairs taken for each other most often. */
 static void print_pairs(const ole_evaluation *e, const char *const *names) {
     int64_t limit = INT64_MAX;
-    int shown = 0, last = -1;
+    int64_t last = -1, cells = (int64_t)e->classes * e->classes;
+    int shown = 0;
     while (shown < MOST_PAIRS) {
-        int best = -1;
-        for (int i = 0; i < e->classes * e->classes; i++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < cells; i++) {
             int64_t n = e->confusion[i];
             bool later = n < limit || (n == limit && i > last);
             if (i / e->classes == i % e->classes || n == 0 || !later) continue;
@@ -142,10 +143,10 @@ static int evaluate(subject *s, bool json) {
                         "trained, so that its error and confusion are left out; 1-NN and nearest "
                         "subspace go by the features\n");
     if (e.by_order)
-        fprintf(stderr,
-                "ole eval: warning: the model knows none of the names of %s's classes: they are "
-                "taken for the model's in their order\n",
-                ole_dataset_get_info(s->set)->name);
+        tell_command("eval",
+                     "warning: the model knows none of the names of %s's classes: they are taken "
+                     "for the model's in their order",
+                     ole_dataset_get_info(s->set)->name);
     (json ? print_json : print_text)(s, &e);
     ole_evaluation_free(&e);
     return EXIT_DONE;

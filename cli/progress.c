@@ -3,6 +3,8 @@
  */
 #include "progress.h"
 
+#include "commands.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,11 +27,13 @@ progress progress_start(void) {
 }
 
 void progress_show(progress *p, const char *format, ...) {
-    fprintf(stderr, "\r\033[K");
+    char text[512]; /* more than a line */
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "\r\033[K");
+    print_name(stderr, text);
     p->shown = true;
 }
 
@@ -104,7 +108,7 @@ void progress_wait(progress *p, const char *what) {
 void progress_say(progress *p, const char *command, const char *text) {
     const char *what = p->waiting ? p->waiting->what : NULL;
     progress_clear(p);
-    fprintf(stderr, "ole %s: %s\n", command, text);
+    tell_command(command, "%s", text);
     if (what) start_waiting(p, what);
 }
 

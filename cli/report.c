@@ -56,20 +56,20 @@ static void print_angles(const ole_angles *angles) {
 static void warn_of_models(const report *r) {
     for (int i = 0; i < r->count; i++)
         if (r->runs[i].without[0])
-            fprintf(stderr, "ole report: %s: without its model: %s\n", r->runs[i].folder,
-                    r->runs[i].without);
+            tell_command("report", "%s: without its model: %s", r->runs[i].folder,
+                         r->runs[i].without);
 }
 
 static void print_text(const report *r) {
     for (int i = 0; i < r->count; i++) {
         const run_view *run = &r->runs[i];
         double error = run_error(run);
-        printf("%-24s", run->folder);
+        print_lines("%-24s", run->folder);
         if (isfinite(error)) printf(" %s %.2f %%", run_error_name(run), error);
         if (run->view.measured) print_angles(&run->view.angles);
         printf("\n");
     }
-    printf("page: %s\n", r->out);
+    print_lines("page: %s\n", r->out);
 }
 
 /* ---- The runs ----------------------------------------------------------------------------- */

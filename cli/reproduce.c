@@ -149,14 +149,14 @@ static void list_json(const row *r, ole_json *w, const char *data, bool here, co
 static void list_text(const row *r, const char *data, bool here, const char *part) {
     const paper *p = &r->asked;
     char getting[600], reports[256], time[USUAL_ROOM];
-    printf("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s%s\n    time   %" PRId64
-           " runs%s%s%s\n\n",
-           p->name, p->shows, p->title, paper_text(p, reports), data,
-           !here   ? "not here: "
-           : *part ? "here: "
-                   : "here",
-           here ? "" : getting_text(r, data, getting), part, row_count_runs(r),
-           row_usual_time(r, time), p->from ? ", shared with " : "", p->from ? p->from : "");
+    print_lines("%s\n    %s: %s\n    paper  %s\n    data   %s, %s%s%s\n    time   %" PRId64
+                " runs%s%s%s\n\n",
+                p->name, p->shows, p->title, paper_text(p, reports), data,
+                !here   ? "not here: "
+                : *part ? "here: "
+                        : "here",
+                here ? "" : getting_text(r, data, getting), part, row_count_runs(r),
+                row_usual_time(r, time), p->from ? ", shared with " : "", p->from ? p->from : "");
 }
 
 /* All, or those named. */
@@ -268,7 +268,12 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
 }
 
 static void name_row(const row *r) {
-    fprintf(stderr, "ole reproduce: %s, %s: %s", r->asked.name, r->asked.shows, r->asked.title);
+    fprintf(stderr, "ole reproduce: ");
+    print_name(stderr, r->asked.name);
+    fprintf(stderr, ", ");
+    print_name(stderr, r->asked.shows);
+    fprintf(stderr, ": ");
+    print_name(stderr, r->asked.title);
 }
 
 /* What comes, and how long it takes: here, and where runs are whole on an H200. */
@@ -289,8 +294,8 @@ static row_time announce_row(const row *r, const reproduction *how) {
                 duration_text(60.0 * r->runs->minutes * (double)left.runs, time));
     fprintf(stderr, (here || there) && left.runs > 1 ? ", one after the other\n" : "\n");
     if (*part)
-        fprintf(stderr, "ole reproduce: %s: the data here are a part of what is published: %s\n",
-                r->asked.name, part);
+        tell_command("reproduce", "%s: the data here are a part of what is published: %s",
+                     r->asked.name, part);
     return left;
 }
 
@@ -311,21 +316,20 @@ static void announce_all(const arguments *a, row *rows) {
 /* Where runs that are there go before what was asked for. */
 static void tell_kept(const row *r, const reproduction *how) {
     if (how->seeds > 0 && how->seeds < r->train.seeds)
-        fprintf(stderr,
-                "ole reproduce: %s: %" PRId64 " seeds were begun, and are gone on with; another "
-                "--out begins with %d\n",
-                r->asked.name, r->train.seeds, how->seeds);
+        tell_command("reproduce",
+                     "%s: %" PRId64
+                     " seeds were begun, and are gone on with; another --out begins with %d",
+                     r->asked.name, r->train.seeds, how->seeds);
     if (r->config && how->epochs > 0 && how->epochs != r->train.epochs)
-        fprintf(stderr,
-                "ole reproduce: %s: the runs that are there are shown, of %" PRId64 " epochs; "
-                "another --out makes some of %d\n",
-                r->asked.name, r->train.epochs, how->epochs);
+        tell_command("reproduce",
+                     "%s: the runs that are there are shown, of %" PRId64
+                     " epochs; another --out makes some of %d",
+                     r->asked.name, r->train.epochs, how->epochs);
     const char *precision = r->train.precision ? r->train.precision : "fp32";
     if (r->config && how->precision && strcmp(how->precision, precision) != 0)
-        fprintf(stderr,
-                "ole reproduce: %s: the runs that are there are shown, in %s; another --out makes "
-                "some in %s\n",
-                r->asked.name, precision, how->precision);
+        tell_command("reproduce",
+                     "%s: the runs that are there are shown, in %s; another --out makes some in %s",
+                     r->asked.name, precision, how->precision);
 }
 
 static int run_row(row *r, const reproduction *how) {
@@ -441,7 +445,7 @@ static int reproduce(arguments *a) {
     int code = open_all(a, rows);
     if (code == EXIT_DONE && a->print)
         for (int i = 0; i < a->count; i++)
-            fputs(rows[i].asked.text, stdout);
+            print_lines("%s", rows[i].asked.text);
     else if (code == EXIT_DONE && a->dry_run)
         code = plan_rows(rows, a->count, a->json) ? EXIT_DONE : EXIT_FAILED;
     else if (code == EXIT_DONE)

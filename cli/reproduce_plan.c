@@ -76,11 +76,12 @@ static void print_time(const plan *p) {
     if (!p->here)
         printf("  not timed here, where its data are missing\n");
     else if (p->with)
-        printf("  its runs are those of %s\n", p->with);
+        print_lines("  its runs are those of %s\n", p->with);
     else if (p->left.runs == 0)
         printf("  all runs are there\n");
     else if (!isfinite(p->left.seconds))
-        printf("  not timed here%s%s\n", *p->left.error.message ? ": " : "", p->left.error.message);
+        print_lines("  not timed here%s%s\n", *p->left.error.message ? ": " : "",
+                    p->left.error.message);
     else
         printf("  %" PRId64 " run%s to make, about %s here, one after the other, by a few steps "
                "timed\n",
@@ -89,8 +90,9 @@ static void print_time(const plan *p) {
 
 static void print_plan(const row *r, const plan *p) {
     char time[USUAL_ROOM];
-    printf("%s: %s, %s%s%s\n  %s\n  lambda", r->asked.name, r->asked.shows, what[r->asked.kind],
-           r->asked.from ? " " : "", r->asked.from ? r->asked.from : "", p->command);
+    print_lines("%s: %s, %s%s%s\n  %s\n  lambda", r->asked.name, r->asked.shows,
+                what[r->asked.kind], r->asked.from ? " " : "", r->asked.from ? r->asked.from : "",
+                p->command);
     for (int i = 0; i < r->lambda_count; i++)
         printf(" %g", r->lambdas[i]);
     for (int i = 0; i < r->sample_count; i++)
@@ -99,8 +101,8 @@ static void print_plan(const row *r, const plan *p) {
     printf("; %" PRId64 " seed%s: %" PRId64 " run%s%s\n", seeds, seeds == 1 ? "" : "s", runs,
            runs == 1 ? "" : "s", row_usual_time(r, time));
     print_time(p);
-    if (*p->part) printf("  on a part of the data: %s\n", p->part);
-    printf("  into %s\n", r->folder);
+    if (*p->part) print_lines("  on a part of the data: %s\n", p->part);
+    print_lines("  into %s\n", r->folder);
 }
 
 static void put_plan(const row *r, const plan *p, ole_json *w) {

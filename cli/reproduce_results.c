@@ -422,7 +422,7 @@ static void print_cell(const char *text, int width) {
     int columns = 0;
     for (const char *c = text; *c; c++)
         columns += ((unsigned char)*c & 0xc0) != 0x80;
-    printf("%s%*s", text, columns < width ? width - columns : 1, "");
+    print_lines("%s%*s", text, columns < width ? width - columns : 1, "");
 }
 
 static bool is_asked(const shown *s, const char *const *names, int count) {
@@ -438,14 +438,15 @@ static void print_outcome(const shown *s, int number) {
     print_cell(cells[2], 42);
     for (int c = 3; c < 7; c++)
         print_cell(*cells[c] ? cells[c] : "-", 15);
-    printf("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *s->changes ? "   " : "", s->changes);
+    print_lines("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *s->changes ? "   " : "",
+                s->changes);
 }
 
 static void print_chosen(const shown *s) {
     char theirs[32] = "-";
     if (isfinite(s->row.asked.chosen)) snprintf(theirs, sizeof theirs, "%g", s->row.asked.chosen);
-    printf("%-24s%-42s%-15s%-15s%-15s%g\n", s->row.asked.name, "lambda chosen", "", theirs, "",
-           s->outcomes.chosen);
+    print_lines("%-24s%-42s%-15s%-15s%-15s%g\n", s->row.asked.name, "lambda chosen", "", theirs, "",
+                s->outcomes.chosen);
 }
 
 /* Of rows without numbers, as learning curves are, nothing. */

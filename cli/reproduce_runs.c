@@ -84,8 +84,8 @@ bool runs_have_side(const made_runs *runs, const row *r, int side) {
     if (runs_first(runs, side)) return true;
     for (int i = 0; i < runs->count; i++)
         diverged += runs->item[i].side == side && runs->item[i].state == OLE_STUDY_DIVERGED;
-    fprintf(stderr, "ole reproduce: %s: %s of %s: there is nothing of it to show\n", r->asked.name,
-            diverged > 0 ? "all runs diverged" : "no run is finished", side_name(r, side));
+    tell_command("reproduce", "%s: %s of %s: there is nothing of it to show", r->asked.name,
+                 diverged > 0 ? "all runs diverged" : "no run is finished", side_name(r, side));
     return false;
 }
 

@@ -192,15 +192,15 @@ int study_print_json(const char *command, const char *out) {
 static int conclude(const study_command *c, const ole_study_result *r, const char *out, bool json) {
     int code = EXIT_DONE;
     if (r->interrupted)
-        fprintf(stderr,
-                "ole %s: stopped with %" PRId64 " of %" PRId64
-                " runs finished, and saved; 'ole %s --resume --out %s' goes on\n",
-                c->name, r->ended, r->total, c->name, out);
+        tell_command(c->name,
+                     "stopped with %" PRId64 " of %" PRId64
+                     " runs finished, and saved; 'ole %s --resume --out %s' goes on",
+                     r->ended, r->total, c->name, out);
     if (json)
         code = study_print_json(c->name, out);
     else if (!r->interrupted)
         c->print(r);
-    if (!json && !r->interrupted) printf("%-18s %s/report.html\n", "report", out);
+    if (!json && !r->interrupted) print_lines("%-18s %s/report.html\n", "report", out);
     return r->interrupted ? EXIT_INTERRUPTED : code;
 }
 

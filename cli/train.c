@@ -112,7 +112,7 @@ static bool show(void *context, const ole_train_progress *p) {
     if (v->quiet) return interrupted();
     if (v->folder) {
         progress_clear(&v->line);
-        fprintf(stderr, "ole train: run folder: %s; --out takes another\n", v->folder);
+        tell_command("train", "run folder: %s; --out takes another", v->folder);
         v->folder = NULL;
     }
     if (p->epoch_done) {
@@ -222,18 +222,19 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
         printf("%-18s of epoch %" PRId64 ", validation error %.2f %%: for predict and eval\n",
                "best model", r->best_epoch, r->best_error);
     if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
-    printf("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder", s->options.out);
-    if (page) printf("%-18s %s\n", "report", page);
+    print_lines("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder",
+                s->options.out);
+    if (page) print_lines("%-18s %s\n", "report", page);
 }
 
 /* What there is to tell after training; the exit code. */
 static int conclude(const train_setup *s, const flags *f, const view *v,
                     const ole_train_summary *summary) {
     if (summary->interrupted)
-        fprintf(stderr,
-                "ole train: stopped after epoch %" PRId64 ", step %" PRId64
-                ", and saved; 'ole train --resume --out %s' goes on\n",
-                v->epoch, v->step, s->options.out);
+        tell_command("train",
+                     "stopped after epoch %" PRId64 ", step %" PRId64
+                     ", and saved; 'ole train --resume --out %s' goes on",
+                     v->epoch, v->step, s->options.out);
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
     const char *page = wanted && write_page(&s->options, path) ? path : NULL;

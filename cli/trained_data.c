@@ -36,8 +36,7 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
         fail_command(command, "%s", error.message);
         return false;
     }
-    fprintf(stderr, "ole %s: warning: passed over, as no run of 'ole train': %s\n", command,
-            error.message);
+    tell_command(command, "warning: passed over, as no run of 'ole train': %s", error.message);
     return true;
 }
 
@@ -82,10 +81,11 @@ static void compare_data(trained_data *r, const char *command, const char *data)
     bool there = true;
     r->same = r->recipe && r->options.data && same_data(r->options.data, data, &there);
     if (there || !same_kind(r->options.data, data)) return;
-    fprintf(stderr,
-            "ole %s: warning: the run's data, %s, are not to be seen from this folder: %s is taken "
-            "for other data, of which no samples were trained on\n",
-            command, r->options.data, data);
+    tell_command(
+        command,
+        "warning: the run's data, %s, are not to be seen from this folder: %s is taken for "
+        "other data, of which no samples were trained on",
+        r->options.data, data);
 }
 
 /* ---- The options -------------------------------------------------------------------------- */
@@ -143,12 +143,17 @@ void trained_data_tell(const trained_data *r, const char *command, const data_fl
     bool classes = r->same && !flags->classes && o->classes;
     bool skip_bad = r->same && !flags->skip_bad && o->skip_bad;
     if (!(share || held_out || few || seed || classes || skip_bad)) return;
-    fprintf(stderr, "ole %s: as in %s:", command, r->path);
+    fprintf(stderr, "ole %s: as in ", command);
+    print_name(stderr, r->path);
+    fprintf(stderr, ":");
     if (share) fprintf(stderr, " --test-share %g%%", 100.0 * o->test_share);
     if (held_out) fprintf(stderr, " --val-split %g%%", 100.0 * o->val_split);
     if (few) fprintf(stderr, " --samples-per-class %" PRId64, o->samples_per_class);
     if (seed) fprintf(stderr, " --seed %" PRIu64, o->seed);
-    if (classes) fprintf(stderr, " --classes %s", o->classes);
+    if (classes) {
+        fprintf(stderr, " --classes ");
+        print_name(stderr, o->classes);
+    }
     if (skip_bad) fprintf(stderr, " --skip-bad");
     fprintf(stderr, "\n");
 }
@@ -188,10 +193,9 @@ void trained_data_compare(const trained_data *r, const char *command, const data
     bool automatic = !normalize || strcmp(normalize, "auto") == 0;
     if (!r->same || flagged || !has_share(r) || !automatic || ole_model_trained_on(model, set))
         return;
-    fprintf(
-        stderr,
-        "ole %s: warning: the samples of %s are not those that the run was made with: the model "
-        "was trained on some of those held out now; errors will be too low, thresholds too "
-        "high\n",
-        command, r->options.data);
+    tell_command(command,
+                 "warning: the samples of %s are not those that the run was made with: the model "
+                 "was trained on some of those held out now; errors will be too low, thresholds "
+                 "too high",
+                 r->options.data);
 }

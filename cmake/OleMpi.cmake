@@ -13,7 +13,7 @@ if(NOT MPI_C_FOUND)
     return()
 endif()
 
-add_library(ole_mpi MODULE src/ranks/mpi.c src/base/error.c)
+add_library(ole_mpi MODULE src/ranks/mpi.c src/base/error.c src/base/show.c)
 set_target_properties(ole_mpi PROPERTIES
     PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 target_include_directories(ole_mpi PRIVATE

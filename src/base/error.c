@@ -4,6 +4,8 @@
  */
 #include "base/error.h"
 
+#include "base/show.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -48,6 +50,7 @@ ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...
         va_start(args, format);
         vsnprintf(error->message, sizeof error->message, format, args);
         va_end(args);
+        ole_show_plainly(error->message);
     }
     return status;
 }

@@ -10,7 +10,8 @@
 #define OLE_PRINTF(fmt, args)
 #endif
 
-/* Writes the message (cut to fit) when `error` is not NULL, and returns `status` either way. */
+/* Writes the message (cut to fit, control characters as '?') when `error` is not NULL, and returns
+ * `status` either way. */
 ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...) OLE_PRINTF(3, 4);
 
 /* Whether options, whose struct_size is `size`, were filled by their `init` of this version, in

@@ -10,6 +10,14 @@
 
 enum { HEAD = 60, DOTS = 3 };
 
+void ole_show_plainly(char *text) {
+    for (char *at = text; *at; at++) {
+        unsigned char c = (unsigned char)at[0], next = (unsigned char)at[1];
+        if (c == 0xc2 && next >= 0x80 && next <= 0x9f) at[0] = at[1] = '?';
+        if (c < 0x20 || c == 0x7f) at[0] = '?';
+    }
+}
+
 const char *ole_show(ole_shown *shown, const char *bytes, size_t length) {
     size_t room = sizeof shown->text - 1;
     size_t used = length;
@@ -22,11 +30,10 @@ const char *ole_show(ole_shown *shown, const char *bytes, size_t length) {
         memcpy(shown->text + HEAD + DOTS, bytes + length - tail, tail);
         used = room;
     }
-    for (size_t i = 0; i < used; i++) {
-        unsigned char c = (unsigned char)shown->text[i];
-        if (c < 0x20 || c == 0x7f) shown->text[i] = '?';
-    }
+    for (size_t i = 0; i < used; i++)
+        if (!shown->text[i]) shown->text[i] = '?';
     shown->text[used] = '\0';
+    ole_show_plainly(shown->text);
     return shown->text;
 }
 

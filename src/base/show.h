@@ -18,4 +18,10 @@ const char *ole_show(ole_shown *shown, const char *bytes, size_t length);
 /* The same for a terminated string; "(null)" for NULL. */
 const char *ole_show_string(ole_shown *shown, const char *string);
 
+/*
+ * In place: every byte of a control character (of ASCII, or U+0080 to U+009F) becomes '?', so that
+ * the text is one line and cannot steer a terminal.
+ */
+void ole_show_plainly(char *text);
+
 #endif

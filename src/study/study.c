@@ -4,6 +4,7 @@
 #include "study/study.h"
 
 #include "base/error.h"
+#include "base/show.h"
 #include "train/choose.h"
 #include "train/options.h"
 #include "train/run.h"
@@ -32,6 +33,7 @@ void ole_study_say(const ole_study *study, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    ole_show_plainly(text);
     study->given->message(study->given->callback_context, text);
 }
 

@@ -34,6 +34,7 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    ole_show_plainly(text);
     options->message(options->callback_context, text);
 }
 

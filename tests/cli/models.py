@@ -6,6 +6,7 @@ was not trained gives no labels.
 """
 import os
 import pty
+import re
 import shutil
 import subprocess
 
@@ -141,6 +142,35 @@ def check_strange_names(ole, work):
     check_that(f"on a terminal: {shown}", b"\nred\\x1b[31m\\x0a         2 " in shown)
     done = ole.run(*"novelty strange-run --known folder:strange --novel folder:photos --json".split())
     check_that(f"novelty: {done.stderr}", done.returncode == 0)
+
+
+def check_steering(ole, work):
+    """Text from a run's config.yaml and from recipes is shown to a terminal, not obeyed."""
+    steers, yaml = "\033[31m\u009b31m", r"\e[31m\x9b31m"
+
+    def shows(*args, text):
+        shown = on_terminal(ole, *args)
+        check_that(f"{args}: {shown}", b"\033[31m" not in shown and "\u009b".encode() not in shown and
+                   text.encode() in shown)
+
+    shutil.copytree(work / "shared", work / "away")
+    (work / "away/config.yaml").write_text(f'data: "folder:gone{yaml}"\n')
+    shows("eval", "away", "folder:photos", text="the run's data, folder:gone\\x1b[31m\\xc2\\x9b31m, are")
+    (work / "away/config.yaml").write_text(f'"epo{yaml}": 3\n')
+    shows("eval", "away", "folder:photos", text="unknown option epo?[31m??31m")
+    write_photos(work / f"steers{steers}", ["day", "red" + steers], 12)
+    ole.run("train", f"folder:steers{steers}", *f"--net FC8 {QUICK} --out s".split(), "--classes", f"red{steers},day")
+    shows("eval", "s", f"folder:steers{steers}", text="--classes red\\x1b[31m\\xc2\\x9b31m,day")
+    for i in range(12, 20):
+        shutil.copy(work / f"steers{steers}/day/03.pgm", work / f"steers{steers}/day/{i}.pgm")
+    shows("eval", "s", f"folder:steers{steers}", text="the samples of folder:steers\\x1b[31m")
+    write_photos(work / f"one{steers}", ["day"], 8)
+    (work / "c.yaml").write_text(f'data: "folder:one{yaml}"\nout: "out{yaml}"\nnet: FC4\nepochs: 1\n')
+    shows("train", "--config", "c.yaml", text="one class of folder:one?[31m??31m alone")
+    shows("train", "--config", "c.yaml", "--resume", text="out\\x1b[31m")
+    recipe = ole.run("reproduce", "--print", "stl10-cnn5").stdout
+    (work / "r.yaml").write_text(re.sub(r"(\n +title: ).*", lambda m: f'{m[1]}"T{yaml}"', recipe))
+    shows("reproduce", "./r.yaml", "--list", text="T\\x1b[31m")
 
 
 def check_flags(ole, work):
@@ -289,6 +319,7 @@ def check_all(ole, work):
     check_test_share(ole, work)
     check_classes(ole, work)
     check_strange_names(ole, work)
+    check_steering(ole, work)
     check_flags(ole, work)
     check_grown(ole, work)
     check_few(ole, work)

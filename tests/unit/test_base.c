@@ -25,6 +25,8 @@ static void test_messages(void **state) {
     assert_int_equal(error.status, OLE_ERROR_IO);
     assert_string_equal(error.message, "F.npy: row 3");
     assert_int_equal(ole_fail(NULL, OLE_ERROR_DATA, "unheard"), OLE_ERROR_DATA);
+    ole_fail(&error, OLE_ERROR_IO, "%s: lost", "a\033[31m\nb\x7f\xc2\x9bm\xc3\xa9");
+    assert_string_equal(error.message, "a?[31m?b???m\xc3\xa9: lost"); /* é is no control */
 
     char longer[2 * sizeof error.message];
     memset(longer, 'x', sizeof longer);
