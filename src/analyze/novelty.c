@@ -355,8 +355,10 @@ ole_status ole_novelty_store(const ole_novelty *result, ole_score score, const c
     if (!s || !path || !result->directions)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_novelty_store: there is no result, no such score, or no path");
-    char file[OLE_RUN_PATH];
+    char file[OLE_RUN_PATH], same[OLE_RUN_PATH];
     ole_status status = ole_model_find(path, file, error);
+    if (status == OLE_OK && strcmp(file, path) != 0) /* of a run folder: not through a link */
+        status = ole_run_output(same, path, file + strlen(path) + 1, error);
     if (status != OLE_OK) return status;
     const ole_scorer scorer = make_scorer(result, score, result->directions->means.classes);
     return ole_score_store(file, &scorer, s->threshold, error);

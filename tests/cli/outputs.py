@@ -118,6 +118,14 @@ def check_links(ole, work):
     (work / "m/report.html").symlink_to("../precious")
     check(ole, "report m --no-tsne", code=1, err=f"ole report: m/report.html: {LINK}\n")
     (work / "m/report.html").unlink()
+    (work / "m/best.safetensors").rename(work / "elsewhere")
+    (work / "m/best.safetensors").symlink_to("../elsewhere")
+    before = (work / "elsewhere").read_bytes()
+    done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits")
+    check_that(f"a threshold into a link: {done.stderr}", done.returncode == 1 and
+               f"ole novelty: m/best.safetensors: {LINK}, or choose another folder\n" in done.stderr and
+               (work / "elsewhere").read_bytes() == before)
+    (work / "elsewhere").rename(work / "m/best.safetensors")
     (work / "figures").mkdir()
     (work / "figures/roc.svg").symlink_to("../precious")
     (work / "P.txt").write_text("".join(f"{i} {i + 5} 1\n{i} {i + 1} 0\n" for i in range(20)))
