@@ -42,6 +42,9 @@ typedef struct ole_ranks_options {
     void *lost_context;
     const char *task; /* what all are started for, such as "ole train": when a rank has another */
                       /* one, that is an error on all; NULL is "" */
+    double start; /* seconds after which a start that not all ranks have come to fails: `lost` */
+                  /* gets the ranks that are missing, as far as this host knows; default 300, */
+                  /* or OLE_RANK_START of the environment */
 } ole_ranks_options;
 
 OLE_API void ole_ranks_options_init(ole_ranks_options *options);
@@ -52,7 +55,10 @@ OLE_API bool ole_ranks_launched(void);
 /* The number the launcher gave this process; 0 when it is alone. Needs no MPI. */
 OLE_API int ole_ranks_launched_rank(void);
 
-/* Joins the others. `options` may be NULL. Once a process. */
+/*
+ * Joins the others. `options` may be NULL.  Once per process.  Returns when all have come; when one
+ * does not, the process ends as above.
+ */
 OLE_API ole_status ole_ranks_open(ole_ranks **ranks, const ole_ranks_options *options,
                                   ole_error *error);
 

@@ -65,6 +65,15 @@ int ole_launcher_size(void) {
     return (int)size;
 }
 
+bool ole_launcher_one_host(void) {
+    static const char *const here[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE",
+                                       "MPI_LOCALNRANKS"};
+    long number;
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        if (read_number(here[i], &number)) return number == ole_launcher_size();
+    return read_number("SLURM_STEP_NUM_NODES", &number) && number == 1;
+}
+
 /* ---- The process itself ---------------------------------------------------------------------- */
 
 /* A process from /proc: its state, name, parent and start. False when there is none. */
@@ -121,6 +130,13 @@ ole_launcher ole_launcher_find(void) {
 void ole_launcher_close(ole_launcher *launcher) {
     if (launcher->fd >= 0) close(launcher->fd);
     launcher->fd = -1;
+}
+
+char ole_process_state(long pid) {
+    ole_launcher process = {.pid = pid};
+    long parent;
+    char state;
+    return look(&process, &parent, &state) ? state : 0;
 }
 
 bool ole_launcher_ended(const ole_launcher *launcher) {

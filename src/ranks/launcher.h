@@ -17,9 +17,15 @@ typedef struct ole_launcher {
 /* How many processes a launcher started, this one among them; 1: none did. */
 int ole_launcher_size(void);
 
+/* Whether the launcher says that all of them are on this host. */
+bool ole_launcher_one_host(void);
+
 /* The nearest of the processes above this one that is known to launch ranks, else the parent. */
 ole_launcher ole_launcher_find(void);
 void ole_launcher_close(ole_launcher *launcher);
+
+/* As ps shows it: 'R', 'S', 'T' when stopped, ...; 0 when there is no such process. */
+char ole_process_state(long pid);
 
 bool ole_launcher_ended(const ole_launcher *launcher);
 

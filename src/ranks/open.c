@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi.h"
+#include "ranks/start.h"
 #include "ranks/watch.h"
 
 #include <stdlib.h>
@@ -31,12 +32,20 @@ ole_status ole_mpi_module(const ole_mpi_table **table, ole_error *error) {
     return status;
 }
 
-void ole_ranks_options_init(ole_ranks_options *options) {
-    *options = (ole_ranks_options){.struct_size = sizeof *options, .silence = 20};
-    const char *text = getenv("OLE_RANK_SILENCE");
+/* A number of seconds from the environment. */
+static double seconds_of(const char *variable, double otherwise) {
+    const char *text = getenv(variable);
     char *end;
     double seconds = text ? ole_number_read(text, &end) : 0;
-    if (seconds > 0 && seconds < 1e9 && *end == '\0') options->silence = seconds;
+    return seconds > 0 && seconds < 1e9 && *end == '\0' ? seconds : otherwise;
+}
+
+void ole_ranks_options_init(ole_ranks_options *options) {
+    *options = (ole_ranks_options){
+        .struct_size = sizeof *options,
+        .silence = seconds_of("OLE_RANK_SILENCE", 20),
+        .start = seconds_of("OLE_RANK_START", 300),
+    };
 }
 
 /* Under the launcher of another MPI every process is alone, and all would do the same. */
@@ -60,18 +69,23 @@ ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_e
     if (given) memcpy(&options, given, given->struct_size);
     if (!(options.silence > 0))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "silence: %g s is not above 0", options.silence);
+    if (!(options.start > 0))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "start: %g s is not above 0", options.start);
     const ole_mpi_table *mpi;
     ole_status status = ole_mpi_module(&mpi, error);
     if (status != OLE_OK) return status;
     ole_ranks *ranks;
+    ole_start *start = ole_start_begin(&options);
     status = mpi->open(&ranks, error);
-    if (status != OLE_OK) return status;
-    status = check_size(ranks, error);
-    if (status == OLE_OK) status = ole_watch_start(&ranks->watch, ranks, &options, error);
-    if (status == OLE_OK)
-        *out = ranks;
-    else
-        ranks->table->close(ranks);
+    if (status == OLE_OK) {
+        status = check_size(ranks, error);
+        if (status == OLE_OK) status = ole_watch_start(&ranks->watch, ranks, &options, error);
+        if (status == OLE_OK)
+            *out = ranks;
+        else
+            ranks->table->close(ranks);
+    }
+    ole_start_end(start);
     return status;
 }
 

@@ -8,6 +8,7 @@ launched.
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -75,6 +76,31 @@ def check_lost(ole, program):
                   rf"rank {rank} \(\S+\): no more bananas", silent=[rank])
 
 
+def check_start(ole, program):
+    """A rank that ends or stops before all have come is not waited for; those that are there name it."""
+    def absent(how, rank, sentence, witnesses, **environment):
+        began = time.monotonic()
+        process = ole.start(3, f"{how} {rank}", program, **environment)
+        try:
+            _, err = process.communicate(timeout=90)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, err = process.communicate()
+        check_that(f"{how} {rank}: ends in bounded time", time.monotonic() - began < 80)
+        check_that(f"{how} {rank}: exit code {process.returncode}", process.returncode != 0)
+        told = re.findall(rf"^rank (\d) lost: {sentence}$", launched.said(err), re.M)
+        check_that(f"{how} {rank}: told by one of {witnesses}: {err}", told and set(told) <= set(witnesses))
+
+    late = r"the start of 3 ranks has not ended after 8 s \(OLE_RANK_START\): rank {} has not come, or has ended"
+    for how in ("leave", "stop"):
+        absent(how, 1, late.format(1), "02", OLE_RANK_START="8")
+    absent("leave", 0, late.format(0), "12", OLE_RANK_START="8")
+    absent("freeze", 1, r"rank 1 \(pid \d+\) was stopped before all ranks had come", "0", OLE_RANK_SILENCE="2",
+           OLE_RANK_START="60")
+    code, _, err = ole.launch(3, "check", program, OLE_RANK_START="60")
+    check_that(f"ranks that come are none of these: {err}", code == 0)
+
+
 def check_launcher(ole, program):
     """Nobody reads what ranks print then: that they end is what can be seen."""
     process, pids = start_waiting(ole, program, "sleep")
@@ -134,6 +160,7 @@ def check_all(ole, _):
     program = os.path.abspath(sys.argv[2])
     check_groups(ole, program)
     check_lost(ole, program)
+    check_start(ole, program)
     check_launcher(ole, program)
     check_pause(ole, program)
     check_different(ole, program)

@@ -4,6 +4,9 @@
  *
  *     mpirun -n 3 ranks_mpi check
  *     mpirun -n 3 ranks_mpi sleep [RANK]     until killed; rank RANK fails after a second
+ *     mpirun -n 3 ranks_mpi leave RANK       which ends, all well, before it joins
+ *     mpirun -n 3 ranks_mpi stop RANK        which stops before it joins
+ *     mpirun -n 3 ranks_mpi freeze RANK      which stops while it joins; the last rank is late
  */
 #include "ranks_checks.h"
 
@@ -47,6 +50,23 @@ static void wait_for_ever(ole_ranks *ranks, int failing) {
     ole_ranks_sum(ranks, &one, 1, OLE_I64);
 }
 
+static void stop_here(int number) {
+    (void)number;
+    raise(SIGSTOP);
+}
+
+/* What can happen to a rank before the others know it. */
+static void be_absent(const char *how, int rank, int subject) {
+    if (strcmp(how, "freeze") == 0 && rank > subject) sleep(100);
+    if (rank != subject) return;
+    if (strcmp(how, "leave") == 0) exit(0);
+    if (strcmp(how, "stop") == 0) raise(SIGSTOP);
+    if (strcmp(how, "freeze") == 0) {
+        signal(SIGALRM, stop_here);
+        alarm(3);
+    }
+}
+
 int main(int argc, char **argv) {
     ole_ranks *ranks;
     ole_error error;
@@ -59,6 +79,7 @@ int main(int argc, char **argv) {
     options.lost = print_lost;
     options.lost_context = &rank;
     options.task = argv[1];
+    if (argc > 2) be_absent(argv[1], rank, atoi(argv[2]));
     if (ole_ranks_open(&ranks, &options, &error) != OLE_OK) {
         fprintf(stderr, "rank %d: %s\n", rank, error.message);
         return 2;
