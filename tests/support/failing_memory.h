@@ -28,7 +28,7 @@ typedef enum memory_failure {
 static _Atomic int64_t memory_left = INT64_MAX; /* allocations that still succeed */
 static _Atomic int64_t memory_failures;
 static memory_failure memory_mode;
-static const char *memory_spares; /* names of libraries that always get memory, or NULL */
+static const char *memory_spared; /* names of libraries that always get memory, or NULL */
 
 /* The n-th allocation from here on (from 0) fails. */
 static inline void memory_fails_at(int64_t n, memory_failure mode) {
@@ -63,17 +63,17 @@ int posix_memalign(void **memory, size_t line, size_t bytes);
 static bool memory_is_spared(const void *caller) {
     Dl_info about;
     char name[64];
-    if (!memory_spares || !dladdr(caller, &about)) return false;
+    if (!memory_spared || !dladdr(caller, &about)) return false;
     const char *slash = strrchr(about.dli_fname, '/'), *file = slash ? slash + 1 : about.dli_fname;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(file, "."), file);
-    return strstr(memory_spares, name) != NULL;
+    return strstr(memory_spared, name) != NULL;
 }
 
 static bool memory_refused(const void *caller) {
-    if (memory_is_spared(caller)) return false;
     int64_t left = memory_left--;
     if (left > 0 || (left < 0 && memory_mode == FAILS_ONCE)) return false;
-    memory_failures++;
+    memory_failures++; /* it is this allocation's turn, spared or not */
+    if (memory_is_spared(caller)) return false;
     errno = ENOMEM;
     return true;
 }
@@ -104,11 +104,13 @@ enum { MEMORY_FAILS = 0 };
 
 /*
  * Makes each allocation of a call fail in turn, alone and with all that follow.  The call, which
- * frees what it makes, must succeed or return OLE_ERROR_MEMORY and say so.
+ * frees what it makes, must succeed or return OLE_ERROR_MEMORY and say so.  `spared` are names of
+ * libraries whose allocations succeed, or NULL.
  */
-static inline void fail_each(ole_status (*call)(ole_error *error)) {
+static inline void fail_each(ole_status (*call)(ole_error *error), const char *spared) {
     if (!MEMORY_FAILS) skip();
     int64_t failures = 0;
+    memory_spared = spared;
     for (int mode = FAILS_ONCE; mode <= FAILS_ALWAYS; mode++) {
         bool failed = true;
         for (int64_t n = 0; failed; n++) {

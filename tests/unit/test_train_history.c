@@ -71,7 +71,7 @@ static void test_no_memory(void **state) {
     (void)state;
     write_lines("{\"event\": \"epoch\", \"epoch\": 1, \"lr\": 0.1}\n"
                 "{\"event\": \"end\", \"test_error\": 12.5}\n");
-    fail_each(read_history);
+    fail_each(read_history, NULL);
 }
 
 int main(void) {

@@ -133,14 +133,13 @@ static ole_status resume(ole_error *error) {
 }
 
 /*
- * `spares`: libraries that end the program when they find no memory, jansson where a token is
+ * `spared`: libraries that end the program when they find no memory, jansson where a token is
  * longer than a few bytes and oneDNN.
  */
-#define FAILING(name, spares)                                                                      \
+#define FAILING(name, spared)                                                                      \
     static void test_##name(void **state) {                                                        \
         (void)state;                                                                               \
-        memory_spares = spares;                                                                    \
-        fail_each(name);                                                                           \
+        fail_each(name, spared);                                                                   \
     }
 
 FAILING(parse_json, NULL)
