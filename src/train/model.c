@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/in_use.h"
+#include "base/memory_left.h"
 #include "base/show.h"
 #include "data/image.h"
 #include "data/source.h"
@@ -406,11 +407,11 @@ ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction
                         "the model takes %dx%dx%d numbers, not images: use ole_model_predict()",
                         channels, height, width);
     ole_image image;
-    ole_inference *inference; /* first: it checks that there is memory for the model's images */
-    ole_status status = get_inference(m, 1, &inference, error);
+    size_t size = (size_t)ole_network_image_size(&m->network);
+    ole_status status = ole_memory_check(size * (1 + sizeof(float)), "an image for the model",
+                                         "take a model of smaller images", error);
     if (status == OLE_OK) status = ole_image_read(path, channels, &image, error);
     if (status != OLE_OK) return status;
-    size_t size = (size_t)ole_network_image_size(&m->network);
     uint8_t *bytes = malloc(size);
     float *values = malloc(size * sizeof *values);
     status =
