@@ -3,8 +3,9 @@
  */
 #include "args.h"
 
+#include "commands.h"
+
 #include <ole/base.h>
-#include <ole/ranks.h>
 
 #include <errno.h>
 #include <math.h>
@@ -19,13 +20,13 @@ enum { MAX_WORD = 64, MAX_NAMES = 64, HELP_COLUMN = 28 };
 
 __attribute__((format(printf, 2, 3))) static bool mistake(const arg_command *command,
                                                           const char *format, ...) {
-    if (ole_ranks_launched_rank() != 0) return false; /* rank 0 has the same mistake */
-    fprintf(stderr, "ole %s: ", command->name);
+    char *text;
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    bool good = vasprintf(&text, format, args) >= 0;
     va_end(args);
-    fprintf(stderr, "\n");
+    fail_command(command->name, "%s", good ? text : "out of memory");
+    if (good) free(text);
     return false;
 }
 

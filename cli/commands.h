@@ -68,6 +68,15 @@ void tell_command(const char *name, const char *format, ...) __attribute__((form
 /* The same; returns EXIT_FAILED. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * From now on failures are kept, not printed: a process of several asks the others first who should
+ * print them (launch.h).  take_failures() gives back what was kept, to be freed, or NULL; then they
+ * are printed again.  failures() is where they go.
+ */
+void keep_failures(void);
+char *take_failures(void);
+FILE *failures(void);
+
 /* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */
 int exit_code(ole_status status);
 

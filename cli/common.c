@@ -3,6 +3,8 @@
  */
 #include "commands.h"
 
+#include "base/memory_file.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -35,7 +37,8 @@ static int put_character(FILE *out, const char **text, bool terminal) {
 }
 
 void print_name(FILE *out, const char *text) {
-    bool terminal = isatty(fileno(out));
+    /* What is kept in memory goes to stderr later. */
+    bool terminal = isatty(out == failures() ? STDERR_FILENO : fileno(out));
     while (*text)
         put_character(out, &text, terminal);
 }
@@ -66,26 +69,47 @@ void print_lines(const char *format, ...) {
     if (good) free(text);
 }
 
-static void tell(const char *name, const char *format, va_list args) {
+/* ---- Failures ------------------------------------------------------------------------------ */
+
+/* What failures are kept in, while they are. */
+static ole_memory_file kept;
+
+void keep_failures(void) {
+    if (!kept.file) ole_memory_file_open(&kept);
+}
+
+char *take_failures(void) {
+    if (!kept.file) return NULL;
+    char *text = ole_memory_file_close(&kept);
+    if (text && kept.size > 0) return text;
+    free(text);
+    return NULL;
+}
+
+FILE *failures(void) {
+    return kept.file ? kept.file : stderr;
+}
+
+static void tell(FILE *out, const char *name, const char *format, va_list args) {
     char *text;
     bool good = vasprintf(&text, format, args) >= 0;
-    fprintf(stderr, "ole %s: ", name);
-    print_name(stderr, good ? text : "out of memory");
-    fprintf(stderr, "\n");
+    fprintf(out, "ole %s: ", name);
+    print_name(out, good ? text : "out of memory");
+    fprintf(out, "\n");
     if (good) free(text);
 }
 
 void tell_command(const char *name, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    tell(name, format, args);
+    tell(stderr, name, format, args);
     va_end(args);
 }
 
 int fail_command(const char *name, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    tell(name, format, args);
+    tell(failures(), name, format, args);
     va_end(args);
     return EXIT_FAILED;
 }

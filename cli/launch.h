@@ -13,6 +13,15 @@
 #include <ole/ranks.h>
 
 /*
+ * Before the ranks of `command` have joined, a mistake may be one rank's alone or that of all.  So
+ * from launch_expect() on failures are kept, and launch_settle() prints them at the end of a
+ * command that joined nobody: once where all ranks have the same, else by each that has it.  `code`
+ * is the command's, and returned.
+ */
+void launch_expect(const char *command);
+int launch_settle(int code);
+
+/*
  * The group, NULL when alone; false after an error, which was explained.  When a rank is lost, the
  * reason is printed, and added to lost.log of the folder, where there is one.  Both strings must
  * outlive the group.

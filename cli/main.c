@@ -3,6 +3,7 @@
  */
 #include "commands.h"
 #include "guard.h"
+#include "launch.h"
 #include "patience.h"
 
 #include <ole/ranks.h>
@@ -70,9 +71,9 @@ static int unknown_command(const char *name) {
     const char *nearest = ole_nearest(name, names, COMMANDS);
     const char *what = name[0] == '-' ? "option" : "command";
     if (nearest)
-        fprintf(stderr, "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);
+        fprintf(failures(), "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);
     else
-        fprintf(stderr, "ole: unknown %s %s; 'ole --help' lists the commands\n", what, name);
+        fprintf(failures(), "ole: unknown %s %s; 'ole --help' lists the commands\n", what, name);
     return EXIT_USAGE;
 }
 
@@ -94,6 +95,23 @@ static bool prepare(char **argv, bool long_work) {
     return true;
 }
 
+/* Without training no command is one of several processes. */
+static void expect_others(const char *command) {
+#ifdef OLE_TRAIN
+    launch_expect(command);
+#else
+    (void)command;
+#endif
+}
+
+static int settle(int code) {
+#ifdef OLE_TRAIN
+    return launch_settle(code);
+#else
+    return code;
+#endif
+}
+
 static int dispatch(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "--help";
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
@@ -105,9 +123,12 @@ static int dispatch(int argc, char **argv) {
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i].name) != 0) continue;
         if (!prepare(argv, commands[i].long_work)) return EXIT_USAGE;
-        return is_needed(commands[i].together) ? commands[i].run(argc - 1, argv + 1) : EXIT_DONE;
+        if (!is_needed(commands[i].together)) return EXIT_DONE;
+        if (commands[i].together) expect_others(name);
+        return settle(commands[i].run(argc - 1, argv + 1));
     }
-    return unknown_command(name);
+    expect_others(name);
+    return settle(unknown_command(name));
 }
 
 /*

@@ -146,6 +146,37 @@ def check_printing(ole):
                "MPI is" in err)
 
 
+def check_mistakes(ole):
+    """What all ranks have wrong is printed once, what some have by each of them."""
+    good = "train digits --net C4 --epochs 1 --out never"
+    unknown = "unknown option --bad; did you mean --bn?"
+    expected = {
+        f"{good} --bad": f"ole train: {unknown}\n",
+        f"{good} --lr abc": "ole train: --lr abc: a number from 0 up expected\n",
+        f"{good} --loss foo": "ole train: --loss foo: one of softmax|ole|softmax+ole expected\n",
+        "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32\n",
+        "trian": "ole: unknown command trian; did you mean 'train'?\n",
+    }
+    for line, sentence in expected.items():
+        code, _, err = ole.launch(3, line)
+        check_that(f"{line}: once, and code {code}: {err}", err == sentence and code == 2)
+
+    def mixed(lines, sentences):
+        began = time.monotonic()
+        code, _, err = ole.launch([(line, ole.work) for line in lines])
+        check_that(f"{lines}: {code} {err}", code in (1, 2) and sorted(err.splitlines()) == sorted(sentences))
+        check_that(f"{lines}: ends", time.monotonic() - began < 60)
+
+    mixed([good, f"{good} --bad", good], [f"ole train: rank 1: {unknown}"])
+    mixed([good, f"{good} --bad", f"{good} --bad"], [f"ole train: rank 1: {unknown}"])
+    mixed([f"{good} --bad", good, good], [f"ole train: rank 0: {unknown}"])
+    mixed([f"{good} --bad", f"{good} --lr abc", good],
+          [f"ole train: rank 0: {unknown}", "ole train: rank 1: --lr abc: a number from 0 up expected"])
+    mixed([f"{good} --bad", f"{good} --lr abc", f"{good} --bad"],
+          [f"ole train: {unknown}", "ole train: rank 1: --lr abc: a number from 0 up expected"])
+    mixed(["--version", f"{good} --bad"], [f"ole train: rank 1: {unknown}"])  # rank 0 never comes
+
+
 def check_other_launcher(ole):
     """Processes that their launcher counts and MPI does not would all train into one folder."""
     for rank in (0, 1):
@@ -165,6 +196,7 @@ def check_all(ole, _):
     check_pause(ole, program)
     check_different(ole, program)
     check_printing(ole)
+    check_mistakes(ole)
     check_other_launcher(ole)
 
 
