@@ -52,6 +52,8 @@ static void take_tasks(ole_pool *pool, int index) {
 static void relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
 #endif
 }
 
