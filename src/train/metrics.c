@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory_file.h"
+#include "base/parse_json.h"
 #include "base/read_file.h"
 #include "base/show.h"
 #include "ole/json.h"
@@ -37,7 +38,8 @@ static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *
  * that is 0.  *next is the line after it; NULL: this one is cut off, which is good where it begins
  * well.
  */
-static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const char **next) {
+static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const char **next,
+                      bool *no_memory) {
     static const char start[] = "{\"event\":";
     const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
     size_t length = (size_t)((newline ? newline : end) - bytes);
@@ -45,7 +47,7 @@ static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const c
     if (!newline)
         return epoch == 0 &&
                memcmp(bytes, start, length < sizeof start ? length : sizeof start - 1) == 0;
-    json_t *line = json_loadb(bytes, length, 0, NULL);
+    json_t *line = ole_parse_json(bytes, length, 0, NULL, no_memory);
     const char *event = json_string_value(json_object_get(line, "event"));
     bool of_epoch = event && strcmp(event, "epoch") == 0;
     bool good = epoch == 0
@@ -59,23 +61,25 @@ static ole_status check_lines(const char *path, const char *bytes, size_t size, 
                               int64_t epochs, bool *others, ole_error *error) {
     static const char advice[] = "it was changed since; put it back, or start another run";
     const char *end = bytes + size, *next;
+    bool no_memory = false;
     ole_shown shown;
     ole_show_string(&shown, path);
     if (size < keep)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: shorter than the checkpoint says: %s",
                         shown.text, advice);
     const char *checked = bytes + keep;
-    for (int64_t epoch = 1; epoch <= epochs; epoch++, bytes = next)
-        if (!is_of_run(bytes, checked, epoch, &next))
+    for (int64_t epoch = 1; epoch <= epochs && !no_memory; epoch++, bytes = next)
+        if (!is_of_run(bytes, checked, epoch, &next, &no_memory) && !no_memory)
             return ole_fail(error, OLE_ERROR_FORMAT,
                             "%s, line %lld: not the line of epoch %lld: %s", shown.text,
                             (long long)epoch, (long long)epoch, advice);
-    if (bytes != checked)
+    if (bytes != checked && !no_memory)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: more lines than the checkpoint has epochs: %s", shown.text, advice);
     *others = false;
-    for (; bytes && bytes < end && !*others; bytes = next)
-        *others = !is_of_run(bytes, end, 0, &next);
+    for (; bytes && bytes < end && !*others && !no_memory; bytes = next)
+        *others = !is_of_run(bytes, end, 0, &next, &no_memory);
+    if (no_memory) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", shown.text);
     if (*others && keep == 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: not a file of a run; move it away, or choose another folder",
