@@ -36,6 +36,7 @@ command -v debootstrap >/dev/null 2>&1 || die "debootstrap is missing; install t
 
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1/arm64/logs"
+touch "$1/not-a-source" # for copy_checkout
 folder=$(cd "$1/arm64" && pwd)
 root=$folder/debian12
 logs=$folder/logs
@@ -48,13 +49,17 @@ row() {
     printf 'arm64 | %s | %s | %s s\n' "$platform" "$1" $(($(date +%s) - begun))
 }
 
+unmount_all() {
+    for mounted in dev/shm proc; do
+        if mountpoint -q "$root/$mounted"; then umount "$root/$mounted" || umount -l "$root/$mounted"; fi
+    done
+}
+
 # Also after a failed step: what it printed last, and the row.
 finish() {
     status=$?
     trap - EXIT
-    for mounted in dev/shm proc; do
-        if mountpoint -q "$root/$mounted"; then umount "$root/$mounted" || umount -l "$root/$mounted"; fi
-    done
+    unmount_all
     if [ $status -ne 0 ]; then
         [ ! -f "$log" ] || tail -n 40 "$log"
         row "failed: $what (see $log)"
@@ -86,6 +91,7 @@ packages='gcc libc6-dev gcc-aarch64-linux-gnu cmake ninja-build qemu-user-static
     libc6-dev:arm64 libopenblas-serial-dev:arm64 liblapacke-dev:arm64 libcmocka-dev:arm64'
 
 make_debian() {
+    unmount_all # what a run that was killed has left
     if [ ! -e "$root/made" ]; then
         rm -rf "$root"
         debootstrap --variant=minbase bookworm "$root" ${OLE_DEBIAN_MIRROR:+"$OLE_DEBIAN_MIRROR"}
@@ -108,7 +114,6 @@ install_packages() {
 
 # Build folders and FOLDER itself, which may lie in the checkout, stay outside.
 copy_checkout() {
-    touch "$folder/not-a-source"
     rm -rf "$root/ole"
     mkdir "$root/ole"
     tar -C "$source" --exclude=./.git --exclude-tag-all=CMakeCache.txt \

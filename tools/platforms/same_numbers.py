@@ -78,7 +78,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory(prefix="ole-same-") as name:
-        found = [line for dtype in PROMISE for line in compare(sys.argv[1:], Path(name), dtype)]
+        programs = [Path(path).resolve() for path in sys.argv[1:]]
+        found = [line for dtype in PROMISE for line in compare(programs, Path(name), dtype)]
     print("\n".join(found) or "the same numbers")
     sys.exit(1 if found else 0)
 
