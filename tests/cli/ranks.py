@@ -151,20 +151,24 @@ def check_mistakes(ole):
     good = "train digits --net C4 --epochs 1 --out never"
     unknown = "unknown option --bad; did you mean --bn?"
     expected = {
-        f"{good} --bad": f"ole train: {unknown}\n",
-        f"{good} --lr abc": "ole train: --lr abc: a number from 0 up expected\n",
-        f"{good} --loss foo": "ole train: --loss foo: one of softmax|ole|softmax+ole expected\n",
-        "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32\n",
-        "trian": "ole: unknown command trian; did you mean 'train'?\n",
+        f"{good} --bad": f"ole train: {unknown}",
+        f"{good} --lr abc": "ole train: --lr abc: a number from 0 up expected",
+        f"{good} --loss foo": "ole train: --loss foo: one of softmax|ole|softmax+ole expected",
+        "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32",
+        "trian": "ole: unknown command trian; did you mean 'train'?",
     }
+
+    def own_lines(err):  # without the leaks of MPI that a sanitized build lists
+        return [line for line in err.splitlines() if line.startswith(("ole ", "ole:"))]
+
     for line, sentence in expected.items():
         code, _, err = ole.launch(3, line)
-        check_that(f"{line}: once, and code {code}: {err}", err == sentence and code == 2)
+        check_that(f"{line}: once, and code {code}: {err}", own_lines(err) == [sentence] and code == 2)
 
     def mixed(lines, sentences):
         began = time.monotonic()
         code, _, err = ole.launch([(line, ole.work) for line in lines])
-        check_that(f"{lines}: {code} {err}", code in (1, 2) and sorted(err.splitlines()) == sorted(sentences))
+        check_that(f"{lines}: {code} {err}", code in (1, 2) and sorted(own_lines(err)) == sorted(sentences))
         check_that(f"{lines}: ends", time.monotonic() - began < 60)
 
     mixed([good, f"{good} --bad", good], [f"ole train: rank 1: {unknown}"])
