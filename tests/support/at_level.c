@@ -1,7 +1,7 @@
 /*
- * tests/support/at_level.c - at_level PROGRAM: runs the program with OpenBLAS held to the level that
- * OLE_CPU names, which `ole` does for itself and a test cannot.  Exit code 77, for a skipped test,
- * where that is what the machine has anyway.
+ * tests/support/at_level.c - at_level PROGRAM: runs the program with OpenBLAS held to the level
+ * that OLE_CPU names, which `ole` does for itself and a test cannot.  Exit code 77, for a skipped
+ * test, where that is what the machine has anyway.
  */
 #include "ole/base.h"
 
