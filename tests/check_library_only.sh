@@ -5,7 +5,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cmake -S . -B "$dir" -DOLE_CLI=OFF -DOLE_TRAIN=OFF -DOLE_TESTS=OFF -DOLE_WERROR=ON
 cmake --build "$dir"
-[ -e "$dir/libole.so.0.1" ]
+[ -e "$dir/libole.so.0.2" ]
 [ ! -e "$dir/ole" ]
 cmake --install "$dir" --prefix "$dir/prefix"
 [ -e "$dir/prefix/include/ole/loss.h" ]

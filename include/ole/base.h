@@ -34,10 +34,10 @@ extern "C" {
 #endif
 
 #define OLE_VERSION_MAJOR 0
-#define OLE_VERSION_MINOR 1
+#define OLE_VERSION_MINOR 2
 #define OLE_VERSION_PATCH 0
 
-/* The version of the library that is running, as "0.1.0" (the macros are those of the header). */
+/* The version of the library that is running, as "0.2.0" (the macros are those of the header). */
 OLE_API const char *ole_version(void);
 
 typedef enum ole_status {

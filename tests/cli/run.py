@@ -306,7 +306,7 @@ def check_program(ole, trains):
     check(ole, "", usage)
     check(ole, "--help", usage)
     check(ole, "help", usage)
-    check(ole, "--version", "ole 0.1.0\n")
+    check(ole, "--version", "ole 0.2.0\n")
     check(ole, "scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
     if trains:
         check(ole, "dmeo", err="ole: unknown command dmeo; did you mean 'demo'?\n", code=2)
@@ -319,7 +319,7 @@ def check_program(ole, trains):
     run = ole.run("info")
     check_that("ole info", run.returncode == 0 and run.stdout.startswith("version") and
                not run.stderr)
-    check_that("ole info --json", read_json(ole, "info", "--json").get("version") == "0.1.0")
+    check_that("ole info --json", read_json(ole, "info", "--json").get("version") == "0.2.0")
     check(ole, "info x", err="ole info: unexpected argument 'x'; see 'ole info --help'\n", code=2)
     check_levels(ole)
 

@@ -42,7 +42,7 @@ def furnish(work, build):
     return dict(os.environ, NO_COLOR="1",
                 PATH=f"{prefix}/bin:{os.environ['PATH']}",
                 PYTHONPATH=str(ROOT / "bindings" / "python"),
-                OLE_LIBRARY=str(prefix / "lib" / "libole.so.0.1"),
+                OLE_LIBRARY=str(prefix / "lib" / "libole.so.0.2"),
                 PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"),
                 LD_LIBRARY_PATH=str(prefix / "lib"))
 

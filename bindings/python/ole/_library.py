@@ -138,7 +138,7 @@ def _candidates() -> Iterator[str]:
     for path in (here / "lib" / "libole.so", here.parents[2] / "build" / "libole.so"):
         if path.exists():
             yield str(path)
-    yield "libole.so.0.1"
+    yield "libole.so.0.2"
 
 
 def library_path() -> str:
@@ -178,7 +178,7 @@ def _fits(loaded: ctypes.CDLL) -> bool:
 
 
 def version() -> str:
-    """The library's version, as "0.1.0"."""
+    """The library's version, as "0.2.0"."""
     return str(library().ole_version().decode())
 
 
