@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+from pathlib import Path
 from fractions import Fraction
 
 import run
@@ -296,11 +297,10 @@ def check_data(ole, work):
     figure = reproduce(ole, "facefig.yaml")
     check_that("a figure of them", figure.returncode == 0 and results(work)["facefig"]["measures"])
     del ole.environment["OLE_DATA"]
-    (work / "home").mkdir()
-    shutil.move(work / "two", work / "home/data")
-    ole.environment["HOME"] = str(work / "home")
+    home = Path(ole.environment["HOME"])
+    shutil.move(work / "two", home / "data")
     check_that("in ~/data", reproduce(ole, "facefig.yaml").returncode == 0)
-    del ole.environment["HOME"]
+    shutil.rmtree(home / "data")
 
 
 # ---- The line of --dry-run -------------------------------------------------------------------------

@@ -20,7 +20,9 @@ class Program:
         self.path = path
         self.work = work
         # Tests run side by side: threads that spin while they wait would take each other's time.
-        self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "OMP_WAIT_POLICY": "passive"}
+        # HOME is empty and the test's own, so that no data or settings of the user are read; Open MPI 5 needs one.
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(work.parent / "home"), "LC_ALL": "C",
+                            "OMP_WAIT_POLICY": "passive"}
         for name in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
@@ -70,7 +72,9 @@ def conduct(doc, check_all, program=Program, arguments=1):
     if len(sys.argv) != 1 + arguments:
         sys.exit(doc)
     with tempfile.TemporaryDirectory(prefix="ole-cli-") as name:
-        work = Path(name)
+        work = Path(name) / "work"
+        for folder in (work, Path(name) / "home"):
+            folder.mkdir()
         check_all(program(os.path.abspath(sys.argv[1]), work), work)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)

@@ -207,9 +207,11 @@ class Package(unittest.TestCase):
     def test_types(self):
         try:
             import mypy  # noqa: F401
-            import torch  # noqa: F401
+            import torch
         except ImportError:
             self.skipTest("mypy or torch is not installed")
+        if not hasattr(torch.library, "custom_op"):
+            self.skipTest(f"the types are checked with torch 2.4 or later; torch {torch.__version__} declares others")
         subprocess.run([sys.executable, "-m", "mypy"], check=True, cwd=PACKAGE)
 
 
