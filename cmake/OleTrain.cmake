@@ -70,7 +70,7 @@ if(onednn_version VERSION_GREATER_EQUAL 2.5)
             src/device/cpu/amx.c src/device/cpu/kernels.c)
         target_compile_definitions(ole_kernels_avx512bf16 PRIVATE OLE_ISA=avx512bf16)
         target_compile_options(ole_kernels_avx512bf16 PRIVATE
-            -O3 -ffp-contract=fast ${bf16_flags})
+            -O3 -ffp-contract=fast ${bf16_flags} -Wno-psabi)
         target_include_directories(ole_kernels_avx512bf16 PRIVATE
             $<TARGET_PROPERTY:ole_objects,INTERFACE_INCLUDE_DIRECTORIES>)
         target_link_libraries(ole_kernels_avx512bf16 PRIVATE ole_flags)

@@ -13,9 +13,6 @@
 #include <arm_neon.h>
 #endif
 
-/* Vectors are passed between inline functions only. */
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 #if defined(__AVX512F__)
 enum { VL = 16 };
 #elif defined(__AVX2__)

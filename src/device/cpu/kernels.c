@@ -13,9 +13,6 @@
 #include <immintrin.h>
 #endif
 
-/* Vectors are passed between inline functions only. */
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 #if defined(__AVX512F__)
 enum { VL = 16 };
 #else
