@@ -1,0 +1,166 @@
+#!/bin/bash
+# run.sh [--all] [--keep] [debian12|debian13|sid|arm64 ...] - runs the README's two commands on bare systems.
+#
+# Each Debian is a fresh minimal chroot (debootstrap) with a clone of HEAD in it, in the folder OLE_PLATFORMS
+# (build/platforms).  `./dev demo` and `./dev test` run there twice, the way a stranger would run them: first as root
+# without HOME and in the C locale, which installs the packages; then as an ordinary user with a HOME and a UTF-8
+# locale.  arm64 is left to arm64.sh.
+#
+#   --all     run `./dev test --all` instead of `./dev test`
+#   --keep    use the chroots of the last run again, with the packages installed there
+#
+# The chroots take package mirror, proxies, name servers and certificates from this machine.  Logs and the table stay
+# in the folder.  The exit status is 1 if a command failed; failures on sid, which changes daily, are only reported.
+# Without names: debian12 and debian13.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=$PWD/tools/platforms
+base=${OLE_PLATFORMS:-build/platforms}
+user=stranger
+test=(./dev test)
+keep=no
+failed=no
+
+say() { printf '==> %s\n' "$*"; }
+
+die() {
+    printf './dev platforms: %s\n' "$*" >&2
+    exit 1
+}
+
+# ---- Making a chroot ----------------------------------------------------------------------------
+
+# The Debian mirror that this machine installs from.  Empty where there is none: debootstrap knows one.
+mirror() {
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^#' |
+        grep -oE 'https?://[^] ]+/debian/?( |$)' | tr -d ' ' | head -n 1 || true
+}
+
+# What this machine needs to reach package registries: apt's proxies and options, name servers, certificates, pip.conf.
+take_over() { # ROOT
+    apt-config dump 2>/dev/null | grep -E '^Acquire::(http|https|Retries|Check-Valid-Until)' \
+        >"$1/etc/apt/apt.conf.d/99host" || true
+    local path
+    for path in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt \
+        /usr/local/share/ca-certificates; do
+        if [ -e "$path" ]; then
+            mkdir -p "$1${path%/*}"
+            cp -RL "$path" "$1${path%/*}/"
+        fi
+    done
+}
+
+make_root() { # SUITE ROOT
+    rm -rf "$2"
+    local from
+    from=$(mirror)
+    debootstrap --variant=minbase "$1" "$2" ${from:+"$from"}
+    chroot "$2" useradd --create-home --shell /bin/sh "$user"
+    take_over "$2"
+}
+
+# ---- Running the commands in it -----------------------------------------------------------------
+
+# inside ROOT USER [VARIABLE=VALUE...] COMMAND...: with an environment of these variables and those for registries.
+inside() {
+    local root=$1 who=$2 name environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+    shift 2
+    for name in {http,https,no}_proxy {HTTP,HTTPS,NO}_PROXY PIP_CERT PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_DEFAULT_TIMEOUT; do
+        if [ -n "${!name:-}" ]; then environment+=("$name=${!name}"); fi
+    done
+    env -i "${environment[@]}" "$here/enter.sh" "$who" "$root" env "$@" </dev/null
+}
+
+package_version() { # ROOT PACKAGE
+    # shellcheck disable=SC2016 # dpkg-query's variable
+    chroot "$1" dpkg-query --show --showformat '${Version}' "$2" 2>/dev/null || printf 'none'
+}
+
+row() { # PLATFORM USER COMMAND RESULT MINUTES COMPILER MPI PYTORCH
+    printf '| %s ' "$@" >>"$base/table.md"
+    printf '|\n' >>"$base/table.md"
+}
+
+# try PLATFORM WHO LOG COMMAND...: runs the command, which passes or fails, and says so.
+try() {
+    local platform=$1 who=$2 log=$3
+    shift 3
+    say "$platform, $who: $log"
+    local start=$SECONDS result=passed
+    "$@" >"$log" 2>&1 || result=failed
+    minutes=$(awk "BEGIN {printf \"%.1f\", ($SECONDS - $start) / 60}")
+    outcome=$result
+    say "$platform, $who: $result after $minutes minutes"
+    if [ "$result" = failed ]; then
+        tail -n 25 "$log"
+        [ "$platform" = sid ] || failed=yes
+    fi
+}
+
+run_debian() { # PLATFORM SUITE
+    local folder=$base/$1 root=$base/$1/root who home command outcome=none minutes=0
+    mkdir -p "$folder"
+    if [ $keep = no ] || [ ! -e "$folder/made" ]; then
+        rm -f "$folder/made"
+        try "$1" bare "$folder/debootstrap.log" make_root "$2" "$root"
+        if [ "$outcome" = failed ]; then
+            row "$1" - debootstrap failed "$minutes" - - -
+            return
+        fi
+        touch "$folder/made"
+    fi
+    for who in root "$user"; do
+        home=/home/$who
+        variables=("HOME=$home" LANG=C.UTF-8)
+        if [ "$who" = root ]; then
+            home=/root
+            variables=(LC_ALL=C)
+        fi
+        rm -rf "$root$home/ole"
+        git clone --quiet --no-hardlinks . "$root$home/ole"
+        chroot "$root" chown -R "$who:" "$home/ole"
+        for command in "./dev demo" "${test[*]}"; do
+            rm -rf "${root:?}"/tmp/* # process ids start again at 1, and with them names of temporary files
+            try "$1" "$who" "$folder/$who-${command//[^a-z]/}.log" inside "$root" "$who" "${variables[@]}" \
+                sh -c "cd $home/ole && $command"
+            row "$1" "$who" "\`$command\`" "$outcome" "$minutes" "gcc $(chroot "$root" gcc -dumpfullversion || echo none)" \
+                "Open MPI $(package_version "$root" openmpi-bin)" "$(package_version "$root" python3-torch)"
+        done
+    done
+}
+
+run_arm64() {
+    local outcome=none minutes=0
+    mkdir -p "$base/arm64"
+    try arm64 root "$base/arm64/arm64.log" "$here/arm64.sh" "$base"
+    row arm64 root "\`tools/platforms/arm64.sh\`" "$outcome" "$minutes" - - -
+}
+
+# ---- Arguments ----------------------------------------------------------------------------------
+
+platforms=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --all) test+=(--all) ;;
+    --keep) keep=yes ;;
+    debian12 | debian13 | sid | arm64) platforms+=("$1") ;;
+    *) die "no such platform or option: $1; there are debian12, debian13, sid, arm64, --all and --keep" ;;
+    esac
+    shift
+done
+[ ${#platforms[@]} -gt 0 ] || platforms=(debian12 debian13)
+mkdir -p "$base"
+base=$(cd "$base" && pwd)
+printf '%s\n' "$(git rev-parse --short HEAD) on $(date +%F), $(nproc) cores" '' \
+    '| platform | user | command | result | minutes | compiler | MPI | PyTorch |' \
+    '|---|---|---|---|---|---|---|---|' >"$base/table.md"
+for platform in "${platforms[@]}"; do
+    case $platform in
+    debian12) run_debian debian12 bookworm ;;
+    debian13) run_debian debian13 trixie ;;
+    sid) run_debian sid sid ;;
+    arm64) run_arm64 ;;
+    esac
+done
+cat "$base/table.md"
+[ $failed = no ]
