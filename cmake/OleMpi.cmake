@@ -19,4 +19,7 @@ set_target_properties(ole_mpi PROPERTIES
 target_include_directories(ole_mpi PRIVATE
     ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_link_libraries(ole_mpi PRIVATE ole_flags MPI::MPI_C)
+if(TARGET quick_tests AND NOT OLE_SANITIZE)
+    add_dependencies(quick_tests ole_mpi)
+endif()
 ole_part("MPI" "built for MPI ${MPI_C_VERSION}")
