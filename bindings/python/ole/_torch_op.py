@@ -408,10 +408,10 @@ def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> T
     wanted = features.requires_grad and torch.is_grad_enabled()
     if _operators is not None:
         if _is_traced(features):
-            return _unweighted_loss(features, labels, *options, wanted) * weight  # type: ignore[no-any-return]
+            return _unweighted_loss(features, labels, *options, wanted) * weight
         if is_wrapped(features) or is_wrapped(labels):  # by torch.func, which looks into functions and not into operators
-            return _TracedLoss.apply(features, labels, *options, True)[0] * weight  # type: ignore[no-any-return]
+            return _TracedLoss.apply(features, labels, *options, True)[0] * weight
     _refuse_unseen(features)
     if wanted:
-        return _Loss.apply(features, labels, weight, options)  # type: ignore[no-any-return]
+        return _Loss.apply(features, labels, weight, options)
     return _run(features, labels, weight, *options, False)[0]
