@@ -133,7 +133,8 @@ int launch_settle(int code) {
     if (!text) return code;
     ole_ranks *ranks = NULL;
     ole_error error = {.status = OLE_ERROR_ARGUMENT};
-    snprintf(error.message, sizeof error.message, "%s", text);
+    int length = (int)strcspn(text, "\n"); /* messages of the library are one line */
+    snprintf(error.message, sizeof error.message, "%.*s", length, text);
     joined.rank = ole_ranks_launched_rank();
     name_rank(text, line, sizeof line);
     joined.mistake = line;
@@ -141,7 +142,7 @@ int launch_settle(int code) {
     bool met = code != EXIT_DONE && open_group(&ranks, PATIENCE, NULL) == OLE_OK;
     if (met) ole_ranks_agree(ranks, OLE_ERROR_ARGUMENT, &error);
     signal(SIGTERM, SIG_IGN);
-    snprintf(start, sizeof start, "%s", text);
+    snprintf(start, sizeof start, "%.*s", length, text);
     snprintf(own, sizeof own, "rank %d (", joined.rank);
     bool everybody = met && strncmp(error.message, start, strlen(start)) == 0;
     bool first = strncmp(error.message, own, strlen(own)) == 0;
