@@ -7,7 +7,8 @@
 #   - cross-builds with cmake/toolchains/aarch64-linux-gnu.cmake and OLE_TRAIN=OFF, warnings as errors
 #   - checks that the kernels compiled for NEON use its vectors and that the program picks them
 #   - runs the unit tests and the tests of `ole score`, `analyze`, `verify` and `tsne` under qemu,
-#     with --all also the five that take long there (about an hour more; ctest's label slow_emulated)
+#     with --all also the five that take long there (five minutes or more each; ctest's
+#     label slow_emulated)
 #   - compares the numbers of `ole score` and `ole analyze` with those of an amd64 build, with NEON
 #     and with OLE_CPU=generic
 # Nothing is installed or changed outside FOLDER.
