@@ -106,7 +106,7 @@ bool same_file(const char *a, const char *b);
 
 /*
  * Whether what would be written is none of what is read: a file, a file of a run folder, or one of
- * npy:X.npy,y.npy; else says so, for a mistake in usage.  NULLs are passed over.
+ * npy:X.npy,y.npy; else says so, for a mistake in usage.  NULLs are skipped.
  */
 bool spares_inputs(const char *command, const char *const *outputs, int output_count,
                    const char *const *inputs, int input_count);

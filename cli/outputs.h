@@ -10,7 +10,7 @@
 
 /*
  * Whether the files, and the folder of figures, could be written, as far as that can be known
- * before the work; else says why.  NULLs are passed over.
+ * before the work; else says why.  NULLs are skipped.
  */
 bool outputs_ready(const char *command, const char *const *files, int count, const char *folder);
 
