@@ -15,9 +15,9 @@
  */
 #include "authors.h"
 #include "cases.h"
+#include "formats/json.h"
 #include "linalg/kernels.h"
 #include "linalg/panels.h"
-#include "ole/json.h"
 #include "ole/loss.h"
 #include "reference.h"
 

@@ -11,7 +11,7 @@
  */
 #include "base/cuda_module.h"
 #include "cases.h"
-#include "ole/json.h"
+#include "formats/json.h"
 #include "ole/loss.h"
 #include "reference.h"
 

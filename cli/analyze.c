@@ -7,8 +7,8 @@
 #include "outputs.h"
 #include "progress.h"
 
+#include "formats/json.h"
 #include <ole/analyze.h>
-#include <ole/json.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,24 +39,19 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
         {0},
     };
-    const arg_option options[] = {
-        {"test", ARG_PAIR, a->test, "F.npy L.npy",
+    const ole_option options[] = {
+        {"test", OLE_PAIR, a->test, "F.npy L.npy",
          .help = "classify these instead of leaving each row out in turn"},
-        {"k", ARG_INTEGER, &a->options.k, "K", .help = "neighbours of k-NN (default 5)", .min = 1,
-         .max = 1000},
-        {"energy", ARG_NUMBER, &a->options.energy, "X",
-         .help = "share of a class's energy in its subspace (default 0.95)", .min = 1e-6,
-         .max = 1.0},
-        {"sample", ARG_INTEGER, &a->sample, "N",
-         .help = "rows classified, compared and mapped at most (default 10000)", .min = 10,
-         .max = 1e9},
-        {"exact", ARG_FLAG, &a->exact, .help = "all rows instead of a sample"},
-        {"no-tsne", ARG_FLAG, &a->no_tsne, .help = "no map"},
-        {"threads", ARG_INTEGER, &a->options.threads, "N",
-         .help = "threads (default: all processors); the result is the same", .min = 1,
-         .max = 1024},
+        {"k", OLE_INTEGER, &a->options.k, "K", .help = "neighbours of k-NN", .min = 1, .max = 1000},
+        {"energy", OLE_NUMBER, &a->options.energy, "X",
+         .help = "share of a class's energy that its subspace holds", .min = 1e-6, .max = 1.0},
+        {"sample", OLE_INTEGER, &a->sample, "N",
+         .help = "rows to classify, compare and map at most", .min = 10, .max = 1e9},
+        {"exact", OLE_SWITCH, &a->exact, .help = "use all rows instead of a sample"},
+        {"no-tsne", OLE_SWITCH, &a->no_tsne, .help = "skip the t-SNE map"},
+        THREADS_OPTION(&a->options.threads),
         PICTURE_OPTIONS(&a->pictures),
-        {"json", ARG_FLAG, &a->json, .help = "print JSON"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {

@@ -5,7 +5,7 @@
 
 #include "commands.h"
 
-#include <ole/drawing.h>
+#include "report/drawing.h"
 
 #include <inttypes.h>
 #include <stdio.h>

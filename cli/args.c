@@ -1,122 +1,85 @@
 /*
- * cli/args.c - the option parser of args.h, and its help.
+ * cli/args.c - the command-line parser of args.h, and its help.
  */
 #include "args.h"
 
 #include "commands.h"
 
+#include "base/nearest_name.h"
+
 #include <ole/base.h>
 
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { MAX_WORD = 64, MAX_NAMES = 64, HELP_COLUMN = 28 };
 
 /* ---- Mistakes ----------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static bool mistake(const arg_command *command,
-                                                          const char *format, ...) {
-    char *text;
-    va_list args;
-    va_start(args, format);
-    bool good = vasprintf(&text, format, args) >= 0;
-    va_end(args);
-    fail_command(command->name, "%s", good ? text : "out of memory");
-    if (good) free(text);
-    return false;
-}
+#define mistake(command, ...) (fail_command((command)->name, __VA_ARGS__), false)
 
-static bool unknown_option(const arg_command *command, const char *word, size_t length) {
-    const char *names[MAX_NAMES] = {"help"};
-    size_t count = 1;
-    for (const arg_option *o = command->options; o && o->name && count < MAX_NAMES; o++)
-        names[count++] = o->name;
-    char name[MAX_WORD + 1];
-    snprintf(name, sizeof name, "%.*s", (int)length, word);
-    const char *nearest = ole_nearest(name, names, count);
-    if (nearest) return mistake(command, "unknown option --%s; did you mean --%s?", name, nearest);
-    return mistake(command, "unknown option --%s; 'ole %s --help' lists them", name, command->name);
-}
-
-/* ---- Values ------------------------------------------------------------------------------- */
-
-static bool set_number(const arg_command *command, const arg_option *o, const char *text) {
-    if (o->special && strcmp(text, o->special) == 0) {
-        *(double *)o->to = o->special_value;
-        return true;
-    }
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    bool is_number = end != text && *end == '\0' && isfinite(value);
-    if (is_number && value >= o->min && value <= o->max) {
-        if (o->kind == ARG_NUMBER) {
-            *(double *)o->to = value;
-            return true;
-        }
-        if (value == floor(value)) {
-            *(int *)o->to = (int)value;
-            return true;
-        }
-    }
-    const char *what = o->kind == ARG_NUMBER ? "a number" : "a whole number";
-    char range[96] = "";
-    if (o->max < HUGE_VAL)
-        snprintf(range, sizeof range, " from %g to %g", o->min, o->max);
-    else if (o->min > -HUGE_VAL)
-        snprintf(range, sizeof range, " from %g up", o->min);
-    return mistake(command, "--%s %s: %s%s%s%s expected", o->name, text, what, range,
-                   o->special ? " or " : "", o->special ? o->special : "");
-}
-
-static bool set_seed(const arg_command *command, const arg_option *o, const char *text) {
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno)
-        return mistake(command, "--%s %s: a whole number from 0 up expected", o->name, text);
-    *(arg_seed *)o->to = (arg_seed){true, value};
-    return true;
-}
-
-static bool set_choice(const arg_command *command, const arg_option *o, const char *text) {
-    size_t length = strlen(text);
-    int index = 0;
-    for (const char *word = o->value; word; index++) {
-        const char *bar = strchr(word, '|');
-        size_t size = bar ? (size_t)(bar - word) : strlen(word);
-        if (size == length && memcmp(word, text, size) == 0) {
-            *(int *)o->to = index;
-            return true;
-        }
-        word = bar ? bar + 1 : NULL;
-    }
-    return mistake(command, "--%s %s: expected one of %s", o->name, text, o->value);
-}
-
-static bool set_value(const arg_command *command, const arg_option *o, const char *text) {
-    switch (o->kind) {
-    case ARG_STRING:
-        if (!*text) return mistake(command, "--%s: the value is empty", o->name);
-        *(const char **)o->to = text;
-        return true;
-    case ARG_SEED:
-        return set_seed(command, o, text);
-    case ARG_CHOICE:
-        return set_choice(command, o, text);
-    default:
-        return set_number(command, o, text);
-    }
+static bool unknown_option(const arg_command *command, const char *name, size_t length) {
+    static const char *const help[] = {"help"};
+    char word[OLE_OPTION_FLAG], flag[OLE_OPTION_FLAG] = "--help";
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    const ole_option *nearest = ole_option_nearest(command->options, name, length);
+    if (nearest) ole_option_flag(nearest, flag);
+    if (nearest || ole_nearest_name(word, help, 1))
+        return mistake(command, "unknown option --%s; did you mean %s?", word, flag);
+    return mistake(command, "unknown option --%s; 'ole %s --help' lists them", word, command->name);
 }
 
 /* ---- Help --------------------------------------------------------------------------------- */
 
+enum { HELP_COLUMN = 31, HELP_WIDTH = 80 };
+
+/*
+ * Prints words in lines of at most 80 columns, from `column` on; new lines start at `indent`.  What
+ * parentheses enclose stays together where it is short: "(default 1)".
+ */
+static void print_words(const char *text, int column, int indent) {
+    static const char space[] = " \n";
+    for (bool first = true; *text; first = false) {
+        int length = (int)strcspn(text, space), gap = first ? 0 : 1;
+        int whole = *text == '(' ? (int)strcspn(text, ")") + 1 : length;
+        if (whole < 20 && whole > length) length = whole;
+        if (!first && column + gap + length > HELP_WIDTH) column = printf("\n") - 1;
+        if (column < indent || column == 0) gap = indent - column;
+        column += printf("%*s%.*s", gap, "", length, text);
+        text += length + (int)strspn(text + length, space);
+    }
+    printf("\n");
+}
+
+/* What it is on the left, and its help beside it, or below where the left is long. */
 static void print_help_row(const char *left, const char *help) {
-    printf("  %-*s %s\n", HELP_COLUMN, left, help);
+    int column = printf("  %s", left);
+    print_words(help, column < HELP_COLUMN ? column : printf("\n") - 1, HELP_COLUMN);
+}
+
+/* " (default 64)"; nothing where there is none, or where the help mentions it. */
+static void put_default(const ole_option *o, char *out, size_t size) {
+    char room[OLE_OPTION_VALUE], why[OLE_OPTION_WHY];
+    const char *text = ole_option_text(o, NULL, room);
+    out[0] = '\0';
+    if (!text || !*text || strstr(o->help, "default") || !ole_option_check(o, NULL, "", why))
+        return;
+    if (o->kind == OLE_SHARE)
+        snprintf(out, size, " (default %g%%)", 100.0 * *(const double *)o->to);
+    else if (o->kind != OLE_SWITCH)
+        snprintf(out, size, " (default %s)", text);
+    else if (*(const bool *)o->to)
+        snprintf(out, size, " (default on)");
+}
+
+static void print_option(const ole_option *o) {
+    char left[128], flag[OLE_OPTION_FLAG], help[512], usual[64];
+    const char letter[] = {'-', o->letter, ',', ' ', '\0'};
+    const char *no = o->kind == OLE_SWITCH && *(const bool *)o->to ? "[no-]" : "";
+    if (o->heading) printf("\n%s:\n", o->heading);
+    snprintf(left, sizeof left, "%s--%s%s%s%s", o->letter ? letter : "", no,
+             ole_option_flag(o, flag) + 2, o->value ? " " : "", o->value ? o->value : "");
+    put_default(o, usual, sizeof usual);
+    snprintf(help, sizeof help, "%s%s", o->help, o->flags & OLE_REQUIRED ? " (required)" : usual);
+    print_help_row(left, help);
 }
 
 static void print_help(const arg_command *command) {
@@ -124,45 +87,47 @@ static void print_help(const arg_command *command) {
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         printf(command->none_will_do ? " [%s%s]" : " %s%s", p->name,
                command->many && !p[1].name ? "..." : "");
-    printf(" [options]\n\n%s\n", command->about);
+    printf(" [options]\n\n");
+    print_words(command->about, 0, 0);
+    printf("\n");
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         print_help_row(p->name, p->help);
-    for (const arg_option *o = command->options; o && o->name; o++) {
-        char left[MAX_WORD + 32];
-        const char letter[] = {'-', o->letter, ',', ' ', '\0'};
-        snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "", o->name,
-                 o->value ? " " : "", o->value ? o->value : "");
-        print_help_row(left, o->help);
-    }
-    print_help_row("--help", "this text");
+    for (const ole_option *o = command->options; o && o->name; o++)
+        print_option(o);
+    print_help_row("--help", "print this text");
 }
 
 /* ---- Parsing ------------------------------------------------------------------------------ */
 
-static const arg_option *find_option(const arg_command *command, const char *name, size_t length) {
-    for (const arg_option *o = command->options; o && o->name; o++)
-        if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
-    return NULL;
+static bool set_value(const arg_command *command, const ole_option *o, const char *text) {
+    char why[OLE_OPTION_WHY], room[OLE_OPTION_VALUE], flag[OLE_OPTION_FLAG];
+    ole_option_flag(o, flag);
+    if (o->kind == OLE_TEXT && !*text) return mistake(command, "%s: the value is empty", flag);
+    if (!ole_option_set(o, NULL, flag, text, why)) return mistake(command, "%s", why);
+    if (o->flags & OLE_NOT_ZERO && strcmp(ole_option_text(o, NULL, room), "0") == 0)
+        return mistake(command, "%s '%s': expected more than 0; leave it out for the default", flag,
+                       text);
+    if (o->given) *o->given = true;
+    return true;
 }
 
 /* The value of an option: behind the '=', or the next words. */
-static bool take_value(const arg_command *command, const arg_option *o, const char *behind,
+static bool take_value(const arg_command *command, const ole_option *o, const char *behind,
                        int argc, char **argv, int *i) {
-    if (o->kind == ARG_FLAG) {
-        if (behind) return mistake(command, "--%s takes no value", o->name);
-        *(bool *)o->to = true;
-        return true;
-    }
-    if (o->kind == ARG_PAIR) {
+    char flag[OLE_OPTION_FLAG];
+    ole_option_flag(o, flag);
+    if (o->kind == OLE_SWITCH && behind) return mistake(command, "%s takes no value", flag);
+    if (o->kind == OLE_SWITCH) return set_value(command, o, "true");
+    if (o->kind == OLE_PAIR) {
         const char **pair = o->to;
         if (behind || *i + 2 >= argc)
-            return mistake(command, "--%s needs two values: %s", o->name, o->value);
+            return mistake(command, "%s needs two values: %s", flag, o->value);
         pair[0] = argv[++*i];
         pair[1] = argv[++*i];
         return true;
     }
     if (behind) return set_value(command, o, behind);
-    if (*i + 1 >= argc) return mistake(command, "--%s needs a value: %s", o->name, o->value);
+    if (*i + 1 >= argc) return mistake(command, "%s needs a value: %s", flag, o->value);
     return set_value(command, o, argv[++*i]);
 }
 
@@ -171,15 +136,18 @@ static bool parse_option(const arg_command *command, int argc, char **argv, int 
     const char *name = argv[*i] + 2;
     const char *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
-    const arg_option *o = find_option(command, name, length);
-    if (!o) return unknown_option(command, name, length);
-    return take_value(command, o, equals ? equals + 1 : NULL, argc, argv, i);
+    const ole_option *o = ole_option_find(command->options, name, length);
+    if (o) return take_value(command, o, equals ? equals + 1 : NULL, argc, argv, i);
+    bool no = strncmp(name, "no-", 3) == 0 && !equals;
+    o = no ? ole_option_find(command->options, name + 3, length - 3) : NULL;
+    if (o && o->kind == OLE_SWITCH && o->initial) return set_value(command, o, "false");
+    return unknown_option(command, name, length);
 }
 
 /* The same for -c. */
 static bool parse_letter(const arg_command *command, int argc, char **argv, int *i) {
     const char *word = argv[*i];
-    for (const arg_option *o = command->options; o && o->name; o++)
+    for (const ole_option *o = command->options; o && o->name; o++)
         if (o->letter && o->letter == word[1] && !word[2])
             return take_value(command, o, NULL, argc, argv, i);
     return mistake(command, "unknown option %s; 'ole %s --help' lists them", word, command->name);
@@ -207,6 +175,21 @@ static bool asks_for_help(int argc, char **argv) {
     return false;
 }
 
+/* Whether the positionals from `next` on may be missing, and no required option is. */
+static bool check_complete(const arg_command *command, const arg_positional *next) {
+    char flag[OLE_OPTION_FLAG];
+    bool none = next == command->positionals && command->none_will_do;
+    bool some = command->many && *command->many > 0;
+    if (next && next->name && !none && !some)
+        return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,
+                       command->name);
+    for (const ole_option *o = command->options; o && o->name; o++)
+        if (o->flags & OLE_REQUIRED && !*(const char **)o->to)
+            return mistake(command, "%s is missing: %s; see 'ole %s --help'",
+                           ole_option_flag(o, flag), o->value, command->name);
+    return true;
+}
+
 static bool parse_all(const arg_command *command, int argc, char **argv) {
     const arg_positional *next = command->positionals;
     bool options = true;
@@ -222,12 +205,7 @@ static bool parse_all(const arg_command *command, int argc, char **argv) {
             return false;
         }
     }
-    if (command->many && *command->many > 0) return true;
-    bool none = next == command->positionals;
-    if (next && next->name && !(none && command->none_will_do))
-        return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,
-                       command->name);
-    return true;
+    return check_complete(command, next);
 }
 
 bool args_parse(const arg_command *command, int argc, char **argv, int *code) {

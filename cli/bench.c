@@ -6,10 +6,10 @@
 #include "peer.h"
 #include "progress.h"
 
-#include <ole/bench.h>
-#include <ole/json.h>
-#include <ole/net.h>
+#include "formats/json.h"
 #include <ole/ranks.h>
+#include <ole/train/bench.h>
+#include <ole/train/net.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -40,32 +40,33 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_bench_options_init(&a->bench);
     a->bench.net = "vgg16";
     a->batch_size = 0;
-    const arg_option options[] = {
-        {"net", ARG_STRING, &a->bench.net, "NET", .help = "name or notation (default vgg16)"},
-        {"input", ARG_STRING, &a->input, "CxHxW",
+    const ole_option options[] = {
+        {"net", OLE_TEXT, &a->bench.net, "NET", .heading = "The step",
+         .help = "network: a name from 'ole net' or its layers"},
+        {"input", OLE_TEXT, &a->input, "CxHxW",
          .help = "images (default: the paper's for a name, else 3x32x32)"},
-        {"classes", ARG_INTEGER, &a->bench.classes, "N", .help = "of the classifier (default 10)",
+        {"classes", OLE_INTEGER, &a->bench.classes, "N", .help = "classes of the classifier",
          .min = 1, .max = 65536},
-        {"batch-size", ARG_INTEGER, &a->batch_size, "N",
-         .help = "images a step (default 64; cnn5: 32)", .min = 1, .max = 65536},
-        {"device", ARG_STRING, &a->bench.device, "auto|cpu|cuda[:i]|ref",
-         .help = "where (default auto)"},
-        {"precision", ARG_STRING, &a->bench.precision, "fp32|tf32|bf16", .help = "(default fp32)"},
-        {"conv", ARG_STRING, &a->bench.conv, "auto|direct",
-         .help = "direct: never by Winograd (default auto)"},
-        {"threads", ARG_INTEGER, &a->bench.threads, "N", .help = "(default: all processors)",
-         .min = 1, .max = 1024},
-        {"seconds", ARG_NUMBER, &a->bench.seconds, "S",
-         .help = "to measure for, at least 5 steps (default 3)", .min = 0.0, .max = 3600.0},
-        {"softmax-only", ARG_FLAG, .to = &a->bench.softmax_only, .help = "leave OLE out"},
-        {"peer", ARG_CHOICE, &a->peer, "none|torch",
-         .help = "also run the same step there, in the same run (default none)"},
-        {"ranks", ARG_FLAG, .to = &a->ranks,
-         .help = "under mpirun: by 1, 2, ... of the processes; strong and weak scaling"},
-        {"bn", ARG_STRING, &a->bench.bn, "sync|local", .help = "of --ranks (default sync)"},
-        {"ole-scope", ARG_STRING, &a->bench.ole_scope, "global|local",
-         .help = "of --ranks (default global)"},
-        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        {"batch-size", OLE_INTEGER, &a->batch_size, "N",
+         .help = "images per step (default 64; cnn5: 32)", .min = 1, .max = 65536},
+        {"device", OLE_TEXT, &a->bench.device, "auto|cpu|cuda[:i]|ref", .help = "device to run on"},
+        {"precision", OLE_TEXT, &a->bench.precision, "fp32|tf32|bf16",
+         .help = "precision of the arithmetic"},
+        {"conv", OLE_TEXT, &a->bench.conv, "auto|direct",
+         .help = "convolutions: the fastest algorithm, or never Winograd"},
+        THREADS_OPTION(&a->bench.threads),
+        {"seconds", OLE_NUMBER, &a->bench.seconds, "S",
+         .help = "seconds to measure, at least 5 steps", .min = 0.0, .max = 3600.0},
+        {"softmax-only", OLE_SWITCH, .to = &a->bench.softmax_only,
+         .help = "train with softmax alone"},
+        {"peer", OLE_CHOICE, &a->peer, "none|torch", .help = "also time the same step in PyTorch"},
+        {"ranks", OLE_SWITCH, .to = &a->ranks,
+         .help = "under mpirun: strong and weak scaling over 1, 2, ... ranks"},
+        {"bn", OLE_TEXT, &a->bench.bn, "sync|local",
+         .help = "with --ranks: batch norm over the whole batch or each rank's part"},
+        {"ole-scope", OLE_TEXT, &a->bench.ole_scope, "global|local",
+         .help = "with --ranks: OLE of the whole batch or each rank's part"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {

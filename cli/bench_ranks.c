@@ -8,7 +8,7 @@
 #include "launch.h"
 #include "progress.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -89,9 +89,6 @@ int end_interrupted(const char *name, const char *what);
 /* "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1. */
 bool parse_shape(const char *text, int shape[3]);
 
-/* "10%" or "0.1", from 0 to 1. */
-bool parse_share(const char *text, double *share);
-
 /* The processors this process may use, 1 to 1024: the default of --threads. */
 int default_threads(void);
 

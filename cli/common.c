@@ -36,11 +36,14 @@ static int put_character(FILE *out, const char **text, bool terminal) {
     return 1;
 }
 
-void print_name(FILE *out, const char *text) {
-    /* What is kept in memory goes to stderr later. */
-    bool terminal = isatty(out == failures() ? STDERR_FILENO : fileno(out));
+static void put_text(FILE *out, const char *text, bool terminal) {
     while (*text)
         put_character(out, &text, terminal);
+}
+
+void print_name(FILE *out, const char *text) {
+    /* What is kept in memory goes to stderr later. */
+    put_text(out, text, isatty(out == failures() ? STDERR_FILENO : fileno(out)));
 }
 
 void print_column(FILE *out, const char *text, int width) {
@@ -90,12 +93,17 @@ FILE *failures(void) {
     return kept.file ? kept.file : stderr;
 }
 
+/* One write per message, so that the messages of several ranks cannot run into each other. */
 static void tell(FILE *out, const char *name, const char *format, va_list args) {
-    char *text;
+    char *text = NULL, *shown = NULL;
+    ole_memory_file line;
     bool good = vasprintf(&text, format, args) >= 0;
-    fprintf(out, "ole %s: ", name);
-    print_name(out, good ? text : "out of memory");
-    fprintf(out, "\n");
+    if (good && ole_memory_file_open(&line)) {
+        put_text(line.file, text, isatty(STDERR_FILENO));
+        shown = ole_memory_file_close(&line);
+    }
+    fprintf(out, "ole %s: %s\n", name, shown ? shown : "out of memory");
+    free(shown);
     if (good) free(text);
 }
 
@@ -142,17 +150,6 @@ bool parse_shape(const char *text, int shape[3]) {
     }
     if (count == 1) shape[1] = shape[2] = 1;
     return count != 2;
-}
-
-bool parse_share(const char *text, double *share) {
-    char *end;
-    *share = strtod(text, &end);
-    if (end == text) return false;
-    if (*end == '%') {
-        *share /= 100.0;
-        end++;
-    }
-    return !*end && *share >= 0.0 && *share <= 1.0;
 }
 
 int default_threads(void) {

@@ -5,8 +5,8 @@
 #include "commands.h"
 #include "progress.h"
 
-#include <ole/data.h>
-#include <ole/json.h>
+#include "formats/json.h"
+#include <ole/train/data.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -63,8 +63,8 @@ static void list_text(const ole_known_dataset *sets, size_t count) {
 
 static int run_list(int argc, char **argv) {
     bool json = false;
-    const arg_option options[] = {
-        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+    const ole_option options[] = {
+        JSON_OPTION(&json),
         {0},
     };
     const arg_command command = {
@@ -154,28 +154,27 @@ static int run_get(int argc, char **argv) {
     ole_download_options download;
     ole_download_options_init(&download);
     double most_gigabytes = (double)download.max_bytes / 1e9;
-    double most_files = (double)download.max_files;
     const arg_positional positionals[] = {
         {"NAME", &what, "a data set of 'ole data list', or a URL"},
         {0},
     };
-    const arg_option options[] = {
-        {"out", ARG_STRING, &download.folder, "FOLDER",
-         .help = "where to (default: $OLE_DATA/NAME, else the cache)"},
-        {"from", ARG_STRING, &download.source, "URL",
-         .help = "a folder that has the same files as the authors'"},
-        {"checksum", ARG_STRING, &download.checksum, "HEX", .help = "md5 or sha256 of a URL"},
-        {"retries", ARG_INTEGER, &download.retries, "N",
-         .help = "after a broken connection (default 5)", .min = 0, .max = 1000},
-        {"stall", ARG_INTEGER, &download.stall, "SECONDS",
-         .help = "give up a connection that stays below 1 kB/s so long (default 60)", .min = 1,
+    const ole_option options[] = {
+        {"out", OLE_TEXT, &download.folder, "FOLDER",
+         .help = "where to store it (default: $OLE_DATA/NAME, else the cache)"},
+        {"from", OLE_TEXT, &download.source, "URL",
+         .help = "a mirror with the same files as the authors' site"},
+        {"checksum", OLE_TEXT, &download.checksum, "HEX",
+         .help = "MD5 or SHA-256 that the file must have"},
+        {"retries", OLE_INTEGER, &download.retries, "N",
+         .help = "attempts after a broken connection", .min = 0, .max = 1000},
+        {"stall", OLE_INTEGER, &download.stall, "SECONDS",
+         .help = "give up a connection that stays below 1 kB/s for so long", .min = 1,
          .max = 86400},
-        {"max-size", ARG_NUMBER, &most_gigabytes, "GB",
-         .help = "most that a URL may have, and its archive unpack to (default 20)", .min = 1e-9,
-         .max = 9e9},
-        {"max-files", ARG_NUMBER, &most_files, "N",
-         .help = "most that a URL's archive may hold (default 2000000)", .min = 1, .max = 1e15},
-        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+        {"max-size", OLE_NUMBER, &most_gigabytes, "GB",
+         .help = "size limit of a download and of what it unpacks to", .min = 1e-9, .max = 9e9},
+        {"max-files", OLE_WHOLE, &download.max_files, "N",
+         .help = "limit of the files in an archive", .min = 1, .max = 1e15},
+        JSON_OPTION(&json),
         {0},
     };
     const arg_command command = {
@@ -193,7 +192,6 @@ static int run_get(int argc, char **argv) {
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
     download.max_bytes = (int64_t)(most_gigabytes * 1e9);
-    download.max_files = (int64_t)most_files;
     if (strstr(what, "://") && !download.folder) {
         fail_command("data get", "%s: say with --out which folder a URL goes to", what);
         return EXIT_USAGE;
@@ -352,12 +350,13 @@ static int run_check(int argc, char **argv) {
         {"DATA", &name, "NAME[:PATH], as in cifar10 or folder:photos"},
         {0},
     };
-    const arg_option options[] = {
-        {"resize", ARG_INTEGER, &set.resize, "N", .help = "images of a folder: to NxN", .min = 1,
+    const ole_option options[] = {
+        {"resize", OLE_INTEGER, &set.resize, "N",
+         .help = "image folders: scale to NxN pixels (default: keep their size)", .min = 1,
          .max = 4096},
-        {"skip-bad", ARG_FLAG, .to = &set.skip_bad,
-         .help = "count unreadable images of a folder instead of stopping"},
-        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+        {"skip-bad", OLE_SWITCH, .to = &set.skip_bad,
+         .help = "image folders: count unreadable images instead of stopping"},
+        JSON_OPTION(&json),
         {0},
     };
     const arg_command command = {

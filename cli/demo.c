@@ -13,10 +13,10 @@
 #include "embedding.h"
 #include "outputs.h"
 
+#include "formats/json.h"
 #include <ole/analyze.h>
-#include <ole/evaluate.h>
-#include <ole/json.h>
-#include <ole/train.h>
+#include <ole/train/evaluate.h>
+#include <ole/train/train.h>
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "progress.h"
 
-#include <ole/train.h>
+#include <ole/train/train.h>
 
 /* What the tables show, of one run or as mean or deviation. */
 typedef struct figures {

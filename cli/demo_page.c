@@ -7,8 +7,8 @@
 #include "feature_page.h"
 #include "outputs.h"
 
-#include <ole/data.h>
-#include <ole/drawing.h>
+#include "report/drawing.h"
+#include <ole/train/data.h>
 
 #include <math.h>
 #include <stdio.h>

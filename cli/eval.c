@@ -4,8 +4,8 @@
 #include "commands.h"
 #include "subject.h"
 
-#include <ole/evaluate.h>
-#include <ole/json.h>
+#include "formats/json.h"
+#include <ole/train/evaluate.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -156,10 +156,9 @@ int run_eval(int argc, char **argv) {
     subject s;
     bool json = false;
     arg_positional positionals[3] = {{0}};
-    arg_option options[SUBJECT_OPTIONS + 2] = {{0}};
+    ole_option options[SUBJECT_OPTIONS + 2] = {{0}};
     subject_init(&s, positionals, options);
-    options[SUBJECT_OPTIONS] =
-        (arg_option){.name = "json", .kind = ARG_FLAG, .to = &json, .help = "print JSON"};
+    options[SUBJECT_OPTIONS] = (ole_option)JSON_OPTION(&json);
     const arg_command command = {
         .name = "eval",
         .summary = eval_summary,

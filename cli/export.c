@@ -4,8 +4,8 @@
 #include "commands.h"
 #include "progress.h"
 
-#include <ole/export.h>
-#include <ole/json.h>
+#include "formats/json.h"
+#include <ole/train/export.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,11 +23,11 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"MODEL", &a->model, "a .safetensors file or a run folder"},
         {0},
     };
-    const arg_option options[] = {
-        {"onnx", ARG_STRING, &a->onnx, "M.onnx", .help = "the file to write"},
-        {"fold", ARG_FLAG, .to = &a->fold,
-         .help = "batch norms go into the layers before them (default: kept)"},
-        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+    const ole_option options[] = {
+        {"onnx", OLE_TEXT, &a->onnx, "M.onnx", .help = "file to write", .flags = OLE_REQUIRED},
+        {"fold", OLE_SWITCH, .to = &a->fold,
+         .help = "fold batch norms into the layers before them"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
@@ -42,11 +42,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .positionals = positionals,
         .options = options,
     };
-    if (!args_parse(&command, argc, argv, code)) return false;
-    if (a->onnx) return true;
-    fail_command("export", "--onnx is missing: M.onnx; see 'ole export --help'");
-    *code = EXIT_USAGE;
-    return false;
+    return args_parse(&command, argc, argv, code);
 }
 
 static void print_text(const arguments *a, const ole_onnx_summary *s) {

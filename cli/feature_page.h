@@ -12,8 +12,8 @@
 
 #include "progress.h"
 
+#include "report/page.h"
 #include <ole/geometry.h>
-#include <ole/page.h>
 
 typedef struct feature_view {
     const char *name; /* of the network */

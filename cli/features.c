@@ -4,7 +4,7 @@
 #include "commands.h"
 #include "subject.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
 #include <ole/npy.h>
 
 #include <inttypes.h>
@@ -127,15 +127,15 @@ int run_features(int argc, char **argv) {
     bool json = false;
     const char *out[2] = {NULL, NULL};
     arg_positional positionals[3] = {{0}};
-    arg_option options[SUBJECT_OPTIONS + 3] = {{0}};
+    ole_option options[SUBJECT_OPTIONS + 3] = {{0}};
     subject_init(&s, positionals, options);
-    options[SUBJECT_OPTIONS] = (arg_option){.name = "out",
-                                            .kind = ARG_PAIR,
-                                            .to = out,
-                                            .value = "F.npy L.npy",
-                                            .help = "where features and labels go"};
-    options[SUBJECT_OPTIONS + 1] =
-        (arg_option){.name = "json", .kind = ARG_FLAG, .to = &json, .help = "print JSON"};
+    options[SUBJECT_OPTIONS] = (ole_option){"out",
+                                            OLE_PAIR,
+                                            out,
+                                            "F.npy L.npy",
+                                            .flags = OLE_REQUIRED,
+                                            .help = "features and labels to write"};
+    options[SUBJECT_OPTIONS + 1] = (ole_option)JSON_OPTION(&json);
     const arg_command command = {
         .name = "features",
         .summary = features_summary,
@@ -147,10 +147,6 @@ int run_features(int argc, char **argv) {
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
-    if (!out[0]) {
-        fail_command("features", "--out is missing: F.npy L.npy; see 'ole features --help'");
-        return EXIT_USAGE;
-    }
     if (!check_outputs(&s, out)) return EXIT_USAGE;
     code = subject_open(&s, "features");
     if (code == EXIT_DONE) code = extract(&s, out, json);

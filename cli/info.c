@@ -3,7 +3,10 @@
  */
 #include "commands.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
+#ifdef OLE_TRAIN
+#include <ole/train/train.h>
+#endif
 
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +17,8 @@ enum { MAX_ROWS = 64 };
 
 int run_info(int argc, char **argv) {
     bool json = false;
-    const arg_option options[] = {
-        {"json", ARG_FLAG, .to = &json, .help = "print JSON"},
+    const ole_option options[] = {
+        JSON_OPTION(&json),
         {0},
     };
     const arg_command command = {
@@ -30,7 +33,9 @@ int run_info(int argc, char **argv) {
 
     ole_info_row rows[MAX_ROWS];
     size_t count = ole_info(rows, MAX_ROWS);
-    if (count > MAX_ROWS) count = MAX_ROWS;
+#ifdef OLE_TRAIN
+    count += ole_train_info(rows + count, MAX_ROWS - count);
+#endif
     if (json) {
         ole_json w;
         ole_json_init(&w, stdout, 2);

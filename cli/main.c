@@ -6,6 +6,8 @@
 #include "launch.h"
 #include "patience.h"
 
+#include "base/nearest_name.h"
+
 #include <ole/ranks.h>
 
 #include <errno.h>
@@ -68,7 +70,7 @@ static int unknown_command(const char *name) {
     const char *names[COMMANDS];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    const char *nearest = ole_nearest(name, names, COMMANDS);
+    const char *nearest = ole_nearest_name(name, names, COMMANDS);
     const char *what = name[0] == '-' ? "option" : "command";
     if (nearest)
         fprintf(failures(), "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);

@@ -3,8 +3,7 @@
  */
 #include "commands.h"
 
-#include <ole/json.h>
-#include <ole/net.h>
+#include "net/write_graph.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,16 +30,16 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"NET", &a->net, "a name, or a string in the paper's notation; none: lists the names"},
         {0},
     };
-    const arg_option options[] = {
-        {"input", ARG_STRING, &a->input, "CxHxW",
+    const ole_option options[] = {
+        {"input", OLE_TEXT, &a->input, "CxHxW",
          .help = "images (default: the paper's for a name, else 3x32x32)"},
-        {"classes", ARG_INTEGER, &a->classes, "N", .help = "of the classifier (default 10)",
-         .min = 1, .max = 65536},
-        {"batch-size", ARG_INTEGER, &a->batch_size, "N",
-         .help = "images that the memory is for (default 64)", .min = 1, .max = 65536},
-        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
-        {"graph", ARG_FLAG, .to = &a->graph,
-         .help = "print the ops as JSON: what it takes to build NET elsewhere"},
+        {"classes", OLE_INTEGER, &a->classes, "N", .help = "classes of the classifier", .min = 1,
+         .max = 65536},
+        {"batch-size", OLE_INTEGER, &a->batch_size, "N",
+         .help = "batch size of the memory estimate", .min = 1, .max = 65536},
+        JSON_OPTION(&a->json),
+        {"graph", OLE_SWITCH, .to = &a->graph,
+         .help = "print the operations as JSON, to rebuild the network elsewhere"},
         {0},
     };
     const arg_command command = {

@@ -22,7 +22,7 @@ typedef struct arguments {
     const char *model;
     const char *data[2];    /* known, novel */
     const char *classes[2]; /* of them; NULL: see above */
-    const char *keep;       /* "95%" */
+    double keep;            /* share of the known validation samples */
     data_flags flags;       /* of the known set, whose classes are chosen here */
     int known_split, novel_split, score;
     double temperature;
@@ -47,69 +47,67 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.known_split = OLE_SPLIT_TEST,
                      .score = OLE_SCORE_SOFTMAX - 1,
                      .flags = {.classes = "", .samples_per_class = -1},
-                     .keep = "95%",
+                     .keep = 0.95,
                      .threads = default_threads()};
     const arg_positional positionals[] = {
         {"MODEL", &a->model, "a .safetensors file or a run folder"},
         {0},
     };
-    const arg_option options[] = {
-        {"known", ARG_STRING, &a->data[0], "DATA",
-         .help = "a set with the model's classes; needed"},
-        {"novel", ARG_STRING, &a->data[1], "DATA", .help = "a set with other classes; needed"},
-        {"known-classes", ARG_STRING, &a->classes[0], "A,B,...",
-         .help = "the model's classes in the known set (default: by their names)"},
-        {"novel-classes", ARG_STRING, &a->classes[1], "A,B,...",
-         .help = "of the novel set (default: all; of the known set the others)"},
-        {"keep", ARG_STRING, &a->keep, "95%",
-         .help = "known validation samples over the threshold (default 95%)"},
-        {"score", ARG_CHOICE, &a->score, "softmax|calibrated|residual|cosine|energy",
-         .help = "whose threshold is stored (default softmax)"},
-        {"temperature", ARG_NUMBER, &a->temperature, "X",
-         .help = "of the softmax (default fit: on the validation split); 1: as trained",
+    const ole_option options[] = {
+        {"known", OLE_TEXT, &a->data[0], "DATA", .heading = "Data",
+         .help = "data with the model's classes", .flags = OLE_REQUIRED},
+        {"novel", OLE_TEXT, &a->data[1], "DATA", .help = "data with other classes",
+         .flags = OLE_REQUIRED},
+        {"known-classes", OLE_TEXT, &a->classes[0], "A,B,...",
+         .help = "the model's classes in the known data (default: matched by name)"},
+        {"novel-classes", OLE_TEXT, &a->classes[1], "A,B,...",
+         .help = "classes of the novel data (default: all, or those not known)"},
+        {"val-split", OLE_SHARE, &a->flags.validation, "10%", .given = &a->flags.has_validation,
+         .help =
+             "share of the known training set held out for validation (default: as in the run)"},
+        {"seed", OLE_SEED, &a->flags.seed, "N", .given = &a->flags.has_seed,
+         .help = "seed of the validation split (default: as in the run)"},
+        {"known-split", OLE_CHOICE, &a->known_split, "train|test|validation",
+         .help = "part of the known data to test on"},
+        {"novel-split", OLE_CHOICE, &a->novel_split, "all|train|test",
+         .help = "part of the novel data to test on"},
+        {"test-share", OLE_SHARE, &a->flags.test_share, "20%", .given = &a->flags.has_test_share,
+         .help = "share held out for the test, if the data have no test set (default: as in the "
+                 "run, or 20%)"},
+        {"skip-bad", OLE_SWITCH, .to = &a->flags.skip_bad,
+         .help = "skip unreadable images of a folder"},
+        {"keep", OLE_SHARE, &a->keep, "95%", .heading = "Threshold", .max = 1,
+         .flags = OLE_NOT_ZERO,
+         .help = "share of the known validation samples above the threshold"},
+        {"score", OLE_CHOICE, &a->score, "softmax|calibrated|residual|cosine|energy",
+         .help = "score whose threshold is stored"},
+        {"temperature", OLE_NUMBER, &a->temperature, "X",
+         .help = "temperature of the softmax; fit: on the validation split, 1: as trained",
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
-        {"val-split", ARG_STRING, &a->flags.validation, "10%",
-         .help = "held out of the known training set (default: as in the run folder)"},
-        {"seed", ARG_SEED, &a->flags.seed, "N",
-         .help = "of the validation split (default: as in the run folder)"},
-        {"known-split", ARG_CHOICE, &a->known_split, "train|test|validation",
-         .help = "known samples that judge (default test)"},
-        {"novel-split", ARG_CHOICE, &a->novel_split, "all|train|test",
-         .help = "novel samples (default all)"},
-        {"test-share", ARG_STRING, &a->flags.test_share, "20%",
-         .help = "of sets without a test part (default: as in the run folder, or 20%)"},
-        {"skip-bad", ARG_FLAG, .to = &a->flags.skip_bad,
-         .help = "leave out unreadable images of a folder"},
-        {"no-store", ARG_FLAG, .to = &a->no_store, .help = "leave the model's file as it is"},
-        {"scores", ARG_STRING, &a->scores, "FILE.csv", .help = "write the scores of all samples"},
+        {"no-store", OLE_SWITCH, .to = &a->no_store,
+         .help = "do not store the threshold in the model"},
+        {"scores", OLE_TEXT, &a->scores, "FILE.csv", .heading = "Output",
+         .help = "write the score of every sample"},
         PICTURE_OPTIONS(&a->pictures),
-        {"threads", ARG_INTEGER, &a->threads, "N", .help = "threads (default: all processors)",
-         .min = 1, .max = 1024},
-        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        THREADS_OPTION(&a->threads),
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
         .name = "novelty",
         .summary = novelty_summary,
-        .example = "  $ ole train digits --classes 0,1,2,3,4,5,6 --val-split 20% --net C16-MP-FC32 "
-                   "--out runs/seven\n"
+        .example = "  $ ole train digits --classes 0,1,2,3,4,5,6 --val-split 20% \\\n"
+                   "        --net C16-MP-FC32 --out runs/seven\n"
                    "  $ ole novelty runs/seven --known digits --novel digits\n"
                    "  $ ole predict runs/seven eight.png        # unknown\n",
-        .about = "Finds the threshold that keeps 95% of the known validation samples, stores it in "
-                 "the\nmodel for 'ole predict', and says how many novel samples would pass for "
-                 "known ones:\nthey only judge. Scores are made probabilities by a temperature, "
-                 "fitted on the same\nvalidation samples.\n",
+        .about = "Finds the threshold that keeps 95% of the known validation samples, stores it\n"
+                 "in the model for 'ole predict', and reports how many novel samples would pass\n"
+                 "for known ones: they serve for testing only. A temperature, fitted on the same\n"
+                 "validation samples, turns scores into probabilities.\n",
         .positionals = positionals,
         .options = options,
     };
-    if (!args_parse(&command, argc, argv, code)) return false;
-    *code = EXIT_USAGE;
-    if (!a->data[0] || !a->data[1]) {
-        fail_command("novelty", "--%s is missing: DATA; see 'ole novelty --help'",
-                     a->data[0] ? "novel" : "known");
-        return false;
-    }
-    return true;
+    return args_parse(&command, argc, argv, code);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -290,10 +288,7 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     options.threads = a->threads;
     options.callback = progress_images;
     options.callback_context = &line;
-    if (!parse_share(a->keep, &options.keep) || options.keep <= 0.0) {
-        fail_command("novelty", "--keep %s: a share such as 95%% or 0.95 expected", a->keep);
-        return EXIT_USAGE;
-    }
+    options.keep = a->keep;
     catch_interrupts();
     ole_error error;
     ole_status status = ole_novelty_measure(n, s->model, s->set[0], s->set[1], &options, &error);

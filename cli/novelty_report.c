@@ -10,7 +10,7 @@
 #include "commands.h"
 #include "outputs.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <math.h>

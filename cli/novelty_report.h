@@ -4,7 +4,7 @@
 
 #include "pictures.h"
 
-#include <ole/novelty.h>
+#include <ole/train/novelty.h>
 
 typedef struct novelty_report {
     const ole_novelty *result;

@@ -6,6 +6,7 @@
  */
 #include "outputs.h"
 
+#include "base/atomic_file.h"
 #include "commands.h"
 
 #include <errno.h>
@@ -126,6 +127,6 @@ void print_csv_name(FILE *out, const char *name) {
 
 int put_text(const char *command, const char *path, const char *text, size_t size) {
     ole_error error;
-    if (ole_write_file(path, text, size, &error) == OLE_OK) return EXIT_DONE;
+    if (ole_atomic_file_put(path, text, size, &error) == OLE_OK) return EXIT_DONE;
     return fail_command(command, "%s", error.message);
 }

@@ -36,7 +36,7 @@ bool own_files_ready(const char *folder, const char *page, const char *const *fi
  */
 void print_csv_name(FILE *out, const char *name);
 
-/* Writes the text as by ole_write_file().  The exit code, after a message. */
+/* Writes the text as by ole_atomic_file_put().  The exit code, after a message. */
 int put_text(const char *command, const char *path, const char *text, size_t size);
 
 #endif

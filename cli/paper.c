@@ -7,6 +7,8 @@
 #include "paper_recipes.h"
 #include "study_command.h"
 
+#include "base/nearest_name.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +216,7 @@ static bool read_notes(paper *p, char why[WHY]) {
         char hint[HINT];
         for (; f < FIELDS && strcmp(fields[f].name, notes[i].key) != 0; f++)
             names[f] = fields[f].name;
-        const char *near = f == FIELDS ? ole_nearest(notes[i].key, names, FIELDS) : NULL;
+        const char *near = f == FIELDS ? ole_nearest_name(notes[i].key, names, FIELDS) : NULL;
         if (f == FIELDS)
             snprintf(why, WHY, "paper has no key '%.60s'%s%s%s", notes[i].key,
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
@@ -297,7 +299,7 @@ static bool fail_unknown(const char *row) {
     const char *names[RECIPES];
     for (int i = 0; i < RECIPES; i++)
         names[i] = recipes[i].name;
-    const char *near = ole_nearest(row, names, RECIPES);
+    const char *near = ole_nearest_name(row, names, RECIPES);
     for (int i = 0; i < RECIPES && !near; i++)
         if (strncmp(row, names[i], strlen(row)) == 0) near = names[i];
     fail_command("reproduce", "unknown row %.60s; %s%s%s'ole reproduce --list' shows them", row,

@@ -11,7 +11,7 @@
 #ifndef OLE_CLI_PAPER_H
 #define OLE_CLI_PAPER_H
 
-#include <ole/study.h>
+#include <ole/train/study.h>
 
 typedef enum paper_kind {
     PAPER_COMPARE = 0,  /* softmax against OLÉ */

@@ -10,7 +10,7 @@
 #include "peer_script.h"
 #include "progress.h"
 
-#include <ole/json.h>
+#include "net/write_graph.h"
 
 #include <math.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #define OLE_CLI_PEER_H
 
 #include <ole/base.h>
-#include <ole/net.h>
+#include <ole/train/net.h>
 
 #include <stdbool.h>
 

@@ -16,7 +16,7 @@
 
 #include "args.h"
 
-#include <ole/page.h>
+#include "report/page.h"
 
 typedef struct picture_options {
     const char *folder; /* --figures; NULL: none */
@@ -25,9 +25,9 @@ typedef struct picture_options {
 
 /* Two rows of a command's table of options. */
 #define PICTURE_OPTIONS(options)                                                                   \
-    {"out", ARG_STRING, &(options)->page, "PAGE.html", .help = "write a page with all of it"}, {   \
-        "figures", ARG_STRING, &(options)->folder, "DIR",                                          \
-            .help = "write the figures into a folder, as SVG, PDF and PNG"                         \
+    {"out", OLE_TEXT, &(options)->page, "PAGE.html", .help = "write a report page"}, {             \
+        "figures", OLE_TEXT, &(options)->folder, "DIR",                                            \
+            .help = "write the figures as SVG, PDF and PNG"                                        \
     }
 
 typedef struct pictures {
@@ -42,7 +42,7 @@ typedef struct pictures {
 int pictures_open(pictures *p, const char *command, const picture_options *options,
                   const char *title, const char *subtitle);
 
-/* As the functions of ole/page.h. */
+/* As the functions of src/report/page.h. */
 void pictures_headline(pictures *p, const char *label, const char *value, const char *note);
 void pictures_section(pictures *p, const char *heading);
 void pictures_text(pictures *p, const char *paragraph);

@@ -4,8 +4,8 @@
 #include "commands.h"
 #include "progress.h"
 
-#include <ole/json.h>
-#include <ole/model.h>
+#include "formats/json.h"
+#include <ole/train/model.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,14 +29,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"IMAGE", a->images, "png, jpeg, pgm or ppm files, or X.npy: each row"},
         {0},
     };
-    const arg_option options[] = {
-        {"threshold", ARG_NUMBER, &a->threshold, "X",
+    const ole_option options[] = {
+        {"threshold", OLE_NUMBER, &a->threshold, "X",
          .help =
              "score, as printed, under which an image is unknown (default: the model's threshold)",
          .min = 0, .max = 1},
-        {"threads", ARG_INTEGER, &a->threads, "N", .help = "threads (default: all processors)",
-         .min = 1, .max = 1024},
-        {"json", ARG_FLAG, .to = &a->json, .help = "print JSON"},
+        THREADS_OPTION(&a->threads),
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {

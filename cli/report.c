@@ -6,7 +6,7 @@
 #include "commands.h"
 #include "outputs.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,6 +4,8 @@
  */
 #include "report.h"
 
+#include "train/options/option_table.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,26 +150,13 @@ static void add_headlines(ole_page *page, const run_view *run) {
     add_headline(page, "effective rank", run->view.spectra.all.effective_rank, "", note);
 }
 
-/* Whether an option says nothing of what was trained. */
-static bool may_differ(const char *name) {
-    static const char *const names[] = {"seed",    "seeds",   "out",        "resume",    "device",
-                                        "threads", "workers", "save_every", "eval_every"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
-/* Whether runs differ in nothing but the seed. */
+/* Whether runs differ only in the seed and in where and how they ran. */
 static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
-    for (size_t i = 0; i < ole_train_option_count(); i++) {
-        char room[2][OLE_TRAIN_OPTION_TEXT];
-        const char *of_a = ole_train_option_text(a, i, room[0]);
-        const char *of_b = ole_train_option_text(b, i, room[1]);
-        if (strcmp(of_a ? of_a : "", of_b ? of_b : "") != 0 &&
-            !may_differ(ole_train_option_get(i).name))
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (!(o->flags & OLE_EXECUTION) && strcmp(o->name, "seed") != 0 &&
+            ole_option_differs(o, a, b))
             return false;
-    }
-    return a->skip_test == b->skip_test;
+    return true;
 }
 
 /* Whether all runs are of one recipe, each with a seed of its own, and have ended. */

@@ -8,8 +8,8 @@
 #include "outputs.h"
 #include "study_command.h"
 
-#include <ole/data.h>
-#include <ole/json.h>
+#include "formats/json.h"
+#include <ole/train/data.h>
 
 #include <inttypes.h>
 #include <math.h>

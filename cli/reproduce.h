@@ -9,8 +9,8 @@
  * down for all that is in the folder, each with its command, by reproduce_command.c.
  *
  * The folder is the only state.  OUT/NAME holds recipe.yaml, the recipe as it was used; the study
- * of its runs (ole/study.h); numbers.csv, what was measured on them; figures, and drawn.csv, what
- * they were drawn from.
+ * of its runs (ole/train/study.h); numbers.csv, what was measured on them; figures, and drawn.csv,
+ * what they were drawn from.
  */
 #ifndef OLE_CLI_REPRODUCE_H
 #define OLE_CLI_REPRODUCE_H

@@ -4,7 +4,7 @@
  */
 #include "reproduce.h"
 
-#include <ole/data.h>
+#include <ole/train/data.h>
 
 #include <inttypes.h>
 #include <stdio.h>

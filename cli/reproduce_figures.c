@@ -8,8 +8,8 @@
 #include "pictures.h"
 #include "run_view.h"
 
+#include "report/drawing.h"
 #include <ole/analyze.h>
-#include <ole/drawing.h>
 
 #include <inttypes.h>
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "pictures.h"
 #include "subject.h"
 
-#include <ole/novelty.h>
+#include <ole/train/novelty.h>
 #include <ole/verify.h>
 
 #include <math.h>

@@ -6,8 +6,9 @@
 
 #include "base/memory_file.h"
 #include "commands.h"
+#include "train/options/option_table.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,21 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each run has of its own, or no run has. */
+/* What the plan has elsewhere: the data, and what differs between the runs. */
 static bool is_planned(const row *r, const char *name) {
     static const char *const names[] = {"data", "out", "resume", "lambda", "seed", "seeds"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return r->sample_count > 0 && strcmp(name, "samples_per_class") == 0;
-}
-
-/* A flag is off by default, but for nesterov. */
-static void put_flag(FILE *out, const ole_train_option *option, const char *value) {
-    bool off = !option->value && strcmp(value, "false") == 0;
-    fprintf(out, off ? " --no-" : " --");
-    for (const char *c = option->name; *c; c++)
-        fputc(*c == '_' ? '-' : *c, out);
-    if (option->value) put_word(out, value);
 }
 
 /* The command that makes one of the runs, but for what differs between them; free() it.  NULL
@@ -46,13 +38,13 @@ static char *training_command(const row *r) {
     }
     fprintf(out, "ole train");
     put_word(out, run.data);
-    for (size_t i = 0; i < ole_train_option_count(); i++) {
-        ole_train_option option = ole_train_option_get(i);
-        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
-        const char *is = ole_train_option_text(&run, i, a);
-        const char *was = ole_train_option_text(&usual, i, b);
-        if (is && !is_planned(r, option.name) && strcmp(is, was ? was : "") != 0)
-            put_flag(out, &option, is);
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        char value[OLE_OPTION_VALUE], flag[OLE_OPTION_FLAG];
+        const char *text = ole_option_text(o, &run, value);
+        if (!text || is_planned(r, o->name) || !ole_option_differs(o, &run, &usual)) continue;
+        bool off = o->kind == OLE_SWITCH && strcmp(text, "false") == 0;
+        fprintf(out, off ? " --no-%s" : " --%s", ole_option_flag(o, flag) + 2);
+        if (o->kind != OLE_SWITCH) put_word(out, text);
     }
     return ole_memory_file_close(&memory);
 }

@@ -10,7 +10,8 @@
 #include "base/memory_file.h"
 #include "commands.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
+#include "study/add_curve.h"
 
 #include <dirent.h>
 #include <inttypes.h>

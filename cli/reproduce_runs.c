@@ -11,7 +11,7 @@
 #include "base/memory_file.h"
 #include "commands.h"
 
-#include <ole/history.h>
+#include <ole/train/history.h>
 
 #include <inttypes.h>
 #include <stdio.h>

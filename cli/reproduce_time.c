@@ -10,9 +10,9 @@
 #include "commands.h"
 #include "trained_data.h"
 
-#include <ole/bench.h>
-#include <ole/history.h>
-#include <ole/net.h>
+#include <ole/train/bench.h>
+#include <ole/train/history.h>
+#include <ole/train/net.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
 
 #include "feature_page.h"
 
-#include <ole/history.h>
-#include <ole/model.h>
-#include <ole/train.h>
+#include <ole/train/history.h>
+#include <ole/train/model.h>
+#include <ole/train/train.h>
 
 enum { RUN_MISTAKES = 24, RUN_MOST_KEPT = 10000 };
 

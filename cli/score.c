@@ -9,8 +9,9 @@
 #include "outputs.h"
 #include "progress.h"
 
+#include "formats/json.h"
 #include <ole/analyze.h>
-#include <ole/json.h>
+#include <ole/geometry.h>
 #include <ole/loss.h>
 
 #include <inttypes.h>
@@ -45,26 +46,23 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
         {0},
     };
-    const arg_option options[] = {
-        {"grad", ARG_STRING, &a->gradient, "G.npy",
-         .help = "write the gradient, of the type computed in"},
-        {"delta-floor", ARG_NUMBER, &a->loss.delta_floor, "X",
-         .help = "floor under each class's nuclear norm (default 1)", .max = HUGE_VAL},
-        {"delta-abs", ARG_NUMBER, &a->loss.delta_abs, "X",
-         .help = "singular values up to X count as zero (default 1e-6)", .max = HUGE_VAL},
-        {"delta-rel", ARG_NUMBER, &a->loss.delta_rel, "X",
-         .help = "the same, times the largest one (default auto: 64 eps)", .max = HUGE_VAL,
-         .special = "auto", .special_value = OLE_DELTA_REL_AUTO},
-        {"weight", ARG_NUMBER, &a->loss.weight, "X", .help = "factor of the loss (default 1)",
-         .min = -HUGE_VAL, .max = HUGE_VAL},
-        {"reduction", ARG_CHOICE, &a->reduction, "mean|sum",
-         .help = "divide by the number of rows or not (default mean)"},
-        {"dtype", ARG_CHOICE, &a->dtype, "auto|float32|float64",
+    const ole_option options[] = {
+        {"grad", OLE_TEXT, &a->gradient, "G.npy", .help = "write the gradient"},
+        {"delta-floor", OLE_NUMBER, &a->loss.delta_floor, "X",
+         .help = "floor under each class's nuclear norm", .max = HUGE_VAL},
+        {"delta-abs", OLE_NUMBER, &a->loss.delta_abs, "X",
+         .help = "singular values up to X count as zero", .max = HUGE_VAL},
+        {"delta-rel", OLE_NUMBER, &a->loss.delta_rel, "X",
+         .help = "the same, relative to the largest one (default auto: 64 epsilon)",
+         .max = HUGE_VAL, .special = "auto", .special_value = OLE_DELTA_REL_AUTO},
+        {"weight", OLE_NUMBER, &a->loss.weight, "X", .help = "factor of the loss", .min = -HUGE_VAL,
+         .max = HUGE_VAL},
+        {"reduction", OLE_CHOICE, &a->reduction, "mean|sum",
+         .help = "divide by the number of rows, or not"},
+        {"dtype", OLE_CHOICE, &a->dtype, "auto|float32|float64",
          .help = "type to compute in (default auto: the file's)"},
-        {"threads", ARG_INTEGER, &a->loss.threads, "N",
-         .help = "threads (default: all processors); the result is the same", .min = 1,
-         .max = 1024},
-        {"json", ARG_FLAG, &a->json, .help = "print JSON, without overlaps and effective ranks"},
+        THREADS_OPTION(&a->loss.threads),
+        {"json", OLE_SWITCH, &a->json, .help = "print JSON, without overlaps and effective ranks"},
         {0},
     };
     const arg_command command = {
@@ -140,65 +138,17 @@ typedef struct extras {
     progress line; /* how far they are */
 } extras;
 
-static int compare_labels(const void *key, const void *entry) {
-    int64_t label = *(const int64_t *)key, other = ((const ole_loss_class *)entry)->label;
-    return (label > other) - (label < other);
-}
-
-/* Copies the rows that count into `out`, class after class. `next` has room for a number a class.
- */
-static void group_rows(const embedding *e, const ole_loss_result *r, int64_t *next, char *out) {
-    size_t bytes = (size_t)e->dim * ole_dtype_size(e->dtype);
-    int64_t begin = 0;
-    for (int64_t c = 0; c < r->classes; c++) {
-        next[c] = begin;
-        begin += r->per_class[c].count;
-    }
-    for (int64_t i = 0; i < e->rows; i++) {
-        if (e->labels[i] < 0) continue;
-        const ole_loss_class *c = bsearch(&e->labels[i], r->per_class, (size_t)r->classes,
-                                          sizeof *r->per_class, compare_labels);
-        size_t to = (size_t)next[c - r->per_class]++;
-        memcpy(out + to * bytes, (const char *)e->features + (size_t)i * bytes, bytes);
-    }
-}
-
-static ole_status effective_ranks(const embedding *e, const ole_loss_result *r, char *grouped,
-                                  int threads, extras *x, ole_error *error) {
-    ole_matrix all = {.data = grouped, .rows = r->rows, .cols = e->dim, .dtype = e->dtype};
-    progress_wait(&x->line, "effective rank");
-    ole_status status = matrix_effective_rank(&all, threads, &x->rank, error);
-    progress_clear(&x->line);
-    ole_matrix part = all;
-    double sum = 0.0;
-    for (int64_t c = 0; c < r->classes && status == OLE_OK; c++) {
-        double rank = 0.0;
-        progress_share(&x->line, "ranks of classes", (double)c / (double)r->classes);
-        part.rows = r->per_class[c].count;
-        status = matrix_effective_rank(&part, threads, &rank, error);
-        part.data = (char *)part.data + (size_t)(part.rows * e->dim) * ole_dtype_size(e->dtype);
-        sum += rank;
-    }
-    progress_clear(&x->line);
-    x->class_rank = sum / (double)r->classes;
-    return status;
-}
-
-static ole_status find_extras(const embedding *e, const ole_loss_result *r, int threads, extras *x,
-                              ole_error *error) {
-    char *grouped = malloc((size_t)(r->rows * e->dim) * ole_dtype_size(e->dtype));
-    int64_t *next = malloc((size_t)r->classes * sizeof *next);
-    ole_status status = OLE_ERROR_MEMORY;
-    if (grouped && next) {
-        group_rows(e, r, next, grouped);
-        status = effective_ranks(e, r, grouped, threads, x, error);
-    } else {
-        snprintf(error->message, sizeof error->message, "out of memory for the effective ranks");
-    }
-    free(next);
-    free(grouped);
-    if (status != OLE_OK) return status;
+static ole_status find_extras(const embedding *e, int threads, extras *x, ole_error *error) {
     const ole_embedding all = {e->rows, e->dim, e->dtype, e->features, e->labels};
+    ole_spectra spectra;
+    progress_wait(&x->line, "effective ranks");
+    ole_status status = ole_spectra_measure(&spectra, &all, threads, error);
+    progress_clear(&x->line);
+    if (status != OLE_OK) return status;
+    x->rank = spectra.all.effective_rank;
+    for (int64_t c = 0; c < spectra.classes; c++)
+        x->class_rank += spectra.of[c].effective_rank / (double)spectra.classes;
+    ole_spectra_free(&spectra);
     progress_wait(&x->line, "overlaps");
     status = ole_overlaps(&all, energy, threads, x->pairs, PAIRS, &x->pair_count, progress_share,
                           &x->line, error);
@@ -273,7 +223,7 @@ static int report(const arguments *a, const embedding *e, const ole_loss_result 
     }
     extras x = {.line = progress_start()};
     ole_error error;
-    if (find_extras(e, r, a->loss.threads, &x, &error) != OLE_OK)
+    if (find_extras(e, a->loss.threads, &x, &error) != OLE_OK)
         return fail_command("score", "%s", error.message);
     print_text(a, e, r, &x);
     return EXIT_DONE;

@@ -28,15 +28,15 @@ static bool parse(const study_command *c, arguments *a, int argc, char **argv, i
         {"DATA", &a->train.data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
         {0},
     };
-    arg_option options[MOST_OWN + 4 + TRAIN_FLAGS] = {
-        {"lambdas", ARG_STRING, &a->lambdas, "A,B,...", .help = c->lambdas_help},
-        {"jobs", ARG_INTEGER, &a->jobs, "J",
-         .help = "runs at once (default: the seeds of a point on a GPU, else 1)", .min = 1,
+    ole_option options[MOST_OWN + 4 + TRAIN_FLAGS] = {
+        {"lambdas", OLE_TEXT, &a->lambdas, "A,B,...", .help = c->lambdas_help},
+        {"jobs", OLE_INTEGER, &a->jobs, "J",
+         .help = "runs at a time (default: all seeds of a point on a GPU, else 1)", .min = 1,
          .max = 1024},
-        {"json", ARG_FLAG, &a->json, .help = "print results.json"},
+        {"json", OLE_SWITCH, &a->json, .help = "print results.json"},
     };
-    arg_option *row = options + 3;
-    for (const arg_option *own = c->own; own->name; own++)
+    ole_option *row = options + 3;
+    for (const ole_option *own = c->own; own->name; own++)
         *row++ = *own;
     train_flags_rows(&a->train, c->without, row);
     const arg_command command = {

@@ -8,13 +8,13 @@
 #include "progress.h"
 #include "train_flags.h"
 
-#include <ole/study.h>
+#include <ole/train/study.h>
 
 typedef struct study_command {
     const char *name; /* "tune" */
     const char *summary, *example, *about;
     const char *const *without; /* options of training that the grid sets, NULL at the end */
-    const arg_option *own;      /* flags of this command alone, {0} at the end */
+    const ole_option *own;      /* flags of this command alone, {0} at the end */
     const char *lambdas_help;
     bool holds_out; /* it needs a validation split */
     ole_status (*conduct)(const ole_study_options *, ole_study_result *, ole_error *);

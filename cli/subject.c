@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]) {
+void subject_init(subject *s, arg_positional positionals[2], ole_option options[SUBJECT_OPTIONS]) {
     *s = (subject){.flags = {.samples_per_class = -1},
                    .split = OLE_SPLIT_TEST,
                    .threads = default_threads(),
@@ -20,23 +20,24 @@ void subject_init(subject *s, arg_positional positionals[2], arg_option options[
         {"DATA", &s->data, "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ..."},
     };
     memcpy(positionals, both, sizeof both);
-    const arg_option rows[SUBJECT_OPTIONS] = {
-        {"split", ARG_CHOICE, &s->split, "train|test|validation",
-         .help = "which part of the data (default test)"},
-        {"classes", ARG_STRING, &s->flags.classes, "A,B,...",
-         .help = "only these classes (default, like the next five: as in the run)"},
-        {"val-split", ARG_STRING, &s->flags.validation, "10%",
-         .help = "held out of the training set (other data: none)"},
-        {"seed", ARG_SEED, &s->flags.seed, "N",
-         .help = "of the validation split and the samples a class (other data: 0)"},
-        {"samples-per-class", ARG_INTEGER, &s->flags.samples_per_class, "K",
-         .help = "of the training set; 0: all (other data: all)", .min = 0, .max = INT_MAX},
-        {"test-share", ARG_STRING, &s->flags.test_share, "20%",
-         .help = "of a set without a test part (other data: 20%)"},
-        {"skip-bad", ARG_FLAG, .to = &s->flags.skip_bad,
-         .help = "leave out unreadable images of a folder"},
-        {"threads", ARG_INTEGER, &s->threads, "N", .help = "threads (default: all processors)",
-         .min = 1, .max = 1024},
+    const ole_option rows[SUBJECT_OPTIONS] = {
+        {"split", OLE_CHOICE, &s->split, "train|test|validation", .heading = "Data",
+         .help = "part of the data"},
+        {"classes", OLE_TEXT, &s->flags.classes, "A,B,...",
+         .help = "only these classes (default, as for the next five: as in the run)"},
+        {"val-split", OLE_SHARE, &s->flags.validation, "10%", .given = &s->flags.has_validation,
+         .help = "share held out for validation (default for other data: 0)"},
+        {"seed", OLE_SEED, &s->flags.seed, "N", .given = &s->flags.has_seed,
+         .help = "seed of the splits (default for other data: 0)"},
+        {"samples-per-class", OLE_INTEGER, &s->flags.samples_per_class, "K",
+         .help = "training samples per class; 0: all (default for other data: 0)", .min = 0,
+         .max = INT_MAX},
+        {"test-share", OLE_SHARE, &s->flags.test_share, "20%", .given = &s->flags.has_test_share,
+         .help = "share held out for the test, if the data have no test set (default for other "
+                 "data: 20%)"},
+        {"skip-bad", OLE_SWITCH, .to = &s->flags.skip_bad,
+         .help = "skip unreadable images of a folder"},
+        THREADS_OPTION(&s->threads),
     };
     memcpy(options, rows, sizeof rows);
 }
@@ -77,7 +78,8 @@ static bool has_test_part(const char *data) {
 /* Of other data all samples are new to the model, but a share of them is looked at. */
 static void tell_share(const subject *s, const char *command, const trained_data *run) {
     const int64_t *count = ole_dataset_get_info(s->set)->count;
-    if (run->same || s->split != OLE_SPLIT_TEST || s->flags.test_share || has_test_part(s->data))
+    if (run->same || s->split != OLE_SPLIT_TEST || s->flags.has_test_share ||
+        has_test_part(s->data))
         return;
     fprintf(
         stderr,

@@ -6,7 +6,7 @@
 #include "progress.h"
 #include "trained_data.h"
 
-#include <ole/model.h>
+#include <ole/train/model.h>
 
 enum { SUBJECT_OPTIONS = 8 };
 
@@ -21,7 +21,7 @@ typedef struct subject {
 } subject;
 
 /* Defaults; the positionals MODEL and DATA, and the options, for the command's tables. */
-void subject_init(subject *s, arg_positional positionals[2], arg_option options[SUBJECT_OPTIONS]);
+void subject_init(subject *s, arg_positional positionals[2], ole_option options[SUBJECT_OPTIONS]);
 
 /*
  * Opens both: the data as in the model's run where they are those, which is said; images of a

@@ -32,9 +32,9 @@ static void print_result(const ole_study_result *r) {
 int run_sweep(int argc, char **argv) {
     static const char *const without[] = {"lambda", "skip_test", "samples_per_class", NULL};
     study_flags flags = {0};
-    const arg_option own[] = {
-        {"samples", ARG_STRING, &flags.samples, "A,B,...",
-         .help = "samples a class (default 50,100,200,300,400,500)"},
+    const ole_option own[] = {
+        {"samples", OLE_TEXT, &flags.samples, "A,B,...",
+         .help = "samples per class (default 50,100,200,300,400,500)"},
         {0},
     };
     const study_command command = {

@@ -1,7 +1,7 @@
 /*
  * cli/train.c - `ole train`: a network on a data set, into a run folder.
  *
- * The flags are the options of ole/train.h, one for each (train_flags.h).
+ * The flags are the options of ole/train/train.h, one for each (train_flags.h).
  */
 #include "commands.h"
 #include "launch.h"
@@ -10,8 +10,8 @@
 #include "report.h"
 #include "train_flags.h"
 
-#include <ole/json.h>
-#include <ole/train.h>
+#include "formats/json.h"
+#include <ole/train/train.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,13 +36,11 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         {"DATA", &f->train.data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
         {0},
     };
-    arg_option options[TRAIN_FLAGS + 3] = {{0}};
-    arg_option *rows = train_flags_rows(&f->train, NULL, options);
-    rows[0] = (arg_option){
-        .name = "json", .kind = ARG_FLAG, .to = &f->json, .help = "print the result as JSON"};
-    rows[1] = (arg_option){.name = "no-report",
-                           .kind = ARG_FLAG,
-                           .to = &f->no_report,
+    ole_option options[TRAIN_FLAGS + 3] = {{0}};
+    ole_option *rows = train_flags_rows(&f->train, NULL, options);
+    rows[0] = (ole_option){"json", OLE_SWITCH, &f->json, .help = "print the result as JSON"};
+    rows[0].heading = "Output";
+    rows[1] = (ole_option){"no-report", OLE_SWITCH, &f->no_report,
                            .help = "do not write report.html at the end"};
     const arg_command command = {
         .name = "train",
@@ -52,11 +50,10 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
                    "  $ ole train stl10 --net cnn5 --opt adam --batch-size 32 --epochs 164 \\\n"
                    "        --augment crop:12,flip --weight-decay 1e-3 --out runs/stl10\n"
                    "  $ ole train --resume --out runs/stl10\n",
-        .about =
-            "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors,\n"
-            "best.safetensors and report.html, a page to look at, into the run folder (without\n"
-            "--out into ole-run, ole-run-2, ...). Without --net the data's shape chooses one.\n"
-            "Ctrl-C saves; --resume goes on.\n",
+        .about = "Trains a network and writes config.yaml, metrics.jsonl, last.safetensors, "
+                 "best.safetensors and report.html into the output folder (ole-run, ole-run-2, ... "
+                 "without --out). Without --net it picks a network that suits the data. Ctrl-C "
+                 "saves; --resume continues.",
         .positionals = positionals,
         .none_will_do = true,
         .options = options,

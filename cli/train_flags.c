@@ -1,7 +1,8 @@
 /*
- * cli/train_flags.c - flags, recipe and the recipe of a resumed folder become options of training.
+ * cli/train_flags.c - flags, recipe and the recipe of a resumed folder become training options.
  *
- * Flags count more than the recipe, the recipe more than what a resumed folder began with.
+ * Flags win over the recipe, the recipe over what a resumed folder began with.  Flags are parsed
+ * before either is known, into options of their own, and those given are copied at the end.
  */
 #include "train_flags.h"
 
@@ -19,44 +20,31 @@ static bool is_one_of(const char *name, const char *const *names) {
     return false;
 }
 
-/* What an option is to a study. */
-static const char *study_help(const ole_train_option *option) {
-    static const struct {
-        const char *name, *help;
-    } other[] = {
-        {"out", "folder of the study: runs, results, curve, page"},
-        {"resume", "go on with the study in the folder, with its options"},
-        {"seeds", "runs of each point, from seed on (default 3)"},
-        {"epochs", "passes over the training set (default 20)"},
-    };
-    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-        if (strcmp(option->name, other[i].name) == 0) return other[i].help;
-    return option->help;
+static void set_defaults(const train_flags *f, ole_train_options *options) {
+    ole_train_options_init(options);
+    if (f->study)
+        options->seeds = 3;
+    else
+        options->epochs = 0; /* chosen to suit the data */
 }
 
-arg_option *train_flags_rows(train_flags *f, const char *const *without, arg_option *row) {
-    *row++ = (arg_option){.name = "config",
-                          .kind = ARG_STRING,
-                          .to = &f->recipe,
-                          .value = "FILE.yaml",
-                          .help = "a recipe: the options below by name",
-                          .letter = 'c'};
-    f->count = ole_train_option_count();
-    for (size_t i = 0; i < f->count; i++) {
-        ole_train_option option = ole_train_option_get(i);
-        snprintf(f->name[i], TRAIN_NAME, "%s", option.name);
-        for (char *c = f->name[i]; *c; c++)
-            if (*c == '_') *c = '-';
-        if (strcmp(option.name, "data") == 0) continue; /* it stands without a name */
-        if (is_one_of(option.name, without)) continue;
-        *row++ = (arg_option){.name = f->name[i],
-                              .kind = option.value ? ARG_STRING : ARG_FLAG,
-                              .to = option.value ? (void *)&f->text[i] : (void *)&f->on[i],
-                              .value = option.value,
-                              .help = f->study ? study_help(&option) : option.help};
+ole_option *train_flags_rows(train_flags *f, const char *const *without, ole_option *row) {
+    const char *heading = NULL;
+    set_defaults(f, &f->options);
+    *row++ = (ole_option){
+        "config",    OLE_TEXT,      &f->recipe,
+        "FILE.yaml", .letter = 'c', .help = "recipe: a YAML file with the options below as keys"};
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        if (o->heading) heading = o->heading;
+        if (strcmp(o->name, "data") == 0 || is_one_of(o->name, without)) continue;
+        *row = *o;
+        row->to = (char *)&f->options + o->offset;
+        row->given = &f->given[o - ole_train_table];
+        row->heading = heading;
+        heading = NULL;
+        if (f->holds_out && strcmp(o->name, "val_split") == 0) row->flags |= OLE_NOT_ZERO;
+        row++;
     }
-    *row++ = (arg_option){
-        .name = "no-nesterov", .kind = ARG_FLAG, .to = &f->no_nesterov, .help = "plain momentum"};
     return row;
 }
 
@@ -69,61 +57,15 @@ static bool read_recipe(const train_flags *f, train_setup *s, int which, const c
     return false;
 }
 
-static bool set_flag(const train_flags *f, train_setup *s, const char *name, const char *text) {
-    ole_error error;
-    if (ole_train_options_set(&s->options, name, text, &error) == OLE_OK) return true;
-    fail_command(f->command, "--%s", error.message);
-    return false;
-}
-
-/* The text of a flag, NULL where it was not given. */
-static const char *flag_text(const train_flags *f, const char *name) {
-    for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->name[i], name) == 0) return f->on[i] ? "true" : f->text[i];
-    return NULL;
-}
-
-/* A recipe's 0, as run folders store it, may mean that nothing was given; a flag's never does. */
-static bool check_zero(const train_flags *f, const train_setup *s) {
-    const ole_train_options *o = &s->options;
-    const struct {
-        const char *name;
-        bool zero;
-        const char *expected;
-    } rows[] = {
-        {"epochs", o->epochs == 0, "a whole number from 1 up expected"},
-        {"lr", o->lr == 0.0, "a number over 0 expected"},
-        {"val-split", f->holds_out && o->val_split == 0.0, "a share over 0 expected, such as 10%"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *text = flag_text(f, rows[i].name);
-        if (!text || !rows[i].zero) continue;
-        fail_command(f->command, "--%s %s: %s; leave it out for the default", rows[i].name, text,
-                     rows[i].expected);
-        return false;
-    }
-    return true;
-}
-
-/* Flags beside others that leave them nothing to do; a recipe, which stores all, may hold both. */
+/* Warns of flags that have no effect beside others; a recipe, which stores all, may hold both. */
 static void warn_of_idle(const train_flags *f, const train_setup *s) {
-    const ole_train_options *o = &s->options;
-    bool softmax = o->loss == OLE_LOSS_SOFTMAX, adam = strcmp(o->opt, "adam") == 0;
-    bool falls = strcmp(o->milestones, "cosine") != 0 && strcmp(o->milestones, "none") != 0;
-    const struct {
-        const char *name;
-        bool idle;
-        const char *beside;
-    } rows[] = {
-        {"lambda", softmax, "--loss softmax"}, {"ole-at", softmax, "--loss softmax"},
-        {"momentum", adam, "--opt adam"},      {"nesterov", adam, "--opt adam"},
-        {"gamma", !falls, "these milestones"}, {"batch-size", *o->sampler, "--sampler"},
-    };
-    if (ole_ranks_launched_rank() > 0) return; /* one of them says it */
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].idle && flag_text(f, rows[i].name))
-            fprintf(stderr, "ole %s: warning: --%s does nothing with %s\n", f->command,
-                    rows[i].name, rows[i].beside);
+    char beside[OLE_OPTION_WHY], flag[OLE_OPTION_FLAG];
+    if (ole_ranks_launched_rank() > 0) return; /* rank 0 warns */
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (f->given[o - ole_train_table] &&
+            ole_option_is_idle(o, ole_train_table, &s->options, beside))
+            tell_command(f->command, "warning: %s has no effect with %s", ole_option_flag(o, flag),
+                         beside);
 }
 
 /* A resumed folder knows what it began with. */
@@ -133,8 +75,8 @@ static bool read_own_recipe(const train_flags *f, train_setup *s) {
     ole_recipe *recipe = NULL;
     ole_train_options_init(&given);
     if (f->recipe && ole_recipe_read(&recipe, f->recipe, &given, NULL) != OLE_OK) return true;
-    const char *out = flag_text(f, "out") ? flag_text(f, "out") : given.out;
-    if (out && (flag_text(f, "resume") || given.resume))
+    const char *out = f->options.out ? f->options.out : given.out;
+    if (out && (f->options.resume || given.resume))
         snprintf(path, sizeof path, "%s/config.yaml", out);
     ole_recipe_free(recipe);
     return access(path, F_OK) != 0 || read_recipe(f, s, 0, path);
@@ -150,20 +92,12 @@ static const char *what_is_missing(const train_flags *f, const ole_train_options
 
 bool train_flags_read(const train_flags *f, train_setup *s) {
     *s = (train_setup){0};
-    ole_train_options_init(&s->options);
-    if (f->study)
-        s->options.seeds = 3;
-    else
-        s->options.epochs = 0; /* chosen */
+    set_defaults(f, &s->options);
     if (!read_own_recipe(f, s)) return false;
     if (f->recipe && !read_recipe(f, s, 1, f->recipe)) return false;
-    for (size_t i = 0; i < f->count; i++) {
-        const char *text = flag_text(f, f->name[i]);
-        if (text && !set_flag(f, s, f->name[i], text)) return false;
-    }
-    if (!check_zero(f, s)) return false;
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (f->given[o - ole_train_table]) ole_option_copy(o, &s->options, &f->options);
     warn_of_idle(f, s);
-    if (f->no_nesterov) s->options.nesterov = false;
     if (f->data) s->options.data = f->data;
     const char *missing = what_is_missing(f, &s->options);
     if (missing && s->options.resume && s->options.out)

@@ -1,8 +1,8 @@
 /*
- * cli/train_flags.h - the options of ole/train.h as flags, for every command that trains.
+ * cli/train_flags.h - the options of ole/train/train.h as flags, for every command that trains.
  *
  *     train_flags flags = {.command = "train"};
- *     arg_option options[TRAIN_FLAGS + 1] = {{0}};
+ *     ole_option options[TRAIN_FLAGS + 1] = {{0}};
  *     train_flags_rows(&flags, NULL, options);
  *     if (!args_parse(&command, argc, argv, &code)) return code;
  *     train_setup setup;
@@ -13,23 +13,20 @@
 #define OLE_CLI_TRAIN_FLAGS_H
 
 #include "args.h"
+#include "train/options/option_table.h"
 
-#include <ole/train.h>
+#include <ole/train/train.h>
 
-enum { TRAIN_OPTIONS = 64, TRAIN_FLAGS = TRAIN_OPTIONS + 2, TRAIN_NAME = 32 };
+enum { TRAIN_FLAGS = OLE_TRAIN_MOST_OPTIONS + 1 };
 
-/* A flag for each option: the text given, or for switches whether it was there. */
 typedef struct train_flags {
-    const char *command; /* whose flags they are, for messages */
-    bool study;          /* of many runs: other defaults and other words for some */
-    bool holds_out;      /* the command needs a validation split */
-    size_t count;
-    char name[TRAIN_OPTIONS][TRAIN_NAME];
-    const char *text[TRAIN_OPTIONS];
-    bool on[TRAIN_OPTIONS];
+    const char *command;       /* whose flags they are, for messages */
+    bool study;                /* of many runs: with other defaults */
+    bool holds_out;            /* the command needs a validation split */
+    ole_train_options options; /* what the flags set */
+    bool given[OLE_TRAIN_MOST_OPTIONS];
     const char *data;
     const char *recipe;
-    bool no_nesterov;
 } train_flags;
 
 typedef struct train_setup {
@@ -41,7 +38,7 @@ typedef struct train_setup {
  * The rows of a command's table, TRAIN_FLAGS at most; returns the next free row.  `without`: names
  * of options that the command does not take, NULL at the end; or NULL.
  */
-arg_option *train_flags_rows(train_flags *flags, const char *const *without, arg_option *rows);
+ole_option *train_flags_rows(train_flags *flags, const char *const *without, ole_option *rows);
 
 /*
  * Defaults, then what a resumed folder began with, then the recipe, then the flags.  False after a

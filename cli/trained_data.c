@@ -97,13 +97,6 @@ ole_dataset_options run_dataset_options(const ole_train_options *run, int thread
     return options;
 }
 
-static bool set_share(const char *command, const char *flag, const char *text, double *share) {
-    if (!text || (parse_share(text, share) && *share < 1.0)) return true;
-    fail_command(command, "--%s %s: a share such as 10%% or 0.1, less than 1, expected", flag,
-                 text);
-    return false;
-}
-
 int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
                       const data_flags *flags, ole_dataset_options *options) {
     *r = (trained_data){0};
@@ -113,12 +106,11 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
     if (r->same) *options = run_dataset_options(&r->options, 1);
     if (flags->classes) options->classes = flags->classes;
     if (flags->samples_per_class >= 0) options->samples_per_class = flags->samples_per_class;
-    if (flags->seed.given) options->seed = flags->seed.value;
+    if (flags->has_seed) options->seed = flags->seed;
+    if (flags->has_validation) options->validation = flags->validation;
+    if (flags->has_test_share) options->test_share = flags->test_share;
     options->skip_bad |= flags->skip_bad;
-    return set_share(command, "val-split", flags->validation, &options->validation) &&
-                   set_share(command, "test-share", flags->test_share, &options->test_share)
-               ? EXIT_DONE
-               : EXIT_USAGE;
+    return EXIT_DONE;
 }
 
 void trained_data_close(trained_data *r) {
@@ -135,11 +127,11 @@ static bool has_share(const trained_data *r) {
 
 void trained_data_tell(const trained_data *r, const char *command, const data_flags *flags) {
     const ole_train_options *o = &r->options;
-    bool share = r->same && !flags->test_share && has_share(r) && o->test_share != 0.2;
-    bool held_out = r->same && !flags->validation && o->val_split > 0.0;
+    bool share = r->same && !flags->has_test_share && has_share(r) && o->test_share != 0.2;
+    bool held_out = r->same && !flags->has_validation && o->val_split > 0.0;
     bool few = r->same && flags->samples_per_class < 0 && o->samples_per_class > 0;
-    bool seed = r->same && !flags->seed.given && o->seed != 0 &&
-                (held_out || few || flags->validation || flags->samples_per_class > 0);
+    bool seed = r->same && !flags->has_seed && o->seed != 0 &&
+                (held_out || few || flags->has_validation || flags->samples_per_class > 0);
     bool classes = r->same && !flags->classes && o->classes;
     bool skip_bad = r->same && !flags->skip_bad && o->skip_bad;
     if (!(share || held_out || few || seed || classes || skip_bad)) return;
@@ -187,8 +179,9 @@ void trained_data_warn(const trained_data *r, const char *command,
 /* Flags make another training split; so does a set that has changed. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set) {
-    bool flagged = flags->validation || flags->test_share || flags->samples_per_class >= 0 ||
-                   flags->seed.given || (flags->classes && *flags->classes);
+    bool flagged = flags->has_validation || flags->has_test_share ||
+                   flags->samples_per_class >= 0 || flags->has_seed ||
+                   (flags->classes && *flags->classes);
     const char *normalize = r->options.normalize;
     bool automatic = !normalize || strcmp(normalize, "auto") == 0;
     if (!r->same || flagged || !has_share(r) || !automatic || ole_model_trained_on(model, set))

@@ -13,17 +13,17 @@
 
 #include "args.h"
 
-#include <ole/data.h>
-#include <ole/model.h>
-#include <ole/train.h>
+#include <ole/train/data.h>
+#include <ole/train/model.h>
+#include <ole/train/train.h>
 
 /* From the command line; what is not given is as in the run. */
 typedef struct data_flags {
-    const char *classes;    /* NULL: not given */
-    const char *validation; /* "10%" */
-    const char *test_share; /* "20%" */
-    int samples_per_class;  /* < 0: not given */
-    arg_seed seed;
+    const char *classes; /* NULL: not given */
+    double validation, test_share;
+    int samples_per_class; /* < 0: not given */
+    uint64_t seed;
+    bool has_validation, has_test_share, has_seed; /* whether they are given */
     bool skip_bad;
 } data_flags;
 

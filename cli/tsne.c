@@ -6,8 +6,8 @@
 #include "outputs.h"
 #include "progress.h"
 
-#include <ole/figure.h>
-#include <ole/json.h>
+#include "formats/json.h"
+#include "report/figure.h"
 #include <ole/tsne.h>
 
 #include <inttypes.h>
@@ -29,7 +29,6 @@ typedef struct arguments {
     const char *features, *labels, *start;
     const char *out, *preview, *figure;
     ole_tsne_options tsne;
-    arg_seed seed;
     bool quality, json;
 } arguments;
 
@@ -62,11 +61,6 @@ static bool check_outputs(const arguments *a) {
     const char *inputs[] = {a->features, a->labels, a->start};
     const char *outputs[] = {a->out, a->preview, a->figure};
     static const char *const flags[] = {"--out", "--preview", "--figure"};
-    if (!a->out) {
-        fail_command("tsne",
-                     "--out is missing: where the map goes, as map.npy; see 'ole tsne --help'");
-        return false;
-    }
     if (a->figure && !is_picture(a->figure)) {
         fail_command("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
         return false;
@@ -95,35 +89,31 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
         {0},
     };
-    const arg_option options[] = {
-        {"out", ARG_STRING, &a->out, "Y.npy", .help = "where the map goes, float64 [rows, 2]"},
-        {"labels", ARG_STRING, &a->labels, "L.npy",
-         .help = "integers [rows], colours of the figure"},
-        {"figure", ARG_STRING, &a->figure, "FILE", .help = "draw the map, as .svg, .pdf or .png"},
-        {"preview", ARG_STRING, &a->preview, "FILE",
-         .help = "write the map so far, once a second, as .npy, .svg, .pdf or .png"},
-        {"perplexity", ARG_NUMBER, &o->perplexity, "X",
-         .help = "neighbours that count (default 30); rows / 3 at most", .min = 1.0, .max = 1e6},
-        {"theta", ARG_NUMBER, &o->theta, "X",
-         .help = "exactness, 0 (all pairs) to 1 (coarse) (default 0.5)", .max = 1.0},
-        {"iterations", ARG_INTEGER, &o->iterations, "N", .help = "steps (default 1000)",
-         .max = 1e9},
-        {"exaggeration", ARG_NUMBER, &o->exaggeration, "X",
-         .help = "of the first 250 steps (default 12)", .min = 1.0, .max = 1e6},
-        {"learning-rate", ARG_NUMBER, &o->learning_rate, "X",
-         .help = "(default auto: rows / exaggeration / 4, at least 50)", .min = 1e-9, .max = 1e9,
-         .special = "auto"},
-        {"pca", ARG_INTEGER, &o->pca, "N",
-         .help = "principal components kept first, 0: all dimensions (default 50)", .max = 1e6},
-        {"start", ARG_STRING, &a->start, "S.npy",
-         .help = "where the points start, [rows, 2] (default: random, by the seed)"},
-        {"seed", ARG_SEED, &a->seed, "N", .help = "of the start (default 0)"},
-        {"threads", ARG_INTEGER, &o->threads, "N",
-         .help = "threads (default: all processors); the result is the same", .min = 1,
-         .max = 1024},
-        {"quality", ARG_FLAG, &a->quality,
-         .help = "measure the map: exact KL divergence, trustworthiness (time: rows squared)"},
-        {"json", ARG_FLAG, &a->json, .help = "print JSON"},
+    const ole_option options[] = {
+        {"out", OLE_TEXT, &a->out, "Y.npy", .heading = "Files", .flags = OLE_REQUIRED,
+         .help = "the map to write, float64 [rows, 2]"},
+        {"labels", OLE_TEXT, &a->labels, "L.npy", .help = "integers [rows] that colour the figure"},
+        {"figure", OLE_TEXT, &a->figure, "FILE", .help = "draw the map as .svg, .pdf or .png"},
+        {"preview", OLE_TEXT, &a->preview, "FILE",
+         .help = "write the unfinished map once a second, as .npy, .svg, .pdf or .png"},
+        {"perplexity", OLE_NUMBER, &o->perplexity, "X", .heading = "Map",
+         .help = "effective number of neighbours, at most rows / 3", .min = 1.0, .max = 1e6},
+        {"theta", OLE_NUMBER, &o->theta, "X", .help = "accuracy, from 0 (all pairs) to 1 (coarse)",
+         .max = 1.0},
+        {"iterations", OLE_INTEGER, &o->iterations, "N", .help = "gradient steps", .max = 1e9},
+        {"exaggeration", OLE_NUMBER, &o->exaggeration, "X",
+         .help = "exaggeration in the first 250 steps", .min = 1.0, .max = 1e6},
+        {"learning-rate", OLE_NUMBER, &o->learning_rate, "X",
+         .help = "step size (default auto: rows / exaggeration / 4, at least 50)", .min = 1e-9,
+         .max = 1e9, .special = "auto"},
+        {"pca", OLE_INTEGER, &o->pca, "N",
+         .help = "principal components to keep; 0: all dimensions", .max = 1e6},
+        {"start", OLE_TEXT, &a->start, "S.npy", .help = "initial map, [rows, 2] (default: random)"},
+        {"seed", OLE_SEED, &o->seed, "N", .help = "random seed"},
+        THREADS_OPTION(&o->threads),
+        {"quality", OLE_SWITCH, &a->quality,
+         .help = "measure the exact KL divergence and the trustworthiness, in time rows squared"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
@@ -131,15 +121,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .summary = tsne_summary,
         .example = "  $ ole tsne features.npy --out map.npy\n"
                    "  $ ole tsne features.npy --labels labels.npy --out map.npy --figure map.svg\n",
-        .about =
-            "Places the rows in the plane so that neighbours stay neighbours: principal\n"
-            "components, exact nearest neighbours, then Barnes-Hut t-SNE.  The same seed gives\n"
-            "the same map.  Of more than some 100,000 rows, give a sample.\n",
+        .about = "Places the rows in the plane so that neighbours stay neighbours: principal\n"
+                 "components, exact nearest neighbours, then Barnes-Hut t-SNE. The same seed\n"
+                 "gives the same map. Above some 100,000 rows, give a sample.\n",
         .positionals = positionals,
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
-    o->seed = a->seed.value;
     *code = EXIT_USAGE;
     return check_outputs(a);
 }

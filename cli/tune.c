@@ -41,8 +41,8 @@ static void print_result(const ole_study_result *r) {
 int run_tune(int argc, char **argv) {
     static const char *const without[] = {"lambda", "skip_test", NULL};
     study_flags flags = {0};
-    const arg_option own[] = {
-        {"baseline", ARG_FLAG, &flags.baseline, .help = "retrain and test softmax alone too"},
+    const ole_option own[] = {
+        {"baseline", OLE_SWITCH, &flags.baseline, .help = "also retrain and test softmax alone"},
         {0},
     };
     const study_command command = {

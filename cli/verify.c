@@ -7,7 +7,7 @@
 #include "pictures.h"
 #include "progress.h"
 
-#include <ole/json.h>
+#include "formats/json.h"
 #include <ole/verify.h>
 
 #include <inttypes.h>
@@ -32,16 +32,17 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
         {0},
     };
-    const arg_option options[] = {
-        {"pairs", ARG_STRING, &a->pairs, "PAIRS.txt", .help = "the pairs; needed"},
-        {"names", ARG_STRING, &a->names, "NAMES.txt",
-         .help = "for pairs by name: whose picture each row is, one line a row"},
-        {"folds", ARG_INTEGER, &a->folds, "N",
-         .help = "where the pairs have none of their own (default 10)", .min = 2, .max = 1000},
-        {"dtype", ARG_CHOICE, &a->dtype, "auto|float32|float64",
-         .help = "type of the features (default auto: the file's)"},
+    const ole_option options[] = {
+        {"pairs", OLE_TEXT, &a->pairs, "PAIRS.txt", .help = "pairs to verify",
+         .flags = OLE_REQUIRED},
+        {"names", OLE_TEXT, &a->names, "NAMES.txt",
+         .help = "names of the rows, one per line, for pairs given by name"},
+        {"folds", OLE_INTEGER, &a->folds, "N",
+         .help = "number of folds, if the pairs have none of their own", .min = 2, .max = 1000},
+        {"dtype", OLE_CHOICE, &a->dtype, "auto|float32|float64",
+         .help = "type to compute in (default auto: the file's)"},
         PICTURE_OPTIONS(&a->pictures),
-        {"json", ARG_FLAG, &a->json, .help = "print JSON"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
@@ -56,11 +57,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .positionals = positionals,
         .options = options,
     };
-    if (!args_parse(&command, argc, argv, code)) return false;
-    if (a->pairs) return true;
-    fail_command("verify", "--pairs is missing: PAIRS.txt; see 'ole verify --help'");
-    *code = EXIT_USAGE;
-    return false;
+    return args_parse(&command, argc, argv, code);
 }
 
 /* ---- Printing ----------------------------------------------------------------------------- */

@@ -35,20 +35,15 @@ if(cuda_missing)
     return()
 endif()
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS
-    ${CMAKE_CURRENT_SOURCE_DIR}/src/loss/cuda/*.cu
-    ${CMAKE_CURRENT_SOURCE_DIR}/src/loss/cuda/*.c
-    ${CMAKE_CURRENT_SOURCE_DIR}/src/device/cuda/*.cu
-    ${CMAKE_CURRENT_SOURCE_DIR}/src/device/cuda/*.c)
-add_library(ole_cuda MODULE ${cuda_sources} src/base/error.c src/base/atomic_file.c
-    src/base/memory_file.c
-    src/base/read_file.c src/base/show.c)
+add_library(ole_cuda MODULE)
+add_subdirectory(loss/cuda)
+add_subdirectory(device/cuda)
 set_target_properties(ole_cuda PROPERTIES
-    PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+    PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH "$ORIGIN"
     CUDA_STANDARD 17 CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
     CUDA_RUNTIME_LIBRARY Static)
 target_include_directories(ole_cuda PRIVATE
-    ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(ole_cuda SYSTEM PRIVATE
     ${CUDNN_INCLUDE_DIR} ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(ole_cuda PRIVATE _GNU_SOURCE OLE_CUDA_MODULE=1)
@@ -62,7 +57,7 @@ target_compile_options(ole_cuda PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
         $<$<BOOL:${OLE_WERROR}>:-Werror=all-warnings> -lineinfo>)
 target_link_libraries(ole_cuda PRIVATE
-    CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CUDNN_LIBRARY} Threads::Threads
+    ole CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CUDNN_LIBRARY} Threads::Threads
     ${CMAKE_DL_LIBS} m)
 list(JOIN OLE_CUDA_ARCHITECTURES ", " cuda_cards)
 if(NCCL_INCLUDE_DIR)

@@ -5,6 +5,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ole)
 
 install(FILES ${ole_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ole)
 install(TARGETS ole EXPORT ole-targets)
+if(OLE_TRAIN)
+    install(FILES ${oletrain_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ole/train)
+    install(TARGETS oletrain EXPORT ole-targets)
+endif()
 if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
@@ -12,7 +16,7 @@ endif()
 # ole_installed: all that is installed, for `./dev build`; the demo wants the program alone, which nvcc
 # does not hold up.
 add_custom_target(ole_installed)
-foreach(target IN ITEMS ole ole_cli ole_cuda ole_mpi)
+foreach(target IN ITEMS ole oletrain ole_cli ole_cuda ole_mpi)
     if(TARGET ${target})
         add_dependencies(ole_installed ${target})
     endif()
@@ -34,7 +38,7 @@ install(FILES
     ${CMAKE_CURRENT_BINARY_DIR}/package/ole-config-version.cmake
     DESTINATION ${package_dir})
 
-# ole.pc finds its prefix from where it lies, so that the tree can be installed anywhere and moved.
+# The .pc files find their prefix from where it lies, so that the tree can be installed anywhere and moved.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
     set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 else()
@@ -43,6 +47,12 @@ else()
 endif()
 cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
 cmake_path(APPEND pc_libdir "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
-configure_file(cmake/ole.pc.in package/ole.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ole.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+function(ole_pkg_config name description requires)
+    configure_file(cmake/library.pc.in package/${name}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/${name}.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+ole_pkg_config(ole "The OLÉ loss, feature analyses and t-SNE" "")
+if(OLE_TRAIN)
+    ole_pkg_config(oletrain "Networks, data sets and training with the OLÉ loss" "ole = ${PROJECT_VERSION}")
+endif()

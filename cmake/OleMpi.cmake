@@ -13,13 +13,13 @@ if(NOT MPI_C_FOUND)
     return()
 endif()
 
-add_library(ole_mpi MODULE src/ranks/mpi.c src/base/error.c src/base/show.c)
+add_library(ole_mpi MODULE
+    ranks/mpi/mpi.c
+    ranks/mpi/start.c
+    ranks/mpi/watch.c
+    ranks/mpi/wire.c)
 set_target_properties(ole_mpi PROPERTIES
-    PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-target_include_directories(ole_mpi PRIVATE
-    ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
-target_link_libraries(ole_mpi PRIVATE ole_flags MPI::MPI_C)
-if(TARGET quick_tests AND NOT OLE_SANITIZE)
-    add_dependencies(quick_tests ole_mpi)
-endif()
+    PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH "$ORIGIN")
+target_include_directories(ole_mpi PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(ole_mpi PRIVATE ole ole_flags MPI::MPI_C)
 ole_part("MPI" "built for MPI ${MPI_C_VERSION}")

@@ -1,9 +1,10 @@
 # The table of optional parts: collected by ole_part(), printed by ole_parts_finish(), and written
-# to build_parts.h for ole_info().
+# to build_parts.h for ole_info() and, where OLE_PART_OF is TRAIN, for ole_train_info().
 
 function(ole_part name value)
     set_property(GLOBAL APPEND PROPERTY OLE_PART_NAMES "${name}")
     set_property(GLOBAL APPEND PROPERTY OLE_PART_VALUES "${value}")
+    set_property(GLOBAL APPEND_STRING PROPERTY OLE_PARTS_${OLE_PART_OF} ", {\"${name}\", \"${value}\"}")
 endfunction()
 
 # A part behind an option: `value`, or "off".
@@ -17,16 +18,17 @@ endfunction()
 function(ole_parts_finish header)
     get_property(names GLOBAL PROPERTY OLE_PART_NAMES)
     get_property(values GLOBAL PROPERTY OLE_PART_VALUES)
-    set(rows)
     message(STATUS "Olé ${PROJECT_VERSION}:")
     foreach(name value IN ZIP_LISTS names values)
         string(LENGTH "${name}" length)
         math(EXPR gap "15 - ${length}")
         string(REPEAT " " ${gap} gap)
         message(STATUS "  ${name}${gap}${value}")
-        list(APPEND rows "{\"${name}\", \"${value}\"}")
     endforeach()
-    list(JOIN rows ", " OLE_BUILD_PARTS)
+    foreach(of IN ITEMS "" TRAIN)
+        get_property(parts_${of} GLOBAL PROPERTY OLE_PARTS_${of})
+        string(REGEX REPLACE "^, " "" parts_${of} "${parts_${of}}")
+    endforeach()
     configure_file(${PROJECT_SOURCE_DIR}/cmake/build_parts.h.in ${header} @ONLY)
 endfunction()
 

@@ -1,5 +1,5 @@
 /* examples/predict.c - what a trained model sees in image files: predict RUN IMAGE... */
-#include <ole/model.h>
+#include <ole/train/model.h>
 
 #include <stdio.h>
 

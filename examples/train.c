@@ -1,5 +1,5 @@
 /* examples/train.c - trains a small network on the embedded digits, with softmax and OLÉ. */
-#include <ole/train.h>
+#include <ole/train/train.h>
 
 #include <stdio.h>
 

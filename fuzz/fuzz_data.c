@@ -7,9 +7,9 @@
  *
  *     fuzz_data [COUNT [SEED]]
  */
-#include "data/image.h"
-#include "ole/data.h"
+#include "data/images/image.h"
 #include "ole/npy.h"
+#include "ole/train/data.h"
 #include "random.h"
 
 #include <stdbool.h>

@@ -6,11 +6,11 @@
  *
  * The same target serves libFuzzer: clang -fsanitize=fuzzer -DOLE_LIBFUZZER.
  */
-#include "base/safetensors.h"
 #include "files.h"
-#include "ole/export.h"
-#include "train/caffe.h"
-#include "train/card.h"
+#include "formats/safetensors.h"
+#include "model/caffe.h"
+#include "model/model_card.h"
+#include "ole/train/export.h"
 
 #include <fcntl.h>
 #include <stdio.h>

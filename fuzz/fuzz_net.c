@@ -9,7 +9,7 @@
  *     fuzz_net [COUNT [SEED]]
  */
 #include "net/graph.h"
-#include "ole/net.h"
+#include "ole/train/net.h"
 
 #include <stdio.h>
 #include <stdlib.h>

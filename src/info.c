@@ -8,9 +8,6 @@
 
 #include "base/cuda_module.h"
 #include "build_parts.h"
-#ifdef OLE_HAVE_ONEDNN
-#include "device/cpu/onednn.h"
-#endif
 #include "linalg/kernels.h"
 #include "ranks/mpi.h"
 
@@ -39,7 +36,6 @@ int openblas_get_parallel(void);
 
 static struct {
     char level[sizeof(ole_error)]; /* may hold the message of one */
-    char dnn[64];
     char blas[96];
     char cores[24];
     char memory[24];
@@ -62,9 +58,6 @@ static void describe_level(void) {
     else
         snprintf(machine.level, sizeof machine.level, "%s: OLE_CPU=%s caps nothing here", cpu.level,
                  cpu.cap);
-#ifdef OLE_HAVE_ONEDNN
-    cpu_dnn_describe(machine.dnn, sizeof machine.dnn);
-#endif
 }
 
 static void describe_blas(void) {
@@ -142,9 +135,6 @@ size_t ole_info(ole_info_row *rows, size_t capacity) {
         {"cpu kernels", ole_kernels_name()},
         {"cores", machine.cores},
         {"memory", machine.memory},
-#ifdef OLE_HAVE_ONEDNN
-        {"oneDNN", machine.dnn},
-#endif
         {"OpenBLAS", machine.blas},
         {"GPU", machine.gpu},
         {"MPI library", machine.mpi},

@@ -22,8 +22,8 @@ def compile_example(name, build, work, *more, lines=LINES):
     if len(source.read_text().splitlines()) >= lines:
         sys.exit(f"{source}: {lines} lines or more")
     subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-Wall", "-Wextra", "-Werror",
-                    f"-I{ROOT}/include", source, f"-L{build}", "-lole", f"-Wl,-rpath,{build}",
-                    *more, "-o", work / name], check=True)
+                    f"-I{ROOT}/include", source, f"-L{build}", *more, "-lole", f"-Wl,-rpath,{build}",
+                    "-o", work / name], check=True)
 
 
 def check_cuda(build, work):
@@ -51,7 +51,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ole-examples-") as folder:
         work = Path(folder)
         for name in ("train", "predict"):
-            compile_example(name, build, work)
+            compile_example(name, build, work, "-loletrain")
         trained = run(work, "./train", "run")
         if "epoch  6:" not in trained or "test error" not in trained.splitlines()[-1]:
             sys.exit(f"train prints\n{trained}")

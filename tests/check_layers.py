@@ -1,70 +1,107 @@
 #!/usr/bin/env python3
 """check_layers.py - includes point downwards only, and each public header stands alone.
 
-A room of src/ includes the rooms below it, itself and the public headers; the program includes
-<ole/...>, its own headers and those in SHARED; nothing but src/ itself (info.c) may look at all
-rooms.
+A module of src/ includes itself, the modules below it and the public headers of those; libole's modules know nothing of
+liboletrain. The program includes <ole/...>, its own headers and the private ones named in SHARED. Only the two files
+directly in src/ (info.c, train_info.c) may ask any module.
 """
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "ranks", "linalg", "loss", "device", "net", "data", "train", "analyze", "report",
-         "study"]
-SHARED = {"base/memory_file.h"}  # compiled into the program as well: libole does not export it
+LIBOLE = ["base", "formats", "ranks", "linalg", "loss", "features", "tsne"]
+LIBOLETRAIN = ["data", "device", "net", "model", "train", "bench", "report", "study"]
+MODULES = LIBOLE + LIBOLETRAIN
+MOST_SOURCES = 30  # of one folder
+
+# The private headers that the program may include: all functions in them are marked OLE_INTERNAL.
+SHARED = {
+    "base/atomic_file.h", "base/memory_file.h", "base/nearest_name.h", "base/option.h", "formats/json.h",
+    "net/write_graph.h", "report/drawing.h", "report/figure.h", "report/page.h", "study/add_curve.h",
+    "train/options/option_table.h",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+SOURCES = ("*.c", "*.h", "*.cu", "*.cuh")
+
+
+def sources(folder):
+    return sorted(path for pattern in SOURCES for path in Path(folder).glob("**/" + pattern))
 
 
 def includes(path):
     return INCLUDE.findall(path.read_text())
 
 
-def check_rooms(problems):
-    for path in sorted(Path("src").glob("*/**/*.[ch]")):
-        room = path.parts[1]
-        if room not in ROOMS:
-            problems.append(f"{path}: {room} is no room of the house")
+def check_modules(problems):
+    for path in sources("src"):
+        if len(path.parts) == 2:
+            continue
+        module = path.parts[1]
+        if module not in MODULES:
+            problems.append(f"{path}: {module} is not a module; add it to MODULES in check_layers.py")
             continue
         for kind, name in includes(path):
+            if name.startswith("ole/train/") and module in LIBOLE:
+                problems.append(f"{path}: {module} is part of libole and must not include {name}")
             if kind == "<" or name.startswith("ole/"):
                 continue
             target = name.split("/")[0]
-            if "/" not in name or target not in ROOMS:
-                problems.append(f'{path}: write "{name}" with its room, as in "base/error.h"')
-            elif ROOMS.index(target) > ROOMS.index(room):
-                problems.append(f"{path}: {room} is below {target} and must not include {name}")
+            if "/" not in name or target not in MODULES:
+                problems.append(f'{path}: write "{name}" with its module, as in "base/error.h"')
+            elif MODULES.index(target) > MODULES.index(module):
+                problems.append(f"{path}: {module} is below {target} and must not include {name}")
+
+
+def check_folders(problems):
+    for folder in sorted({path.parent for path in sources("src")}):
+        count = len({path.stem for path in folder.iterdir() if path.is_file() and path.suffix})
+        if count > MOST_SOURCES:
+            problems.append(f"{folder}: {count} sources; split the folder by subject")
 
 
 def check_program(problems):
-    for path in sorted(Path("cli").glob("**/*.[ch]")):
+    for path in sources("cli"):
         for kind, name in includes(path):
-            made = Path("cli") / (name + ".in")  # by the build
-            own = kind == '"' and ((Path("cli") / name).exists() or made.exists())
-            public = name.startswith("ole/")
-            if kind == '"' and not own and not public and name not in SHARED:
+            made = [parent / (name + ".in") for parent in (path.parent, Path("cli"))]  # by the build
+            own = (Path("cli") / name).exists() or any(file.exists() for file in made)
+            if kind == '"' and not own and not name.startswith("ole/") and name not in SHARED:
                 problems.append(f"{path}: the program may not include {name}")
 
 
 def check_headers(problems):
-    for path in sorted(Path("include/ole").glob("*.h")):
+    for path in sorted(Path("include/ole").glob("**/*.h")):
         for kind, name in includes(path):
             if kind == '"' and not name.startswith("ole/"):
                 problems.append(f"{path}: a public header may not include {name}")
+            if name.startswith("ole/train/") and path.parent.name != "train":
+                problems.append(f"{path}: a header of libole may not include {name}")
         for language, standard in (("c", "c17"), ("c++", "c++11")):
             command = ["cc", "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Werror",
                        "-pedantic", "-fsyntax-only", "-Iinclude", "-"]
-            run = subprocess.run(command, input=f'#include "ole/{path.name}"\n', text=True,
-                                 capture_output=True)
+            header = path.relative_to("include")
+            run = subprocess.run(command, input=f'#include "{header}"\n', text=True, capture_output=True)
             if run.returncode != 0:
                 problems.append(f"{path}: does not compile alone as {standard}:\n{run.stderr}")
 
 
+def check_streams(problems):
+    """Random numbers of different purposes come from different streams (base/philox.h)."""
+    streams = {}
+    for path in sorted(Path("src").glob("**/*.[ch]")):
+        for name, number in re.findall(r"\b(OLE_RANDOM_\w+) = (\d+)", path.read_text()):
+            other = streams.setdefault(int(number), name)
+            if other != name:
+                problems.append(f"{path}: {name} draws from stream {number} of {other}")
+
+
 def main():
     problems = []
-    check_rooms(problems)
+    check_modules(problems)
+    check_folders(problems)
     check_program(problems)
     check_headers(problems)
+    check_streams(problems)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -82,17 +82,6 @@ OLE_API const char *ole_dtype_name(ole_dtype dtype);
 OLE_API size_t ole_dtype_size(ole_dtype dtype);
 
 /*
- * Replaces a file by these bytes, or leaves it as it was: they go to a file beside it, which is
- * synced and takes its place.  An existing file keeps its permissions, a link is followed, and
- * what is no regular file (/dev/null, a pipe) is written in place.
- */
-OLE_API ole_status ole_write_file(const char *path, const void *bytes, size_t size,
-                                  ole_error *error);
-
-/* The one of names[count] closest to `word`, for "did you mean"; NULL when none is close. */
-OLE_API const char *ole_nearest(const char *word, const char *const *names, size_t count);
-
-/*
  * How far something long is: `done` of `total` samples of a part such as "test samples".  Called in
  * the calling thread; `part` is the same string for as long as the part lasts.  Return true to
  * stop.

@@ -7,7 +7,8 @@
 #include "base/atomic_file.h"
 
 #include "base/error.h"
-#include "base/show.h"
+#include "base/fnv.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +24,9 @@ enum { SHOWN_FD = 32 };
 
 static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
                           ole_error *error) {
-    ole_shown shown;
+    ole_quoted quoted;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO, "%s: %s: %s",
-                    ole_show_string(&shown, file->path), what, strerror(number));
+                    ole_quote_string(&quoted, file->path), what, strerror(number));
 }
 
 /* The length of the directory part of `path` with its slash; 0 when there is none. */
@@ -103,9 +104,7 @@ static bool remove_stale(const char *name) {
 static int name_beside(ole_atomic_file *file) {
     enum { TRIES = 1000, SUFFIX = 64 };
     size_t length = directory_length(file->target);
-    uint32_t hash = 0x811c9dc5u; /* FNV-1a */
-    for (const char *c = file->target + length; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x01000193u;
+    uint32_t hash = ole_fnv32(file->target + length, strlen(file->target + length));
     file->temporary = malloc(length + SUFFIX);
     if (!file->temporary) return ENOMEM;
     memcpy(file->temporary, file->target, length);
@@ -232,10 +231,4 @@ ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size,
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
     return status;
-}
-
-ole_status ole_write_file(const char *path, const void *bytes, size_t size, ole_error *error) {
-    if (!bytes && size > 0)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_write_file: bytes is NULL");
-    return ole_atomic_file_put(path, bytes, size, error);
 }

@@ -14,7 +14,7 @@
 #ifndef OLE_SRC_BASE_ATOMIC_FILE_H
 #define OLE_SRC_BASE_ATOMIC_FILE_H
 
-#include "ole/base.h"
+#include "base/export.h"
 
 #include <stdbool.h>
 
@@ -27,13 +27,15 @@ typedef struct ole_atomic_file {
 } ole_atomic_file;
 
 /* On failure the file is as after an abort, so that the sequence above is always right. */
-ole_status ole_atomic_file_begin(ole_atomic_file *file, const char *path, ole_error *error);
-ole_status ole_atomic_file_write(ole_atomic_file *file, const void *bytes, size_t size,
-                                 ole_error *error);
-ole_status ole_atomic_file_commit(ole_atomic_file *file, ole_error *error);
-void ole_atomic_file_abort(ole_atomic_file *file);
+OLE_INTERNAL ole_status ole_atomic_file_begin(ole_atomic_file *file, const char *path,
+                                              ole_error *error);
+OLE_INTERNAL ole_status ole_atomic_file_write(ole_atomic_file *file, const void *bytes, size_t size,
+                                              ole_error *error);
+OLE_INTERNAL ole_status ole_atomic_file_commit(ole_atomic_file *file, ole_error *error);
+OLE_INTERNAL void ole_atomic_file_abort(ole_atomic_file *file);
 
 /* All of the above for bytes that are in memory. */
-ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size, ole_error *error);
+OLE_INTERNAL ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size,
+                                            ole_error *error);
 
 #endif

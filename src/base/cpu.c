@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 
 #include "base/error.h"
-#include "base/show.h"
+#include "base/quote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,10 +89,10 @@ bool ole_cpu_capped(void) {
 }
 
 ole_status ole_cpu_describe(ole_cpu *cpu, ole_error *error) {
-    ole_shown shown;
+    ole_quoted quoted;
     if (!known)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "OLE_CPU=%s: unknown level; choose %s",
-                        ole_show_string(&shown, cap), CHOICES);
+                        ole_quote_string(&quoted, cap), CHOICES);
     if (!cpu) return OLE_OK;
     *cpu = (ole_cpu){LEVELS[machine].name, LEVELS[level].name, *cap ? cap : NULL,
                      level < machine ? LEVELS[level].openblas : NULL};

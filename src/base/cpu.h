@@ -8,6 +8,8 @@
 #ifndef OLE_SRC_BASE_CPU_H
 #define OLE_SRC_BASE_CPU_H
 
+#include "base/export.h"
+
 #include <stdbool.h>
 
 typedef enum ole_cpu_level {
@@ -22,9 +24,9 @@ typedef enum ole_cpu_level {
 } ole_cpu_level;
 
 /* The level in use; the same for as long as the process lives. */
-ole_cpu_level ole_cpu_allowed(void);
+OLE_INTERNAL ole_cpu_level ole_cpu_allowed(void);
 
 /* Whether that is less than the machine has. */
-bool ole_cpu_capped(void);
+OLE_INTERNAL bool ole_cpu_capped(void);
 
 #endif

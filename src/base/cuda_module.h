@@ -1,18 +1,15 @@
 /*
  * src/base/cuda_module.h - libole_cuda.so, the part of the library that needs CUDA's libraries: a
- * shared object of its own beside libole.so, loaded when a GPU is first asked for, so that the same
- * package runs where there is neither driver nor card.
+ * shared object of its own beside libole.so, loaded when a GPU is first needed, so that the same
+ * package runs where there is neither driver nor GPU.
  *
- * It hands out tables, each a struct of functions declared where it is used:
- *     "ole_cuda_device"   ole_cuda_device_table, below
- *     "ole_cuda_memory"   ole_cuda_memory_table, below
- *     "ole_cuda_loss"     loss/cuda.h
- *     "ole_cuda_backend"  ole_backend of device/backend.h
+ * It hands out tables by name, each a struct of functions: "ole_cuda_device" and "ole_cuda_memory"
+ * are declared below, any other where it is used.
  */
 #ifndef OLE_SRC_BASE_CUDA_MODULE_H
 #define OLE_SRC_BASE_CUDA_MODULE_H
 
-#include "ole/base.h"
+#include "base/export.h"
 
 #include <stdbool.h>
 
@@ -65,9 +62,10 @@ typedef struct ole_cuda_memory_table {
  * A table of the module, which is loaded first if need be.  OLE_ERROR_UNSUPPORTED says what is
  * missing: the module itself, one of CUDA's libraries, or the right version.  Thread-safe.
  */
-ole_status ole_cuda_module_table(const char *name, const void **table, ole_error *error);
+OLE_INTERNAL ole_status ole_cuda_module_table(const char *name, const void **table,
+                                              ole_error *error);
 
 /* Whether there is a module and a card to run it on. */
-ole_status ole_cuda_module_check(ole_error *error);
+OLE_INTERNAL ole_status ole_cuda_module_check(ole_error *error);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 
-#include "base/show.h"
+#include "base/quote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...
         va_start(args, format);
         vsnprintf(error->message, sizeof error->message, format, args);
         va_end(args);
-        ole_show_plainly(error->message);
+        ole_quote_in_place(error->message);
     }
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef OLE_SRC_BASE_ERROR_H
 #define OLE_SRC_BASE_ERROR_H
 
-#include "ole/base.h"
+#include "base/export.h"
 
 #if defined(__GNUC__)
 #define OLE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -12,10 +12,12 @@
 
 /* Writes the message (cut to fit, control characters as '?') when `error` is not NULL, and returns
  * `status` either way. */
-ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...) OLE_PRINTF(3, 4);
+OLE_INTERNAL ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...)
+    OLE_PRINTF(3, 4);
 
 /* Whether options, whose struct_size is `size`, were filled by their `init` of this version, in
  * which they have `known` bytes. */
-ole_status ole_check_struct(size_t size, size_t known, const char *init, ole_error *error);
+OLE_INTERNAL ole_status ole_check_struct(size_t size, size_t known, const char *init,
+                                         ole_error *error);
 
 #endif

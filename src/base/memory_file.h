@@ -13,6 +13,8 @@
 #ifndef OLE_SRC_BASE_MEMORY_FILE_H
 #define OLE_SRC_BASE_MEMORY_FILE_H
 
+#include "base/export.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -26,9 +28,9 @@ typedef struct ole_memory_file {
 } ole_memory_file;
 
 /* False when out of memory; closing is then allowed, and returns NULL. */
-bool ole_memory_file_open(ole_memory_file *memory);
+OLE_INTERNAL bool ole_memory_file_open(ole_memory_file *memory);
 
 /* All that was printed, terminated, its length in memory->size; free() it. NULL: out of memory. */
-char *ole_memory_file_close(ole_memory_file *memory);
+OLE_INTERNAL char *ole_memory_file_close(ole_memory_file *memory);
 
 #endif

@@ -7,12 +7,14 @@
 #ifndef OLE_SRC_BASE_NUMBER_H
 #define OLE_SRC_BASE_NUMBER_H
 
+#include "base/export.h"
+
 enum { OLE_NUMBER_TEXT = 32 }; /* room for a number of 17 digits */
 
 /* strtod() of the C locale. */
-double ole_number_read(const char *text, char **end);
+OLE_INTERNAL double ole_number_read(const char *text, char **end);
 
 /* "%.*g" of the C locale, with up to 17 digits; returns `room`. */
-const char *ole_number_write(char room[OLE_NUMBER_TEXT], int digits, double value);
+OLE_INTERNAL const char *ole_number_write(char room[OLE_NUMBER_TEXT], int digits, double value);
 
 #endif

@@ -2,9 +2,12 @@
  * src/base/philox.h - Philox4x32-10 (Salmon et al. 2011): random numbers as a function of a
  * counter.
  *
- * Every random choice of a training run is ole_philox(seed, purpose, a, b) for numbers a, b that
+ * Every random choice of a training run is ole_philox(seed, stream, a, b) for numbers a, b that
  * name it (an epoch and a position, a step and a sample, a weight's index): so any step can be
  * drawn again without having drawn those before it, in any order, on any device.
+ *
+ * Different streams are independent.  What draws defines the number of its stream, 1 to 255, as an
+ * enumerator OLE_RANDOM_...; tests/check_layers.py finds two that are the same.
  */
 #ifndef OLE_SRC_BASE_PHILOX_H
 #define OLE_SRC_BASE_PHILOX_H
@@ -18,23 +21,11 @@
 #define OLE_PHILOX static inline
 #endif
 
-/* What a number is drawn for: choices of different purpose are independent. */
-typedef enum ole_purpose {
-    OLE_RANDOM_SHUFFLE = 1, /* a = epoch, b = position: the order of the samples */
-    OLE_RANDOM_AUGMENT = 2, /* a = epoch, b = sample: word 0 crop row, 1 crop column, 2 flip */
-    OLE_RANDOM_DROPOUT = 3, /* a = step * 2^20 + node, b = element / 4: one word an element */
-    OLE_RANDOM_INIT = 4,    /* a = parameter, b = element / 2: two normals or uniforms */
-    OLE_RANDOM_SPLIT = 5,   /* a = class, b = position: validation split, samples per class */
-    OLE_RANDOM_TEST = 6,    /* generated data */
-    OLE_RANDOM_SAMPLE = 7,  /* a = 0, b = position: rows that an analysis looks at */
-    OLE_RANDOM_MAP = 8,     /* b = point: where a map starts */
-} ole_purpose;
-
-/* Four words for the counter (a, b) of a purpose. */
-OLE_PHILOX void ole_philox(uint64_t seed, ole_purpose purpose, uint64_t a, uint64_t b,
+/* Four words for the counter (a, b) of a stream. */
+OLE_PHILOX void ole_philox(uint64_t seed, uint32_t stream, uint64_t a, uint64_t b,
                            uint32_t out[4]) {
     uint32_t x0 = (uint32_t)b, x1 = (uint32_t)(b >> 32), x2 = (uint32_t)a, x3 = (uint32_t)(a >> 32);
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32) ^ ((uint32_t)purpose << 24);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32) ^ (stream << 24);
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)x0 * 0xD2511F53u, p1 = (uint64_t)x2 * 0xCD9E8D57u;
         x0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0;

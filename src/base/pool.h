@@ -7,7 +7,7 @@
 #ifndef OLE_SRC_BASE_POOL_H
 #define OLE_SRC_BASE_POOL_H
 
-#include "ole/base.h"
+#include "base/export.h"
 
 typedef struct ole_pool ole_pool;
 
@@ -18,13 +18,13 @@ typedef void ole_task(void *context, int64_t task, int worker);
  * `threads` includes the calling one.  One thread needs no pool: *pool is NULL then.  Whatever
  * computes makes a pool first, so this is where an unknown OLE_CPU is refused.
  */
-ole_status ole_pool_create(ole_pool **pool, int threads, ole_error *error);
-void ole_pool_destroy(ole_pool *pool);
+OLE_INTERNAL ole_status ole_pool_create(ole_pool **pool, int threads, ole_error *error);
+OLE_INTERNAL void ole_pool_destroy(ole_pool *pool);
 
 /*
  * Runs tasks 0 to count-1 and returns when all are done.  A NULL pool runs them in order here, and
  * so does one that came over a fork().
  */
-void ole_pool_run(ole_pool *pool, int64_t count, ole_task *task, void *context);
+OLE_INTERNAL void ole_pool_run(ole_pool *pool, int64_t count, ole_task *task, void *context);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/read_file.h"
 
 #include "base/error.h"
-#include "base/show.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +77,8 @@ ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *s
     int number = fd < 0 ? errno : read_open_file(fd, limit, bytes, size);
     if (fd >= 0) close(fd);
     if (number == 0) return OLE_OK;
-    ole_shown shown;
+    ole_quoted quoted;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
-                    "%s: cannot read: %s", ole_show_string(&shown, path), ole_open_reason(number));
+                    "%s: cannot read: %s", ole_quote_string(&quoted, path),
+                    ole_open_reason(number));
 }

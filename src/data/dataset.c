@@ -5,9 +5,9 @@
 #include "data/dataset.h"
 
 #include "base/error.h"
-#include "base/show.h"
-#include "data/digits.h"
+#include "base/quote.h"
 #include "data/find.h"
+#include "data/formats/digits.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static const ole_reader readers[] = {
     {"cifar10", "data_batch_1.bin", cifar10_folders, ole_read_cifar10, 3, 32, 32, NULL},
     {"cifar100", "train.bin", cifar100_folders, ole_read_cifar100, 3, 32, 32, NULL},
     {"stl10", "train_X.bin", stl10_folders, ole_read_stl10, 3, 96, 96, NULL},
-    {"folder", NULL, NULL, ole_read_folder, 0, 0, 0, ole_look_folder},
-    {"npy", NULL, NULL, ole_read_npy, 0, 0, 0, ole_look_npy},
+    {"folder", NULL, NULL, ole_read_folder, 0, 0, 0, ole_probe_folder},
+    {"npy", NULL, NULL, ole_read_npy, 0, 0, 0, ole_probe_npy},
 };
 
 const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error) {
@@ -41,17 +41,17 @@ const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (strlen(readers[i].name) == length && memcmp(readers[i].name, name, length) == 0)
             return &readers[i];
-    ole_shown shown;
+    ole_quoted quoted;
     struct stat about;
     if (stat(name, &about) == 0 && S_ISDIR(about.st_mode))
         ole_fail(error, OLE_ERROR_ARGUMENT,
                  "%s: a folder of images, with a sub-folder for each class, is named folder:%s",
-                 ole_show_string(&shown, name), shown.text);
+                 ole_quote_string(&quoted, name), quoted.text);
     else
         ole_fail(error, OLE_ERROR_ARGUMENT,
                  "%s: this is no data set; they are digits, mnist, fashion-mnist, svhn, cifar10, "
                  "cifar100, stl10, folder:PATH and npy:X.npy,y.npy",
-                 ole_show(&shown, name, length));
+                 ole_quote(&quoted, name, length));
     return NULL;
 }
 
@@ -180,14 +180,15 @@ void ole_dataset_close(ole_dataset *set) {
     free(set);
 }
 
-ole_status ole_dataset_look(const char *name, const char *apart, ole_look *look, ole_error *error) {
+ole_status ole_dataset_probe(const char *name, const char *apart, ole_probe *probe,
+                             ole_error *error) {
     const char *path;
     char folder[OLE_PATH_ROOM];
     const ole_reader *reader = ole_find_reader(name, &path, error);
     if (!reader) return OLE_ERROR_ARGUMENT;
-    *look =
-        (ole_look){.channels = reader->channels, .height = reader->height, .width = reader->width};
-    if (reader->look) return reader->look(path, apart, look, error);
+    *probe =
+        (ole_probe){.channels = reader->channels, .height = reader->height, .width = reader->width};
+    if (reader->probe_shape) return reader->probe_shape(path, apart, probe, error);
     return reader->probe ? ole_find_folder(folder, reader, path, error) : OLE_OK;
 }
 

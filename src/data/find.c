@@ -5,8 +5,8 @@
 #include "data/find.h"
 
 #include "base/error.h"
-#include "base/show.h"
-#include "data/known.h"
+#include "base/quote.h"
+#include "data/download/known.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@ ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const cha
     const char *slash = joined ? "" : "/";
     int needed = snprintf(path, OLE_PATH_ROOM, "%s%s%s", folder, slash, name);
     if (needed < 0 || needed >= OLE_PATH_ROOM) {
-        ole_shown shown;
+        ole_quoted quoted;
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: this path is too long",
-                        ole_show_string(&shown, folder));
+                        ole_quote_string(&quoted, folder));
     }
     return OLE_OK;
 }
@@ -45,9 +45,9 @@ ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const cha
                          ole_error *error) {
     for (int i = 0; i < 4; i++)
         if (variant(path, folder, name, i) && access(path, F_OK) == 0) return OLE_OK;
-    ole_shown shown;
+    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_IO, "%s: there is no %s%s here",
-                    ole_show_string(&shown, folder), name, strstr(name, "-idx") ? "(.gz)" : "");
+                    ole_quote_string(&quoted, folder), name, strstr(name, "-idx") ? "(.gz)" : "");
 }
 
 /* ---- Folders ------------------------------------------------------------------------------ */
@@ -106,11 +106,11 @@ static const char *find_archive(const ole_reader *reader, const char *place) {
 }
 
 static ole_status not_unpacked(const char *archive, const char *place, ole_error *error) {
-    ole_shown shown;
-    ole_show_string(&shown, place);
+    ole_quoted quoted;
+    ole_quote_string(&quoted, place);
     return ole_fail(error, OLE_ERROR_IO,
                     "%s/%s is there, but not unpacked; this does that: tar -xzf '%s/%s' -C '%s'",
-                    shown.text, archive, shown.text, archive, shown.text);
+                    quoted.text, archive, quoted.text, archive, quoted.text);
 }
 
 static ole_status not_found(const ole_reader *reader, const places *list, ole_error *error) {
@@ -123,11 +123,11 @@ static ole_status not_found(const ole_reader *reader, const places *list, ole_er
     for (int i = 0; i < list->count && used < sizeof sought; i++)
         used += (size_t)snprintf(sought + used, sizeof sought - used, "%s%s", i ? ", " : "",
                                  list->path[i]);
-    ole_shown shown;
+    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_IO,
                     "%s: %s is in none of %s: get it with 'ole data get %s', or give its folder as "
                     "%s:FOLDER",
-                    reader->name, reader->probe, ole_show_string(&shown, sought), reader->name,
+                    reader->name, reader->probe, ole_quote_string(&quoted, sought), reader->name,
                     reader->name);
 }
 

@@ -7,8 +7,8 @@
 #ifndef OLE_SRC_DATA_SOURCE_H
 #define OLE_SRC_DATA_SOURCE_H
 
-#include "data/look.h"
-#include "ole/data.h"
+#include "data/probe.h"
+#include "ole/train/data.h"
 
 typedef struct ole_source {
     int channels, height, width; /* vectors: D, 1, 1 */
@@ -37,8 +37,9 @@ typedef struct ole_reader {
     /* `path` is the folder that has the probe, or what follows NAME: (NULL: nothing does) */
     ole_status (*read)(const char *path, const ole_dataset_options *options, ole_source *source,
                        ole_error *error);
-    int channels, height, width; /* of its samples; 0: `look` tells, given the same path */
-    ole_status (*look)(const char *path, const char *apart, ole_look *look, ole_error *error);
+    int channels, height, width; /* of its samples; 0: `probe_shape` tells, given the same path */
+    ole_status (*probe_shape)(const char *path, const char *apart, ole_probe *probe,
+                              ole_error *error);
 } ole_reader;
 
 /* Elements of one sample. */

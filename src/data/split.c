@@ -10,7 +10,7 @@
 #include "data/split.h"
 
 #include "base/error.h"
-#include "base/show.h"
+#include "base/quote.h"
 #include "data/shuffle.h"
 
 #include <inttypes.h>
@@ -19,6 +19,7 @@
 #include <string.h>
 
 enum { OUT = -1 };
+enum { OLE_RANDOM_SPLIT = 5 };          /* a = class, b = position */
 #define TEST_STREAM (UINT64_C(1) << 32) /* added to the class: its own permutation */
 
 typedef struct work {
@@ -49,12 +50,12 @@ static int find_class(const ole_source *source, const char *text, size_t length)
 
 static ole_status unknown_class(const work *w, const char *text, size_t length, ole_error *error) {
     const ole_source *source = w->source;
-    ole_shown shown, first, last;
+    ole_quoted quoted, first, last;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "%s: there is no class '%s': its %d classes are 0 '%s' to %d '%s'", w->name,
-                    ole_show(&shown, text, length), source->classes,
-                    ole_show_string(&first, source->class_names[0]), source->classes - 1,
-                    ole_show_string(&last, source->class_names[source->classes - 1]));
+                    ole_quote(&quoted, text, length), source->classes,
+                    ole_quote_string(&first, source->class_names[0]), source->classes - 1,
+                    ole_quote_string(&last, source->class_names[source->classes - 1]));
 }
 
 /* Fills `to` and the splits' list of classes. */
@@ -69,9 +70,9 @@ static ole_status choose_classes(work *w, ole_splits *splits, ole_error *error) 
         int c = find_class(w->source, text, length);
         if (c == OUT) return unknown_class(w, text, length, error);
         if (w->to[c] != OUT) {
-            ole_shown shown;
+            ole_quoted quoted;
             return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: class '%s' is given twice", w->name,
-                            ole_show(&shown, text, length));
+                            ole_quote(&quoted, text, length));
         }
         w->to[c] = splits->classes;
         splits->class[splits->classes++] = c;
@@ -132,8 +133,8 @@ static ole_status divide_class(work *w, int c, ole_error *error) {
     members += validation;
     count -= validation;
     int64_t wanted = w->options->samples_per_class;
-    ole_shown shown;
-    const char *class_name = ole_show_string(&shown, source->class_names[c]);
+    ole_quoted quoted;
+    const char *class_name = ole_quote_string(&quoted, source->class_names[c]);
     if (count == 0)
         return ole_fail(error, OLE_ERROR_DATA, "%s: class %d '%s' has no training samples", w->name,
                         c, class_name);

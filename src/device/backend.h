@@ -1,14 +1,15 @@
 /*
- * src/device/backend.h - what a backend is: a table of functions that plan and run one op.
+ * src/device/backend.h - the interface of a backend: a table of functions that plan and run the ops
+ * of a network.
  *
- * ref/ is plain C, in float or double, slow and obvious: the truth.  cpu/ is oneDNN.  cuda/ is
- * cuDNN, cuBLAS and kernels of its own, in a module that is loaded when asked for.  A backend
- * chooses how tensors lie in its memory (an ole_layout of its own making); the plan (net/plan.h)
- * decides where: it gives each tensor a place in one block, so that running a step allocates
- * nothing.  Elements of activations and parameters are `element_size` bytes (4: float, 8: double)
- * unless `own_memory` is set.
+ * ref/ is plain C in float or double, slow and obvious: the truth the others are tested against.
+ * cpu/ is built on oneDNN.  cuda/ is built on cuDNN, cuBLAS and its own kernels, in a module that
+ * is loaded on demand.
  *
- * "(optional)" functions may be NULL.
+ * A backend chooses how tensors lie in its memory (an opaque ole_layout); the plan (net/plan.h)
+ * chooses where, so that running a step allocates nothing.  Elements of activations and parameters
+ * are `element_size` bytes (4: float, 8: double) unless `own_memory` is set.  Functions marked
+ * "(optional)" may be NULL.
  */
 #ifndef OLE_SRC_DEVICE_BACKEND_H
 #define OLE_SRC_DEVICE_BACKEND_H
@@ -24,7 +25,7 @@ typedef enum ole_precision {
     OLE_PRECISION_BF16,
 } ole_precision;
 
-/* How convolutions are computed where there is a choice: the fastest, or never by Winograd. */
+/* Which convolution algorithms may be used: the fastest, or any but Winograd. */
 typedef enum ole_conv_choice {
     OLE_CONV_AUTO,
     OLE_CONV_DIRECT,
@@ -34,72 +35,69 @@ typedef struct ole_device_options {
     int threads;
     ole_precision precision;
     ole_conv_choice conv;
-    uint64_t seed; /* of dropout */
-    int card;      /* of CUDA: which, or -1 for the first */
+    uint64_t seed; /* for dropout */
+    int card;      /* CUDA device index, or -1 for the first */
 } ole_device_options;
 
-/* A backend at work: its engine, stream, threads. */
+/* An open backend: its engine, stream, threads. */
 typedef struct ole_device_context ole_device_context;
 
-/* How a tensor lies in memory; the backend's own, valid as long as its context. NULL: plain. */
+/* How a tensor lies in memory. Opaque, valid as long as its context. NULL: plain [N, C, H, W]. */
 typedef const void *ole_layout;
 
-/* One op of a planned net. The backend fills it. */
+/* One planned op, filled in by the backend. */
 typedef struct ole_op_plan {
-    void *state;         /* the backend's own; freed by release() */
-    ole_layout y_layout; /* of the output, and of its gradient */
+    void *state;         /* private to the backend; freed by release_op() */
+    ole_layout y_layout; /* of the output and of its gradient */
     size_t y_bytes;
-    size_t saved_bytes;   /* kept from forward to backward (masks, statistics, indices) */
-    size_t scratch_bytes; /* needed during one call, shared by all ops */
+    size_t saved_bytes;   /* kept from forward to backward: masks, statistics, indices */
+    size_t scratch_bytes; /* needed during one call; all ops share one buffer */
     bool backward_reads_x, backward_reads_y;
     bool in_place;    /* y may be the same memory as x[0] */
     bool dx_in_place; /* dx[0] may be the same memory as dy */
-    bool y_extends_x; /* y begins with x[0], which may be the same memory: nothing is lost of either
-                       */
+    bool y_extends_x; /* y begins with x[0] and may share its memory; neither is overwritten */
 } ole_op_plan;
 
-/*
- * What other ranks hold of the batch (ranks/ranks.h); a call without one has all of it.  Dropout
- * numbers its rows from first_row; batch norm, where `norm` is set, takes its sums over all ranks.
- */
+/* This rank's share of a batch that is spread over ranks (ranks/ranks.h).  Dropout numbers its
+ * rows from first_row; batch norm sums over all ranks where `norm` is set. */
 typedef struct ole_share {
-    int64_t first_row; /* rows of the batch that come before ours */
-    int64_t rows;      /* of the whole batch */
+    int64_t first_row; /* rows of the batch on the ranks before this one */
+    int64_t rows;      /* in the whole batch */
     bool norm;
-    /* data[count] becomes the sum over the ranks that have rows. */
+    /* data[count] becomes the sum over all ranks that have rows. */
     void (*sum)(void *argument, double *data, int64_t count);
-    /* The same in the backend's memory, queued on its stream. (optional: through sum) */
+    /* The same in the backend's memory, enqueued on its stream. (optional: via sum) */
     void (*queue_sum)(void *argument, double *data, int64_t count, void *stream);
     void *argument;
 } ole_share;
 
-/* What one call of an op works on. Pointers are the backend's memory; NULL where there is none. */
+/* The arguments of one call. Pointers are in the backend's memory; NULL where there is none. */
 typedef struct ole_op_call {
     const void *x[OLE_MAX_INPUTS];
     void *y;
     const void *dy;           /* backward: gradient of y (may be overwritten if dx_in_place) */
-    void *dx[OLE_MAX_INPUTS]; /* backward: NULL where no gradient is wanted */
+    void *dx[OLE_MAX_INPUTS]; /* backward: NULL where no gradient is needed */
     bool accumulate[OLE_MAX_INPUTS]; /* dx += instead of dx = */
-    void *param[OLE_MAX_PARAMS];     /* in the order of the graph's parameters of the node */
-    void *dparam[OLE_MAX_PARAMS];    /* gradients, written; NULL for those not trained or frozen */
+    void *param[OLE_MAX_PARAMS];     /* in the order of the node's parameters */
+    void *dparam[OLE_MAX_PARAMS];    /* gradients, overwritten; NULL if frozen or not trained */
     void *saved;
     void *scratch;
     bool train;             /* forward: batch statistics and dropout on */
-    uint64_t step;          /* of dropout's random numbers */
-    const ole_share *share; /* NULL: nobody else has a part of this batch */
+    uint64_t step;          /* numbers dropout's random draws */
+    const ole_share *share; /* NULL: the whole batch is here */
 } ole_op_call;
 
-/* The number of the call's first row in the whole batch. */
+/* The index of the call's first row in the whole batch. */
 static inline int64_t ole_first_row(const ole_op_call *call) {
     return call->share ? call->share->first_row : 0;
 }
 
-/* Whether batch norm's sums run over other ranks too. */
+/* Whether batch norm sums over all ranks. */
 static inline bool ole_norm_shared(const ole_op_call *call) {
     return call->train && call->share && call->share->norm;
 }
 
-/* An optimiser step on one parameter, exactly as PyTorch's (coupled L2). */
+/* An optimiser step on one parameter, exactly as in PyTorch (coupled L2 weight decay). */
 typedef struct ole_update {
     enum { OLE_UPDATE_SGD, OLE_UPDATE_ADAM } kind;
     double lr, weight_decay;
@@ -124,45 +122,45 @@ struct ole_linker;
 typedef struct ole_backend {
     const char *name; /* "ref", "ref64", "cpu", "cuda" */
     size_t element_size;
-    bool own_memory;  /* not the host's: only functions of this table reach it, and the layout of
-                         OLE_OP_INPUT's output is the backend's own too */
-    bool fuses_add;   /* NORM takes a second input, added before its ReLU: ole_graph_fuse() */
-    int backward_lag; /* so many nodes later backward may still read what it was given */
+    bool own_memory; /* not host memory: only functions of this table can access it, and the input's
+                        layout is the backend's choice too */
+    bool fuses_add;  /* NORM takes a second input, added before its ReLU: ole_graph_fuse() */
+    int backward_lag; /* backward may read its inputs until this many nodes later */
 
     ole_status (*open)(ole_device_context **context, const ole_device_options *options,
                        ole_error *error);
     void (*close)(ole_device_context *context);
 
-    /* Memory of the backend, aligned, zeroed. */
+    /* Backend memory, aligned and zeroed. */
     void *(*allocate)(ole_device_context *context, size_t bytes);
     void (*free)(ole_device_context *context, void *memory);
 
-    /* Bytes between the host and memory of the backend, waited for. (optional: plain memory) */
+    /* Synchronous copies between the host and the backend's memory. (optional: plain memory) */
     void (*copy_in)(ole_device_context *context, const void *from, size_t bytes, void *to);
     void (*copy_out)(ole_device_context *context, const void *from, size_t bytes, void *to);
 
-    /* Waits for all that was queued; the first failure since the context was opened. (optional) */
+    /* Waits for all enqueued work; the first failure since the context was opened. (optional) */
     ole_status (*wait)(ole_device_context *context, ole_error *error);
 
-    /* What layouts and the bits of results depend on, by name: ranks that add up their gradients
-     * must have the same. (optional: there is nothing to choose) */
+    /* Name of the kernels that layouts and the bits of results depend on. Ranks that sum their
+     * gradients must agree on it. (optional: there is no choice) */
     const char *(*kernels)(const ole_device_context *context);
 
-    /* A parameter's layout depends on its node alone, so that plans of any batch size share it. */
+    /* A parameter's layout depends on its node alone, so plans of any batch size share it. */
     size_t (*param_bytes)(ole_device_context *context, const ole_node *node,
                           const ole_param *param);
     void (*param_from_plain)(ole_device_context *context, const ole_node *node,
                              const ole_param *param, const float *plain, void *to);
     void (*param_to_plain)(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const void *from, float *plain);
-    /* The same for a gradient. (optional: it lies as the parameter does) */
+    /* The same for a gradient. (optional: same layout as the parameter) */
     void (*gradient_to_plain)(ole_device_context *context, const ole_node *node,
                               const ole_param *param, const void *from, float *plain);
 
     /*
-     * Plans `node` for a batch of n; `train`: backward will be called.  x_layout: of its inputs;
-     * needs_dx: whether a gradient of any input is wanted.  The layout of OLE_OP_INPUT's output is
-     * plain (NULL), as is that of FLATTEN and LINEAR, unless `own_memory` is set.
+     * Plans `node` for a batch of n.  train: backward will be called.  needs_dx: the gradient of
+     * some input is needed.  x_layout: of the inputs.  Outputs of OLE_OP_INPUT, FLATTEN and LINEAR
+     * are plain (NULL) unless `own_memory` is set.
      */
     ole_status (*plan_op)(ole_device_context *context, const ole_node *node, int64_t n, bool train,
                           bool needs_dx, const ole_layout x_layout[OLE_MAX_INPUTS],
@@ -172,27 +170,25 @@ typedef struct ole_backend {
                     const ole_op_call *call);
     void (*backward)(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                      const ole_op_call *call);
-    /* After the last backward of a step. (optional) */
+    /* Called after the last backward of a step. (optional) */
     void (*backward_done)(ole_device_context *context);
 
-    /* n x shape elements between a layout and plain float [N, C, H, W]; `accumulate`: add. */
+    /* Converts between a layout and plain float [N, C, H, W]; `accumulate` adds. */
     void (*to_plain)(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
                      const void *from, float *plain);
     void (*from_plain)(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape,
                        const float *plain, bool accumulate, void *to);
 
-    /*
-     * Softmax cross-entropy of logits[n, classes]: the mean loss and how many rows are right, and
-     * unless NULL dlogits = scale * gradient of the mean.  scores (unless NULL): the softmax.
-     */
+    /* Softmax cross-entropy of logits [n, classes]: the mean loss and the number of correct rows.
+     * dlogits (unless NULL) = scale * gradient of the mean.  scores (unless NULL) = the softmax. */
     void (*softmax_loss)(ole_device_context *context, int64_t n, int64_t classes,
                          const void *logits, const int32_t *labels, double scale, void *dlogits,
                          float *scores, double *loss, int64_t *correct);
 
-    /* One parameter's update: param, gradient, and state[2] (momentum; or Adam's two moments). */
+    /* Updates one parameter. state: momentum, or Adam's two moments. */
     void (*update)(ole_device_context *context, const ole_update *update, size_t bytes, void *param,
                    const void *gradient, void *state[2]);
-    /* All of them at once. (optional: one by one) */
+    /* Updates all parameters at once. (optional: one by one) */
     void (*update_all)(ole_device_context *context, const ole_update *update,
                        const ole_update_item *items, int count);
 

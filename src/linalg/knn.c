@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/min_max.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,16 +60,12 @@ static void improve(void *context, int64_t row, int worker) {
     }
 }
 
-static int64_t at_most(int64_t count, int64_t limit) {
-    return count < limit ? count : limit;
-}
-
 /* Packs a batch of queries; it begins with none found. */
 static int64_t begin_batch(search *s, int64_t first) {
     const ole_row_set *query = &s->job->query;
-    int64_t count = at_most(query->rows - first, s->batch), k = s->job->k;
+    int64_t count = ole_min(query->rows - first, s->batch), k = s->job->k;
     for (int64_t i = 0; i < count; i += BLOCK)
-        ole_unit_rows_pack(s->pool, query, first + i, at_most(count - i, BLOCK), s->rows,
+        ole_unit_rows_pack(s->pool, query, first + i, ole_min(count - i, BLOCK), s->rows,
                            s->left + i / BLOCK * s->packed);
     for (int64_t i = 0; i < count * k; i++) {
         s->best[i] = -INFINITY;
@@ -82,11 +79,11 @@ static int64_t begin_batch(search *s, int64_t first) {
 static void compare(search *s, int64_t count, int64_t reference_first) {
     const ole_row_set *reference = &s->job->reference;
     s->reference_first = reference_first;
-    s->references = at_most(reference->rows - reference_first, BLOCK);
+    s->references = ole_min(reference->rows - reference_first, BLOCK);
     ole_panels right =
         ole_unit_rows_pack(s->pool, reference, reference_first, s->references, s->rows, s->right);
     for (int64_t i = 0; i < count; i += BLOCK) {
-        const ole_panels left = {s->left + i / BLOCK * s->packed, at_most(count - i, BLOCK),
+        const ole_panels left = {s->left + i / BLOCK * s->packed, ole_min(count - i, BLOCK),
                                  reference->dim};
         const ole_product product = {.alpha = 1.0, .c = s->cosine, .ldc = BLOCK};
         ole_panels_multiply(s->pool, &left, &right, &product);
@@ -121,7 +118,7 @@ static void place(search *s, ole_arena *arena) {
 
 ole_status ole_knn_search(const ole_knn *job, ole_pool *pool, int64_t *nearest, ole_error *error) {
     search s = {
-        .job = job, .pool = pool, .batch = at_most(job->query.rows, BATCH), .nearest = nearest};
+        .job = job, .pool = pool, .batch = ole_min(job->query.rows, BATCH), .nearest = nearest};
     ole_arena arena = {0};
     place(&s, &arena);
     char *memory = ole_arena_allocate(arena.used);
@@ -131,36 +128,4 @@ ole_status ole_knn_search(const ole_knn *job, ole_pool *pool, int64_t *nearest, 
     compare_all(&s);
     free(memory);
     return OLE_OK;
-}
-
-static ole_row_set rows_of(const ole_labelled *set, int64_t dim) {
-    return (ole_row_set){.rows = set->rows, .dim = dim, .dtype = OLE_F32, .data = set->features};
-}
-
-ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_labelled *query,
-                          int threads, const ole_knn_watch *watch, double *percent,
-                          ole_error *error) {
-    *percent = NAN;
-    if (reference->rows == 0 || query->rows == 0) return OLE_OK;
-    const ole_knn job = {.reference = rows_of(reference, dim),
-                         .query = rows_of(query, dim),
-                         .k = 1,
-                         .one_out = reference->features == query->features,
-                         .watch = watch};
-    int64_t *nearest = malloc((size_t)query->rows * sizeof *nearest);
-    if (!nearest) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for nearest neighbours");
-    ole_pool *pool;
-    ole_status status = ole_pool_create(&pool, threads, error);
-    if (status == OLE_OK) {
-        status = ole_knn_search(&job, pool, nearest, error);
-        ole_pool_destroy(pool);
-    }
-    if (status == OLE_OK) {
-        int64_t wrong = 0;
-        for (int64_t i = 0; i < query->rows; i++)
-            wrong += nearest[i] < 0 || reference->labels[nearest[i]] != query->labels[i];
-        *percent = 100.0 * (double)wrong / (double)query->rows;
-    }
-    free(nearest);
-    return status;
 }

@@ -31,19 +31,4 @@ typedef struct ole_knn {
 ole_status ole_knn_search(const ole_knn *search, ole_pool *pool, int64_t *nearest,
                           ole_error *error);
 
-/* Features [rows, dim] with their labels [rows]. */
-typedef struct ole_labelled {
-    int64_t rows;
-    const float *features;
-    const int32_t *labels;
-} ole_labelled;
-
-/*
- * The share of queries, in %, whose nearest reference has another label; NaN without either.  Where
- * both are the same features, none is its own neighbour.  `watch` may be NULL.
- */
-ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference, const ole_labelled *query,
-                          int threads, const ole_knn_watch *watch, double *percent,
-                          ole_error *error);
-
 #endif

@@ -5,6 +5,7 @@
 #include "ole/linalg.h"
 
 #include "base/error.h"
+#include "base/sort.h"
 #include "linalg/spectrum.h"
 #include "linalg/svd.h"
 
@@ -114,10 +115,10 @@ typedef struct solver {
 static void place(solver *s, ole_arena *arena, const ole_matrix *m, bool want_polar) {
     int64_t k = smaller_side(m), longer = m->rows + m->cols - k;
     if (m->dtype == OLE_F32) {
-        ole_spectrum_place(&s->gram, arena, k, longer);
+        ole_spectrum_lay_out(&s->gram, arena, k, longer);
         if (want_polar) s->root = ole_arena_take(arena, k * k, sizeof(double));
     } else {
-        ole_svd_place(&s->svd, arena, m->rows, m->cols);
+        ole_svd_lay_out(&s->svd, arena, m->rows, m->cols);
     }
     if (!want_polar) return;
     s->polar = ole_arena_take(arena, m->rows * m->cols, sizeof(double));
@@ -149,11 +150,6 @@ static ole_status solve(solver *s, const ole_matrix *m, bool whole_tail, bool wa
     return not_converged(error);
 }
 
-static int falling(const void *x, const void *y) {
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a < b) - (a > b);
-}
-
 ole_status ole_singular_values(const ole_matrix *a, int threads, double *sigma, ole_error *error) {
     ole_status status = check_input(a, error);
     if (status == OLE_OK) status = check_threads(threads, error);
@@ -164,7 +160,7 @@ ole_status ole_singular_values(const ole_matrix *a, int threads, double *sigma, 
     if (status == OLE_OK) {
         size_t k = (size_t)smaller_side(a);
         memcpy(sigma, a->dtype == OLE_F32 ? s.spectrum.sigma : s.svd.sigma, k * sizeof *sigma);
-        qsort(sigma, k, sizeof *sigma, falling);
+        qsort(sigma, k, sizeof *sigma, ole_by_falling_double);
     }
     close_solver(&s);
     return status;
@@ -199,11 +195,11 @@ ole_status ole_svd(const ole_matrix *a, const ole_matrix *u, double *sigma, cons
     if (status != OLE_OK) return status;
     ole_svd_space space;
     ole_arena arena = {0};
-    ole_svd_place(&space, &arena, a->rows, a->cols);
+    ole_svd_lay_out(&space, &arena, a->rows, a->cols);
     void *memory = ole_arena_allocate(arena.used);
     if (!memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     arena = (ole_arena){.base = memory};
-    ole_svd_place(&space, &arena, a->rows, a->cols);
+    ole_svd_lay_out(&space, &arena, a->rows, a->cols);
     ole_operand source = operand_of(a);
     status = check_svd(ole_svd_of(&source, &space), &space, error);
     if (status == OLE_OK) {

@@ -1,5 +1,5 @@
 /*
- * src/linalg/spectrum.c - the Gram route of spectrum.h: first look, second looks, inverse root.
+ * src/linalg/spectrum.c - the Gram route of spectrum.h: first look, refinements, inverse root.
  */
 #include "linalg/spectrum_steps.h"
 
@@ -20,7 +20,7 @@ static const double DELICATE = 1e-6;
 
 enum { DIRECT = 64 }; /* rows up to which matrices are multiplied unpacked */
 
-void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k) {
+void ole_spectrum_lay_out(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k) {
     int64_t square = ole_eigen_pad(n) * ole_eigen_pad(n);
     int64_t wide = ole_panels_size(n, k), tall = ole_panels_size(k, n);
     space->vectors = ole_arena_take(arena, square, sizeof(double));
@@ -136,7 +136,7 @@ void ole_spectrum_clear(ole_pool *pool, int64_t n, ole_spectrum_space *space, in
     ole_panels_multiply(pool, &left, &right, &product);
 }
 
-bool ole_spectrum_look(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first) {
+bool ole_spectrum_refine(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first) {
     int64_t count = n - first, ld = ole_eigen_pad(n), small = ole_eigen_pad(count);
     double *gram = space->square[0], *work = space->square[1];
     if (!ole_eigen(pool, gram, count, space->small_values, work, space->small_panels,
@@ -164,77 +164,80 @@ static double noise_of(int64_t n, double largest) {
     return (double)n * DBL_EPSILON * largest;
 }
 
-void ole_spectrum_begin(ole_spectrum_looks *looks, ole_spectrum_space *space, int64_t n,
+void ole_spectrum_begin(ole_spectrum_refinement *refinement, ole_spectrum_space *space, int64_t n,
                         ole_cut cut) {
-    *looks = (ole_spectrum_looks){.n = n, .cut = cut};
-    looks->weak = settle_strong(space->vectors, space->values, n, 0);
-    for (int64_t i = 0; i < looks->weak; i++)
-        looks->largest = fmax(looks->largest, space->values[i]);
-    looks->threshold = fmax(ole_cut_at(cut, looks->largest), noise_of(n, looks->largest));
+    *refinement = (ole_spectrum_refinement){.n = n, .cut = cut};
+    refinement->weak = settle_strong(space->vectors, space->values, n, 0);
+    for (int64_t i = 0; i < refinement->weak; i++)
+        refinement->largest = fmax(refinement->largest, space->values[i]);
+    refinement->threshold =
+        fmax(ole_cut_at(cut, refinement->largest), noise_of(n, refinement->largest));
 }
 
-ole_spectrum_next ole_spectrum_judge(ole_spectrum_looks *looks, ole_spectrum_space *space,
+ole_spectrum_next ole_spectrum_judge(ole_spectrum_refinement *refinement, ole_spectrum_space *space,
                                      double size, bool whole_tail) {
-    int64_t n = looks->n, weak = looks->weak;
-    for (; looks->settled < weak; looks->settled++)
-        looks->norm += space->values[looks->settled];
-    bool negligible = sqrt((double)(n - weak)) * size <= NEGLIGIBLE * looks->norm;
-    if (!whole_tail && negligible && size <= looks->threshold) {
+    int64_t n = refinement->n, weak = refinement->weak;
+    for (; refinement->settled < weak; refinement->settled++)
+        refinement->norm += space->values[refinement->settled];
+    bool negligible = sqrt((double)(n - weak)) * size <= NEGLIGIBLE * refinement->norm;
+    if (!whole_tail && negligible && size <= refinement->threshold) {
         memset(space->values + weak, 0, (size_t)(n - weak) * sizeof(double));
-        looks->tail = size;
+        refinement->tail = size;
         return OLE_SPECTRUM_DONE;
     }
-    if (size > looks->threshold && looks->threshold < DELICATE * looks->largest)
+    if (size > refinement->threshold && refinement->threshold < DELICATE * refinement->largest)
         return OLE_SPECTRUM_CLEAR;
-    return OLE_SPECTRUM_LOOK;
+    return OLE_SPECTRUM_REFINE;
 }
 
-bool ole_spectrum_go_on(ole_spectrum_looks *looks, ole_spectrum_space *space, double size) {
-    int64_t n = looks->n, before = looks->weak;
-    if (size > noise_of(n, looks->largest))
-        looks->weak = settle_strong(space->vectors, space->values, n, before);
-    if (looks->weak == before) {
+bool ole_spectrum_continue(ole_spectrum_refinement *refinement, ole_spectrum_space *space,
+                           double size) {
+    int64_t n = refinement->n, before = refinement->weak;
+    if (size > noise_of(n, refinement->largest))
+        refinement->weak = settle_strong(space->vectors, space->values, n, before);
+    if (refinement->weak == before) {
         settle_rest(space->values, n, before);
         return false;
     }
-    return looks->weak < n;
+    return refinement->weak < n;
 }
 
-void ole_spectrum_end(const ole_spectrum_looks *looks, const ole_spectrum_space *space,
+void ole_spectrum_end(const ole_spectrum_refinement *refinement, const ole_spectrum_space *space,
                       ole_spectrum *out) {
-    *out = (ole_spectrum){.n = looks->n, .sigma = space->values, .vectors = space->vectors};
+    *out = (ole_spectrum){.n = refinement->n, .sigma = space->values, .vectors = space->vectors};
     for (int64_t i = 0; i < out->n; i++) {
         out->norm += out->sigma[i];
         out->largest = fmax(out->largest, out->sigma[i]);
     }
-    out->norm += looks->tail;
-    out->threshold = fmax(ole_cut_at(looks->cut, out->largest), noise_of(out->n, out->largest));
+    out->norm += refinement->tail;
+    out->threshold =
+        fmax(ole_cut_at(refinement->cut, out->largest), noise_of(out->n, out->largest));
     for (int64_t i = 0; i < out->n; i++)
         out->rank += out->sigma[i] > out->threshold;
 }
 
 /* The Gram matrix of the rows just formed, decomposed. */
-static bool look_at_rows(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space *space,
-                         int64_t first) {
+static bool refine_rows(ole_pool *pool, int64_t n, int64_t k, ole_spectrum_space *space,
+                        int64_t first) {
     ole_operand rows = {space->rows, OLE_F64, n - first, k, k, 1, false};
     ole_gram(pool, &rows, space->panels, space->square[0], ole_eigen_pad(n - first));
-    return ole_spectrum_look(pool, n, space, first);
+    return ole_spectrum_refine(pool, n, space, first);
 }
 
-/* Second looks at the weak directions, until none is left. */
+/* Second refinement at the weak directions, until none is left. */
 static bool refine(ole_pool *pool, const ole_operand *a, bool whole_tail, ole_spectrum_space *space,
-                   ole_spectrum_looks *looks) {
-    for (bool more = looks->weak < looks->n; more;) {
-        double size = ole_spectrum_form_rows(pool, a, space, looks->weak);
-        ole_spectrum_next next = ole_spectrum_judge(looks, space, size, whole_tail);
+                   ole_spectrum_refinement *refinement) {
+    for (bool more = refinement->weak < refinement->n; more;) {
+        double size = ole_spectrum_form_rows(pool, a, space, refinement->weak);
+        ole_spectrum_next next = ole_spectrum_judge(refinement, space, size, whole_tail);
         if (next == OLE_SPECTRUM_DONE) return true;
         if (next == OLE_SPECTRUM_CLEAR) {
-            ole_spectrum_rows_times_a(pool, a, space, looks->weak);
-            ole_spectrum_clear(pool, looks->n, space, looks->weak);
-            size = ole_spectrum_form_rows(pool, a, space, looks->weak);
+            ole_spectrum_rows_times_a(pool, a, space, refinement->weak);
+            ole_spectrum_clear(pool, refinement->n, space, refinement->weak);
+            size = ole_spectrum_form_rows(pool, a, space, refinement->weak);
         }
-        if (!look_at_rows(pool, looks->n, a->depth, space, looks->weak)) return false;
-        more = ole_spectrum_go_on(looks, space, size);
+        if (!refine_rows(pool, refinement->n, a->depth, space, refinement->weak)) return false;
+        more = ole_spectrum_continue(refinement, space, size);
     }
     return true;
 }
@@ -246,10 +249,10 @@ bool ole_spectrum_of(ole_pool *pool, const ole_operand *a, bool gram_given, bool
     if (!ole_eigen(pool, space->vectors, n, space->values, space->square[0], space->small_panels,
                    space->scratch))
         return false;
-    ole_spectrum_looks looks;
-    ole_spectrum_begin(&looks, space, n, cut);
-    if (!refine(pool, a, whole_tail, space, &looks)) return false;
-    ole_spectrum_end(&looks, space, out);
+    ole_spectrum_refinement refinement;
+    ole_spectrum_begin(&refinement, space, n, cut);
+    if (!refine(pool, a, whole_tail, space, &refinement)) return false;
+    ole_spectrum_end(&refinement, space, out);
     return true;
 }
 

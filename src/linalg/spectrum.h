@@ -29,7 +29,7 @@ typedef struct ole_spectrum_space {
     double *rows;         /* [n, k]: Q2^T A; free for other use between calls */
 } ole_spectrum_space;
 
-void ole_spectrum_place(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k);
+void ole_spectrum_lay_out(ole_spectrum_space *space, ole_arena *arena, int64_t n, int64_t k);
 
 /* What was found. `sigma` and `vectors` lie in the space. */
 typedef struct ole_spectrum {

@@ -1,33 +1,33 @@
 /*
- * src/linalg/spectrum_steps.h - the steps of a decomposition by spectrum.h one by one, for those
- * who do something between them: spectra.c, which adds up over ranks.
+ * src/linalg/spectrum_steps.h - the steps of a decomposition by spectrum.h one by one, for callers
+ * that do something between them, such as adding up parts of a matrix that lie elsewhere.
  *
  * The order is: eigenvectors of A A^T into space->vectors and values, begin; then, while
  * directions are weak: form_rows, judge, (rows_times_a, clear, form_rows), the rows' Gram matrix
- * into square[0], look, go_on; at last end.
+ * into square[0], refine, continue; at last end.
  */
 #ifndef OLE_SRC_LINALG_SPECTRUM_STEPS_H
 #define OLE_SRC_LINALG_SPECTRUM_STEPS_H
 
 #include "linalg/spectrum.h"
 
-/* How far the looks at one matrix have come. */
-typedef struct ole_spectrum_looks {
+/* How far the refinement at one matrix have come. */
+typedef struct ole_spectrum_refinement {
     int64_t n;
     int64_t weak;    /* directions from here on are still weak */
     int64_t settled; /* those before are in norm */
     double norm, largest, threshold;
     double tail; /* a negligible rest, as one number */
     ole_cut cut;
-} ole_spectrum_looks;
+} ole_spectrum_refinement;
 
 typedef enum ole_spectrum_next {
-    OLE_SPECTRUM_DONE,  /* the rest is negligible */
-    OLE_SPECTRUM_LOOK,  /* look again */
-    OLE_SPECTRUM_CLEAR, /* clear the weak vectors of the strong ones first */
+    OLE_SPECTRUM_DONE,   /* the rest is negligible */
+    OLE_SPECTRUM_REFINE, /* look again */
+    OLE_SPECTRUM_CLEAR,  /* clear the weak vectors of the strong ones first */
 } ole_spectrum_next;
 
-void ole_spectrum_begin(ole_spectrum_looks *looks, ole_spectrum_space *space, int64_t n,
+void ole_spectrum_begin(ole_spectrum_refinement *refinement, ole_spectrum_space *space, int64_t n,
                         ole_cut cut);
 
 /* space->rows[n - first, k] = Q2^T A for the weak directions; returns its Frobenius norm. */
@@ -35,7 +35,7 @@ double ole_spectrum_form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum
                               int64_t first);
 
 /* What to do about weak directions whose rows have the Frobenius norm `size`. */
-ole_spectrum_next ole_spectrum_judge(ole_spectrum_looks *looks, ole_spectrum_space *space,
+ole_spectrum_next ole_spectrum_judge(ole_spectrum_refinement *refinement, ole_spectrum_space *space,
                                      double size, bool whole_tail);
 
 /* square[0][n - first, n] = R A^T for the rows R just formed. */
@@ -54,12 +54,13 @@ void ole_spectrum_clear(ole_pool *pool, int64_t n, ole_spectrum_space *space, in
  * ole_eigen_pad(n - first), and turns the weak vectors into the better ones found; their
  * eigenvalues into values.  False if the eigensolver does not converge.
  */
-bool ole_spectrum_look(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first);
+bool ole_spectrum_refine(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first);
 
 /* After a look: whether weak directions are left. */
-bool ole_spectrum_go_on(ole_spectrum_looks *looks, ole_spectrum_space *space, double size);
+bool ole_spectrum_continue(ole_spectrum_refinement *refinement, ole_spectrum_space *space,
+                           double size);
 
-void ole_spectrum_end(const ole_spectrum_looks *looks, const ole_spectrum_space *space,
+void ole_spectrum_end(const ole_spectrum_refinement *refinement, const ole_spectrum_space *space,
                       ole_spectrum *out);
 
 #endif

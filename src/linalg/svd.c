@@ -5,17 +5,15 @@
  */
 #include "linalg/svd.h"
 
+#include "base/min_max.h"
+
 #include <lapack.h>
 #include <math.h>
 #include <string.h>
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* The work space with which either method runs at its best block size. */
 static int64_t best_work(int m, int n) {
-    int k = (int)smaller(m, n), query = -1, info, iunused = 0;
+    int k = (int)ole_min(m, n), query = -1, info, iunused = 0;
     double unused = 0.0, sdd = 0.0, svd = 0.0;
     LAPACK_dgesdd("S", &m, &n, &unused, &m, &unused, &unused, &m, &unused, &k, &sdd, &query,
                   &iunused, &info);
@@ -26,13 +24,13 @@ static int64_t best_work(int m, int n) {
 
 /* Enough for every matrix of up to rows x cols: the formulas grow with both, with 64 as block. */
 static int64_t enough_work(int64_t rows, int64_t cols) {
-    int64_t k = smaller(rows, cols), most = 5 * k * k + 8 * k + 64 * (rows + cols) + 64;
+    int64_t k = ole_min(rows, cols), most = 5 * k * k + 8 * k + 64 * (rows + cols) + 64;
     int64_t best = best_work((int)cols, (int)rows);
-    return smaller(most > best ? most : best, INT32_MAX);
+    return ole_min(most > best ? most : best, INT32_MAX);
 }
 
-void ole_svd_place(ole_svd_space *space, ole_arena *arena, int64_t rows, int64_t cols) {
-    int64_t k = smaller(rows, cols);
+void ole_svd_lay_out(ole_svd_space *space, ole_arena *arena, int64_t rows, int64_t cols) {
+    int64_t k = ole_min(rows, cols);
     space->work_size = enough_work(rows, cols);
     space->a = ole_arena_take(arena, rows * cols, sizeof(double));
     space->u = ole_arena_take(arena, rows * k, sizeof(double));
@@ -70,8 +68,8 @@ static void copy_scaled(const ole_operand *s, int exponent, double *to) {
 
 bool ole_svd_of(const ole_operand *source, ole_svd_space *space) {
     int64_t rows = source->items, cols = source->depth;
-    int m = (int)cols, n = (int)rows, k = (int)smaller(rows, cols), info;
-    int lwork = (int)smaller(space->work_size, best_work(m, n));
+    int m = (int)cols, n = (int)rows, k = (int)ole_min(rows, cols), info;
+    int lwork = (int)ole_min(space->work_size, best_work(m, n));
     int exponent = common_exponent(source);
     copy_scaled(source, exponent, space->a);
     LAPACK_dgesdd("S", &m, &n, space->a, &m, space->sigma, space->vt, &m, space->u, &k, space->work,
@@ -103,7 +101,7 @@ int64_t ole_svd_rank(const ole_svd_space *space, int64_t k, ole_cut cut) {
 
 void ole_svd_polar(ole_pool *pool, ole_svd_space *space, int64_t rows, int64_t cols, int64_t rank,
                    const ole_product *product) {
-    ole_operand u = {space->u, OLE_F64, rows, rank, smaller(rows, cols), 1, false};
+    ole_operand u = {space->u, OLE_F64, rows, rank, ole_min(rows, cols), 1, false};
     ole_operand v = {space->vt, OLE_F64, cols, rank, 1, cols, false};
     ole_panels left = ole_panels_pack(pool, space->left, &u);
     ole_panels right = ole_panels_pack(pool, space->right, &v);

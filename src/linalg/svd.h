@@ -24,7 +24,7 @@ typedef struct ole_svd_space {
     double *right;
 } ole_svd_space;
 
-void ole_svd_place(ole_svd_space *space, ole_arena *arena, int64_t rows, int64_t cols);
+void ole_svd_lay_out(ole_svd_space *space, ole_arena *arena, int64_t rows, int64_t cols);
 
 /*
  * a[rows, cols] = u diag(sigma) vt for the matrix that `source` describes (items = rows).  Scaled

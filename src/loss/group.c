@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-void ole_groups_place(ole_groups *groups, ole_arena *arena, int64_t max_rows) {
+void ole_groups_lay_out(ole_groups *groups, ole_arena *arena, int64_t max_rows) {
     groups->order = ole_arena_take(arena, max_rows, sizeof(int64_t));
     groups->spare = ole_arena_take(arena, max_rows, sizeof(int64_t));
     groups->label = ole_arena_take(arena, max_rows, sizeof(int64_t));

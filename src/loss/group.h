@@ -17,7 +17,7 @@ typedef struct ole_groups {
     int64_t *spare;  /* scratch of the sort */
 } ole_groups;
 
-void ole_groups_place(ole_groups *groups, ole_arena *arena, int64_t max_rows);
+void ole_groups_lay_out(ole_groups *groups, ole_arena *arena, int64_t max_rows);
 
 /* Label i of an OLE_I32 or OLE_I64 array. */
 int64_t ole_label_at(const void *labels, ole_dtype type, int64_t i);

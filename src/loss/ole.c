@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/in_use.h"
 #include "linalg/kernels.h"
+#include "loss/checks.h"
 #include "loss/cuda.h"
-#include "loss/frame.h"
 #include "loss/route.h"
 
 #include <inttypes.h>
@@ -52,12 +52,13 @@ static ole_status check_shape(int64_t max_rows, int64_t dim, ole_dtype dtype, bo
 }
 
 static void place(ole_loss_plan *plan, ole_arena *arena) {
-    ole_groups_place(&plan->groups, arena, plan->max_rows);
+    ole_groups_lay_out(&plan->groups, arena, plan->max_rows);
     plan->classes = ole_arena_take(arena, plan->max_rows, sizeof *plan->classes);
     if (plan->dtype == OLE_F32)
-        ole_route_gram_place(&plan->gram, arena, plan->max_rows, plan->dim, plan->options.threads);
+        ole_route_gram_lay_out(&plan->gram, arena, plan->max_rows, plan->dim,
+                               plan->options.threads);
     else
-        ole_route_svd_place(&plan->svd, arena, plan->max_rows, plan->dim);
+        ole_route_svd_lay_out(&plan->svd, arena, plan->max_rows, plan->dim);
 }
 
 static ole_status allocate(ole_loss_plan *plan, ole_error *error) {

@@ -47,8 +47,8 @@ typedef struct ole_route_gram {
     double *direction;         /* [max_rows, dim] */
 } ole_route_gram;
 
-void ole_route_gram_place(ole_route_gram *route, ole_arena *arena, int64_t max_rows, int64_t dim,
-                          int threads);
+void ole_route_gram_lay_out(ole_route_gram *route, ole_arena *arena, int64_t max_rows, int64_t dim,
+                            int threads);
 bool ole_route_gram_run(ole_route_gram *route, ole_route_job *job);
 
 /* Memory of the SVD route. */
@@ -58,7 +58,7 @@ typedef struct ole_route_svd {
     double *direction; /* [max_rows, dim] */
 } ole_route_svd;
 
-void ole_route_svd_place(ole_route_svd *route, ole_arena *arena, int64_t max_rows, int64_t dim);
+void ole_route_svd_lay_out(ole_route_svd *route, ole_arena *arena, int64_t max_rows, int64_t dim);
 bool ole_route_svd_run(ole_route_svd *route, ole_route_job *job);
 
 #endif

@@ -1,13 +1,15 @@
 /*
- * src/net/graph.c - from tokens to a graph, and the merging of ReLUs.
+ * src/net/graph.c - builds a graph from tokens, and fuses ReLUs and additions into the ops before
+ * them.
  *
- * One function a kind of token appends its ops; layers.c knows their shapes and parameters.  Names
- * count tokens as written: the second convolution of token 3, "C64(x4)", is "3.conv2"; that of the
- * fifth bottleneck of token 7 is "7.block5.conv2".
+ * Each kind of token has one function that appends its ops; layers.c knows their shapes and
+ * parameters.  Names count tokens as written: the second convolution of token 3, "C64(x4)", is
+ * "3.conv2", and the second one in the fifth bottleneck of token 7 is "7.block5.conv2".
  */
 #include "net/graph.h"
 
-#include "base/show.h"
+#include "base/nearest_name.h"
+#include "base/quote.h"
 #include "net/layers.h"
 #include "net/notation.h"
 #include "net/zoo.h"
@@ -22,11 +24,11 @@ enum { MAX_SIDE = 1 << 20, MAX_CLASSES = 1 << 20 };
 static const ole_window one_by_one = {.kernel = 1, .stride = 1};
 static const ole_window three_by_three = {.kernel = 3, .stride = 1, .pad = 1};
 
-/* What the tokens so far have left for the next one. */
+/* State carried from token to token. */
 typedef struct progress {
     ole_builder builder;
     bool flat;  /* the image has become a vector */
-    int stages; /* R and PR so far */
+    int stages; /* number of R and PR tokens so far */
 } progress;
 
 static ole_shape shape_of(const ole_builder *b, int node) {
@@ -39,7 +41,7 @@ static ole_window window_of(const ole_token *t) {
 
 /* ---- Plain tokens ------------------------------------------------------------------------- */
 
-/* What may follow a convolution or a linear layer. */
+/* What may follow a convolution or linear layer. */
 static void add_activation(ole_builder *b, const ole_token *t) {
     if (t->norm) ole_add_norm(b, "norm", b->last, t->affine);
     if (t->relu) ole_add_relu(b, "relu", b->last);
@@ -53,8 +55,8 @@ static void add_convolution(progress *p, const ole_token *t) {
 
 static void add_pool(progress *p, const ole_token *t) {
     if (2 * t->pad > t->kernel)
-        ole_builder_fail(&p->builder, "pads by %d: at most half of its window of %d", t->pad,
-                         t->kernel);
+        ole_builder_fail(&p->builder, "pads by %d, which is more than half of its window of %d",
+                         t->pad, t->kernel);
     ole_op op = t->kind == OLE_TOKEN_MP ? OLE_OP_MAXPOOL : OLE_OP_AVGPOOL;
     ole_add_pool(&p->builder, "pool", p->builder.last, op, window_of(t));
 }
@@ -79,7 +81,7 @@ static void add_norm_or_relu(progress *p, const ole_token *t) {
 
 /* ---- Blocks ------------------------------------------------------------------------------- */
 
-/* The input of the block as its output needs it: itself, or convolved where the shape changes. */
+/* The block's input as a summand of its output: unchanged, or convolved where the shape changes. */
 static int add_shortcut(ole_builder *b, int input, const ole_token *t, int stride, bool norm) {
     if (stride == 1 && shape_of(b, input).c == t->width) return input;
     ole_window window = {.kernel = 1, .stride = stride};
@@ -121,12 +123,12 @@ static void add_pre_bottleneck(ole_builder *b, const ole_token *t, int stride) {
     ole_add_sum(b, "add", main_path, shortcut);
 }
 
-/* A stage of bottlenecks: the first one halves the image, unless the stage is the net's first. */
+/* A stage of bottlenecks. The first one halves the image, except in the net's first stage. */
 static void add_stage(progress *p, const ole_token *t) {
     ole_builder *b = &p->builder;
     if (t->inner > t->width)
-        ole_builder_fail(b, "is no bottleneck: %d inside is wider than %d outside", t->inner,
-                         t->width);
+        ole_builder_fail(b, "is not a bottleneck: its inner width %d exceeds its outer width %d",
+                         t->inner, t->width);
     int stride = t->stride != OLE_STRIDE_OF_STAGE ? t->stride : p->stages == 0 ? 1 : 2;
     for (int block = 1; block <= t->repeat && b->status == OLE_OK; block++) {
         snprintf(b->prefix, sizeof b->prefix, "%d.block%d.", b->index, block);
@@ -138,13 +140,13 @@ static void add_stage(progress *p, const ole_token *t) {
     p->stages++;
 }
 
-/* Layers of BN-ReLU-conv, each behind all before it. */
+/* Layers of BN-ReLU-conv, each reading the outputs of all layers before it. */
 static void add_dense_block(progress *p, const ole_token *t) {
     ole_builder *b = &p->builder;
     int64_t channels = shape_of(b, b->last).c, missing = t->width - channels;
     if (missing <= 0 || missing % t->inner != 0)
-        ole_builder_fail(b, "cannot grow the %" PRId64 " channels before it by %d to %d", channels,
-                         t->inner, t->width);
+        ole_builder_fail(b, "cannot grow from %" PRId64 " to %d channels in steps of %d", channels,
+                         t->width, t->inner);
     for (int64_t layer = 1; layer <= missing / t->inner && b->status == OLE_OK; layer++) {
         snprintf(b->prefix, sizeof b->prefix, "%d.layer%d.", b->index, (int)layer);
         int input = b->last;
@@ -156,7 +158,7 @@ static void add_dense_block(progress *p, const ole_token *t) {
     }
 }
 
-/* Between dense blocks; halves the image. */
+/* The transition between dense blocks; halves the image. */
 static void add_transition(progress *p, const ole_token *t) {
     ole_builder *b = &p->builder;
     ole_add_norm(b, "norm", b->last, true);
@@ -170,8 +172,8 @@ static void add_transition(progress *p, const ole_token *t) {
 
 static const struct {
     void (*add)(progress *p, const ole_token *t);
-    bool image;   /* cannot follow an FC */
-    bool repeats; /* `add` does the repetitions itself */
+    bool image;   /* needs an image, so it cannot follow an FC */
+    bool repeats; /* `add` handles (xN) itself */
 } builders[] = {
     [OLE_TOKEN_C] = {.add = add_convolution, .image = true},
     [OLE_TOKEN_CO] = {.add = add_convolution, .image = true},
@@ -190,7 +192,7 @@ static const struct {
 static void add_token(progress *p, const ole_token *t) {
     ole_builder *b = &p->builder;
     if (p->flat && builders[t->kind].image)
-        ole_builder_fail(b, "needs an image, and the FC before it has left a vector");
+        ole_builder_fail(b, "needs an image, but the FC before it outputs a vector");
     int times = builders[t->kind].repeats ? 1 : t->repeat;
     for (int i = 1; i <= times && b->status == OLE_OK; i++) {
         snprintf(b->prefix, sizeof b->prefix, "%d.", b->index);
@@ -236,17 +238,16 @@ static ole_status check_input(ole_shape s, int classes, ole_error *error) {
         if (sides[i] < 1 || sides[i] > MAX_SIDE || ole_shape_size(s) > INT32_MAX)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
                             "net: images of %" PRId64 "x%" PRId64 "x%" PRId64
-                            " (channels x height x width): too small or too large",
+                            " (channels x height x width) are too small or too large",
                             s.c, s.h, s.w);
     if (classes < 1 || classes > MAX_CLASSES)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "net: %d classes: 1 to %d are possible", classes,
-                        MAX_CLASSES);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "net: %d classes is out of range: use 1 to %d",
+                        classes, MAX_CLASSES);
     return OLE_OK;
 }
 
-/* Allocates the graph of a notation and builds it. */
-static ole_status create(ole_graph **result, const ole_notation *notation, ole_shape input,
-                         int classes, ole_error *error) {
+static ole_status create_graph(ole_graph **result, const ole_notation *notation, ole_shape input,
+                               int classes, ole_error *error) {
     ole_graph *graph = calloc(1, sizeof *graph);
     if (graph) graph->token_node = calloc((size_t)notation->tokens + 1, sizeof(int));
     if (!graph || !graph->token_node) {
@@ -263,8 +264,8 @@ static ole_status create(ole_graph **result, const ole_notation *notation, ole_s
     return status;
 }
 
-/* Whether a net is called so but for capitals and dashes, as VGG-16 is vgg16. */
-static bool is_spelled(const char *net, const char *name) {
+/* Whether `net` is `name` except for capitals and dashes, as VGG-16 is vgg16. */
+static bool matches_loosely(const char *net, const char *name) {
     for (;; net++, name++) {
         net += strspn(net, "-");
         name += strspn(name, "-");
@@ -273,33 +274,35 @@ static bool is_spelled(const char *net, const char *name) {
     }
 }
 
-/* All tokens begin with a capital: whatever does not was meant as a name, and so were the names as
- * the paper spells them. */
+/*
+ * Whether `net` was meant as a name: every token starts with a capital, so a lower-case start means
+ * a name, as do the paper's spellings such as VGG-16.
+ */
 static bool is_name(const char *net) {
-    bool spelled = net[0] >= 'a' && net[0] <= 'z';
-    for (size_t i = 0; ole_zoo_names[i] && !spelled; i++)
-        spelled = is_spelled(net, ole_zoo_names[i]);
-    return spelled;
+    bool named = net[0] >= 'a' && net[0] <= 'z';
+    for (size_t i = 0; ole_zoo_names[i] && !named; i++)
+        named = matches_loosely(net, ole_zoo_names[i]);
+    return named;
 }
 
 static ole_status unknown_name(const char *net, ole_error *error) {
     size_t count = 0;
     while (ole_zoo_names[count])
         count++;
-    const char *nearest = ole_nearest(net, ole_zoo_names, count);
+    const char *nearest = ole_nearest_name(net, ole_zoo_names, count);
     for (size_t i = 0; i < count; i++)
-        if (is_spelled(net, ole_zoo_names[i])) nearest = ole_zoo_names[i];
-    ole_shown shown;
+        if (matches_loosely(net, ole_zoo_names[i])) nearest = ole_zoo_names[i];
+    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "net: column 1: '%s' is no named net and no token; %s%s%s",
-                    ole_show_string(&shown, net), nearest ? "did you mean '" : "'ole net' lists ",
+                    "net: column 1: '%s' is neither a named net nor a token; %s%s%s",
+                    ole_quote_string(&quoted, net), nearest ? "did you mean '" : "'ole net' lists ",
                     nearest ? nearest : "the names", nearest ? "'?" : "");
 }
 
 ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, int classes,
                            ole_error *error) {
     *graph = NULL;
-    if (!net) return ole_fail(error, OLE_ERROR_ARGUMENT, "net: it is NULL");
+    if (!net) return ole_fail(error, OLE_ERROR_ARGUMENT, "net: is NULL");
     ole_status status = check_input(input, classes, error);
     if (status != OLE_OK) return status;
     const ole_zoo_entry *entry = ole_zoo_find(net);
@@ -308,14 +311,14 @@ ole_status ole_graph_parse(ole_graph **graph, const char *net, ole_shape input, 
     status = ole_notation_parse(&notation, entry ? entry->name : NULL,
                                 entry ? entry->notation : net, error);
     if (status != OLE_OK) return status;
-    status = create(graph, &notation, input, classes, error);
+    status = create_graph(graph, &notation, input, classes, error);
     ole_notation_free(&notation);
     return status;
 }
 
-/* ---- Merging ------------------------------------------------------------------------------ */
+/* ---- Fusion ------------------------------------------------------------------------------- */
 
-/* Counts how many nodes read each one. */
+/* readers[i]: how many nodes read node i. */
 static void count_readers(const ole_graph *g, int *readers) {
     memset(readers, 0, (size_t)g->nodes * sizeof *readers);
     for (int i = 0; i < g->nodes; i++)
@@ -323,42 +326,42 @@ static void count_readers(const ole_graph *g, int *readers) {
             if (g->node[i].input[k] >= 0) readers[g->node[i].input[k]]++;
 }
 
-/* What belongs to nodes follows them to place[node]. */
-static void follow(ole_graph *g, const int *place) {
+/* Updates everything that refers to nodes after they have moved. */
+static void renumber(ole_graph *g, const int *new_index) {
     for (int i = 0; i < g->params; i++)
-        g->param[i].node = place[g->param[i].node];
+        g->param[i].node = new_index[g->param[i].node];
     for (int i = 0; i <= g->tokens; i++)
-        g->token_node[i] = place[g->token_node[i]];
-    g->features = place[g->features];
-    g->classifier = place[g->classifier];
+        g->token_node[i] = new_index[g->token_node[i]];
+    g->features = new_index[g->features];
+    g->classifier = new_index[g->classifier];
 }
 
-/* Whether a ReLU can be done by the node it reads, which has `readers` readers. */
-static bool can_merge(const ole_node *relu, const ole_node *source, int readers) {
+/* Whether a ReLU can be fused into `source`, the node it reads, which has `readers` readers. */
+static bool can_fuse(const ole_node *relu, const ole_node *source, int readers) {
     return relu->op == OLE_OP_RELU && (source->op == OLE_OP_NORM || source->op == OLE_OP_ADD) &&
            !source->relu && readers == 1 && source->token == relu->token;
 }
 
-/* Moves the nodes that stay together; place[i] becomes where node i, or what replaces it, is. */
-static void merge_relus(ole_graph *g, const int *readers, int *place) {
+/* Compacts the nodes that stay; new_index[i] becomes the index of node i or its replacement. */
+static void fuse_relus(ole_graph *g, const int *readers, int *new_index) {
     int kept = 0;
     for (int i = 0; i < g->nodes; i++) {
         ole_node node = g->node[i];
         int source = node.input[0];
-        if (source >= 0 && can_merge(&node, &g->node[place[source]], readers[source])) {
-            g->node[place[source]].relu = true;
-            place[i] = place[source];
+        if (source >= 0 && can_fuse(&node, &g->node[new_index[source]], readers[source])) {
+            g->node[new_index[source]].relu = true;
+            new_index[i] = new_index[source];
             continue;
         }
         for (int k = 0; k < OLE_MAX_INPUTS; k++)
-            if (node.input[k] >= 0) node.input[k] = place[node.input[k]];
-        place[i] = kept;
+            if (node.input[k] >= 0) node.input[k] = new_index[node.input[k]];
+        new_index[i] = kept;
         g->node[kept++] = node;
     }
     g->nodes = kept;
 }
 
-/* Which summand of an ADD is a NORM that it alone reads, or -1. */
+/* Which summand of an ADD is a NORM that has no other reader, or -1. */
 static int norm_of_add(const ole_graph *g, const int *readers, int i) {
     const ole_node *add = &g->node[i];
     for (int k = 0; add->op == OLE_OP_ADD && k < 2; k++) {
@@ -371,8 +374,11 @@ static int norm_of_add(const ole_graph *g, const int *readers, int i) {
     return -1;
 }
 
-/* The ADD's node becomes the NORM, whose own node is then read by nobody and goes. */
-static void merge_adds(ole_graph *g, const int *readers, int *place, bool *gone) {
+/*
+ * Turns each such ADD's node into the NORM and removes the NORM's own node, which nothing reads
+ * now.
+ */
+static void fuse_adds(ole_graph *g, const int *readers, int *new_index, bool *gone) {
     memset(gone, 0, (size_t)g->nodes * sizeof *gone);
     for (int i = 0; i < g->nodes; i++) {
         int k = norm_of_add(g, readers, i);
@@ -383,33 +389,33 @@ static void merge_adds(ole_graph *g, const int *readers, int *place, bool *gone)
         norm.relu = g->node[i].relu;
         g->node[i] = norm;
         gone[source] = true;
-        place[source] = i;
+        new_index[source] = i;
     }
     int kept = 0;
     for (int i = 0; i < g->nodes; i++) {
         if (gone[i]) continue;
         ole_node node = g->node[i];
         for (int k = 0; k < OLE_MAX_INPUTS; k++)
-            if (node.input[k] >= 0) node.input[k] = place[node.input[k]];
-        place[i] = kept;
+            if (node.input[k] >= 0) node.input[k] = new_index[node.input[k]];
+        new_index[i] = kept;
         g->node[kept++] = node;
     }
     for (int i = 0; i < g->nodes; i++)
-        if (gone[i]) place[i] = place[place[i]];
+        if (gone[i]) new_index[i] = new_index[new_index[i]];
     g->nodes = kept;
 }
 
 ole_status ole_graph_fuse(ole_graph *g, bool norm_add, ole_error *error) {
     int *readers = calloc((size_t)g->nodes, 2 * sizeof(int) + sizeof(bool));
     if (!readers) return ole_fail(error, OLE_ERROR_MEMORY, "net: out of memory");
-    int *place = readers + g->nodes;
+    int *new_index = readers + g->nodes;
     count_readers(g, readers);
-    merge_relus(g, readers, place);
-    follow(g, place);
+    fuse_relus(g, readers, new_index);
+    renumber(g, new_index);
     if (norm_add) {
         count_readers(g, readers);
-        merge_adds(g, readers, place, (bool *)(place + g->nodes));
-        follow(g, place);
+        fuse_adds(g, readers, new_index, (bool *)(new_index + g->nodes));
+        renumber(g, new_index);
     }
     free(readers);
     return OLE_OK;

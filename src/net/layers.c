@@ -1,6 +1,4 @@
-/*
- * src/net/layers.c - appending ops to a graph: shapes, parameters, names, limits.
- */
+/* src/net/layers.c - appends ops to a graph: output shapes, parameters, names and size limits. */
 #include "net/layers.h"
 
 #include <inttypes.h>
@@ -9,13 +7,13 @@
 #include <stdlib.h>
 
 /*
- * Far above any net that can be run, and low enough that sums over all nodes fit in 64 bits:
- * elements of one activation, and multiply-adds (so weights, too) of one op.
+ * Limits far above any net that can run, yet low enough that sums over all nodes fit in 64 bits:
+ * elements per activation, and multiply-adds (hence weights) per op.
  */
 static const int64_t max_elements = INT64_C(1) << 31;
 static const int64_t max_work = INT64_C(1) << 48;
 
-static void keep(ole_builder *b, ole_status status) {
+static void set_status(ole_builder *b, ole_status status) {
     if (b->status == OLE_OK) b->status = status;
 }
 
@@ -27,20 +25,20 @@ void ole_builder_fail(ole_builder *b, const char *format, ...) {
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (b->token)
-        keep(b, ole_notation_fail(b->notation, b->token, b->error, "%s", message));
+        set_status(b, ole_notation_fail(b->notation, b->token, b->error, "%s", message));
     else
-        keep(b, ole_fail(b->error, OLE_ERROR_ARGUMENT, "net: the classifier %s", message));
+        set_status(b, ole_fail(b->error, OLE_ERROR_ARGUMENT, "net: the classifier %s", message));
 }
 
 /* ---- Nodes and parameters ----------------------------------------------------------------- */
 
-/* Makes room for one more element of `size` bytes in an array of `count`; false: out of memory. */
+/* Grows an array of `count` elements of `size` bytes to hold one more; false if out of memory. */
 static bool make_room(ole_builder *b, void **array, int count, int *room, size_t size) {
     if (count < *room) return true;
     int more = *room ? 2 * *room : 64;
     void *grown = realloc(*array, (size_t)more * size);
     if (!grown) {
-        keep(b, ole_fail(b->error, OLE_ERROR_MEMORY, "net: out of memory"));
+        set_status(b, ole_fail(b->error, OLE_ERROR_MEMORY, "net: out of memory"));
         return false;
     }
     *array = grown;
@@ -48,12 +46,12 @@ static bool make_room(ole_builder *b, void **array, int count, int *room, size_t
     return true;
 }
 
-/* A node that reads `input`, whose output has its shape until the caller says otherwise. */
+/* Appends a node that reads `input`, whose shape its output has until the caller changes it. */
 static ole_node *append(ole_builder *b, ole_op op, const char *name, int input) {
     ole_graph *g = b->graph;
     if (b->status != OLE_OK) return NULL;
     if (g->nodes == OLE_MAX_NODES) {
-        ole_builder_fail(b, "is one op too many: a net has at most %d", OLE_MAX_NODES);
+        ole_builder_fail(b, "exceeds the limit of %d ops", OLE_MAX_NODES);
         return NULL;
     }
     void *array = g->node;
@@ -74,7 +72,7 @@ static ole_node *append(ole_builder *b, ole_op op, const char *name, int input) 
     return node;
 }
 
-/* A parameter of the node appended last. Dimensions that are 0 do not count. */
+/* Adds a parameter to the node appended last; its shape ends at the first 0. */
 static void add_param(ole_builder *b, ole_param_kind kind, int64_t d0, int64_t d1, int64_t d2,
                       int64_t d3) {
     static const char *const names[] = {
@@ -102,7 +100,7 @@ static void add_param(ole_builder *b, ole_param_kind kind, int64_t d0, int64_t d
     node->params++;
 }
 
-/* Checks the node appended last and makes it the one read next; returns its number or -1. */
+/* Checks the node appended last and makes it `last`; returns its index or -1. */
 static int finish(ole_builder *b, int64_t work) {
     if (b->status != OLE_OK) return -1;
     ole_shape out = b->graph->node[b->graph->nodes - 1].out;
@@ -117,7 +115,7 @@ static int finish(ole_builder *b, int64_t work) {
     return b->last;
 }
 
-/* a * b, or the largest number where that is larger. */
+/* a * b, saturated at INT64_MAX. */
 static int64_t multiply(int64_t a, int64_t b) {
     int64_t product;
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
@@ -132,20 +130,20 @@ int ole_add_input(ole_builder *b, ole_shape shape) {
     return finish(b, 0);
 }
 
-static int64_t slide(int64_t size, ole_window w) {
-    int64_t way = size + 2 * w.pad - w.kernel;
-    return way < 0 ? 0 : way / w.stride + 1;
+static int64_t output_size(int64_t size, ole_window w) {
+    int64_t range = size + 2 * w.pad - w.kernel;
+    return range < 0 ? 0 : range / w.stride + 1;
 }
 
-/* The image as the window leaves it; false with an error when nothing is left. */
+/* Sets the window and the output size it leaves; false with an error if nothing is left. */
 static bool set_window(ole_builder *b, ole_node *node, ole_window w) {
     node->kernel = w.kernel;
     node->stride = w.stride;
     node->pad = w.pad;
-    node->out.h = slide(node->in.h, w);
-    node->out.w = slide(node->in.w, w);
+    node->out.h = output_size(node->in.h, w);
+    node->out.w = output_size(node->in.w, w);
     if (node->out.h > 0 && node->out.w > 0) return true;
-    ole_builder_fail(b, "leaves nothing of the image of %" PRId64 "x%" PRId64, node->in.h,
+    ole_builder_fail(b, "leaves nothing of the %" PRId64 "x%" PRId64 " image", node->in.h,
                      node->in.w);
     return false;
 }

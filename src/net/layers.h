@@ -1,9 +1,9 @@
 /*
- * src/net/layers.h - a graph under construction: appends ops, with their shapes, parameters and
+ * src/net/layers.h - a graph under construction: appends ops with their shapes, parameters and
  * names.
  *
- * An error is kept in the builder: after one, nothing is appended any more and the functions return
- * -1, so that whoever adds a block looks at `status` once, at its end.
+ * The builder stores the first error.  After it, nothing is appended and every function returns -1,
+ * so callers add a whole block and check `status` once at the end.
  */
 #ifndef OLE_SRC_NET_LAYERS_H
 #define OLE_SRC_NET_LAYERS_H
@@ -14,22 +14,22 @@
 typedef struct ole_builder {
     ole_graph *graph;
     const ole_notation *notation;
-    const ole_token *token; /* at work, for messages; NULL for input and classifier */
-    int index;              /* of the token, from 1; 0 where there is none */
-    char prefix[24];        /* of the names: "7.block2." */
+    const ole_token *token; /* current token, for messages; NULL for input and classifier */
+    int index;              /* its index from 1, or 0 if there is none */
+    char prefix[24];        /* of node names: "7.block2." */
     char suffix[12];        /* "2" for the second repetition of a plain token */
-    int last;               /* node appended last: what the next op reads by default */
+    int last;               /* the node appended last */
     int node_room, param_room;
     ole_status status;
     ole_error *error;
 } ole_builder;
 
-/* Square window of a convolution or pool. */
+/* A square convolution or pooling window. */
 typedef struct ole_window {
     int kernel, stride, pad;
 } ole_window;
 
-/* Each appends one op that reads `input` and returns its node, which becomes `last`. */
+/* Each appends one op that reads `input` and returns the new node, which becomes `last`. */
 int ole_add_input(ole_builder *builder, ole_shape shape);
 int ole_add_conv(ole_builder *builder, const char *name, int input, int64_t width,
                  ole_window window, bool bias);
@@ -42,7 +42,7 @@ int ole_add_dropout(ole_builder *builder, const char *name, int input, float rat
 int ole_add_sum(ole_builder *builder, const char *name, int input, int other);
 int ole_add_concat(ole_builder *builder, const char *name, int input, int other);
 
-/* Keeps an error about the token at work, unless there is one already. */
+/* Stores an error about the current token, unless there is one already. */
 void ole_builder_fail(ole_builder *builder, const char *format, ...) OLE_PRINTF(2, 3);
 
 #endif

@@ -1,4 +1,4 @@
-/* src/net/memory.c - greedy placement of tensors by size. */
+/* src/net/memory.c - greedy placement of tensors in one block, largest first. */
 #include "net/memory.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static int root_of(const ole_lifetime *tensor, int i) {
     return i;
 }
 
-/* Tensors that share a place become one, from the first's first moment to the last's last. */
+/* Extends a tensor to cover the lifetimes and sizes of all aliases that share its memory. */
 static void merge_aliases(ole_lifetime *tensor, int count) {
     for (int i = 0; i < count; i++) {
         int r = root_of(tensor, i);
@@ -37,7 +37,10 @@ static size_t padded(size_t bytes) {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The lowest offset for t among those placed (sorted by offset) that live at the same time. */
+/*
+ * The lowest offset where t overlaps no tensor that is alive at the same time. `placed` is sorted
+ * by offset.
+ */
 static size_t lowest_offset(const ole_lifetime *tensor, const int *placed, int count,
                             const ole_lifetime *t) {
     size_t offset = 0;

@@ -1,28 +1,28 @@
 /*
- * src/net/memory.h - places for tensors in one block: those that live at the same time lie apart,
- * others may share.
+ * src/net/memory.h - places tensors in one memory block: tensors alive at the same time never
+ * overlap, the others may share memory.
  */
 #ifndef OLE_SRC_NET_MEMORY_H
 #define OLE_SRC_NET_MEMORY_H
 
 #include "ole/base.h"
 
-/* A tensor that is needed from time `first` to time `last`. */
+/* A tensor that must exist from time `first` to time `last`, both included. */
 typedef struct ole_lifetime {
-    size_t bytes; /* 0: needs no place */
+    size_t bytes; /* 0: takes no memory */
     int first, last;
-    int alias;     /* shares the place of this other one (of a lower or higher index), or -1 */
-    size_t offset; /* filled */
+    int alias;     /* index of the tensor whose memory it shares, or -1 */
+    size_t offset; /* result: byte offset in the block */
 } ole_lifetime;
 
 /*
- * Fills the offsets (multiples of 64) and returns the size of the block, or SIZE_MAX when memory
- * for the search itself runs out.  Greedy by size: the largest first, each at the lowest offset
- * where it meets no neighbour in time; within a few percent of the lower bound on real networks.
+ * Fills in the offsets (multiples of 64) and returns the block's size in bytes, or SIZE_MAX if
+ * memory for the search itself runs out.  Greedy by size: the largest tensor first, each at the
+ * lowest free offset.  On real networks this is within a few percent of the lower bound.
  */
 size_t ole_place_all(ole_lifetime *tensor, int count);
 
-/* What they would take apart. */
+/* Bytes the tensors would take without sharing. */
 size_t ole_sum_all(const ole_lifetime *tensor, int count);
 
 #endif

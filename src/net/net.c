@@ -1,7 +1,5 @@
-/*
- * src/net/net.c - ole/net.h: a graph as its users see it, with what each op costs.
- */
-#include "ole/net.h"
+/* src/net/net.c - the public ole/train/net.h: a graph as users see it, with the cost of each op. */
+#include "net/write_graph.h"
 
 #include "base/error.h"
 #include "net/graph.h"
@@ -18,7 +16,7 @@ struct ole_net {
     char (*kind)[KIND_ROOM]; /* [nodes] */
 };
 
-/* ---- What an op is and costs -------------------------------------------------------------- */
+/* ---- Kind and cost of an op --------------------------------------------------------------- */
 
 static const char *op_name(ole_op op) {
     static const char *const names[] = {
@@ -30,7 +28,7 @@ static const char *op_name(ole_op op) {
     return names[op];
 }
 
-static void describe(const ole_node *node, char kind[KIND_ROOM]) {
+static void format_kind(const ole_node *node, char kind[KIND_ROOM]) {
     const char *name = op_name(node->op);
     if (node->op == OLE_OP_DROPOUT)
         snprintf(kind, KIND_ROOM, "%s %g", name, (double)node->rate);
@@ -42,7 +40,7 @@ static void describe(const ole_node *node, char kind[KIND_ROOM]) {
         snprintf(kind, KIND_ROOM, "%s", name);
 }
 
-/* Of one image at test time: batch norm is a factor and a shift, dropout does nothing. */
+/* Per image at test time: batch norm is one multiply and one add, dropout is free. */
 static int64_t count_flop(const ole_node *node) {
     int64_t in = ole_shape_size(node->in), out = ole_shape_size(node->out);
     int64_t window = (int64_t)node->kernel * node->kernel;
@@ -72,7 +70,7 @@ static int64_t count_weights(const ole_graph *graph, const ole_node *node) {
     return sum;
 }
 
-/* ---- The functions of ole/net.h ----------------------------------------------------------- */
+/* ---- Public API --------------------------------------------------------------------------- */
 
 ole_status ole_net_create(ole_net **result, const char *net, int channels, int height, int width,
                           int classes, ole_error *error) {
@@ -92,7 +90,7 @@ ole_status ole_net_create(ole_net **result, const char *net, int channels, int h
     }
     *created = (ole_net){.graph = graph, .kind = kind};
     for (int i = 0; i < graph->nodes; i++)
-        describe(&graph->node[i], kind[i]);
+        format_kind(&graph->node[i], kind[i]);
     *result = created;
     return OLE_OK;
 }

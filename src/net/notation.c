@@ -1,12 +1,12 @@
 /*
- * src/net/notation.c - from a string of the paper's notation to tokens.
+ * src/net/notation.c - turns a string in the paper's notation into tokens.
  *
- * One table says for each token which numbers and modifiers it takes and what it means without
- * them; the rest is a walk over the string that knows the column of whatever is wrong.
+ * One table lists the numbers and modifiers each token takes and its defaults.  The rest is a
+ * cursor that walks the string and reports errors with their column.
  */
 #include "net/notation.h"
 
-#include "base/show.h"
+#include "base/quote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ typedef enum numbers {
 static const struct {
     const char *name;
     numbers numbers;
-    const char *usage; /* for messages */
+    const char *usage; /* example, for messages */
     unsigned modifiers;
     ole_token defaults;
 } kinds[] = {
@@ -74,7 +74,7 @@ static const char known[] = "C, CO, MP, AP, FC, FCD, R, PR, D, CR, BN, ReLU";
 static const struct {
     const char *name;
     modifier which;
-    bool value; /* a number follows the name */
+    bool value; /* the name is followed by a number */
 } modifiers[] = {
     {"k", KERNEL, true},       {"s", STRIDE, true},           {"p", PAD, true},
     {"d", DROP, true},         {"nobn", NOBN, false},         {"norelu", NORELU, false},
@@ -84,19 +84,19 @@ enum { MODIFIERS = sizeof modifiers / sizeof *modifiers };
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
-/* `length` characters of the string are quoted before the message; none with 0. */
+/* Quotes `length` characters of the string before the message; none if 0. */
 static ole_status fail_at(const ole_notation *notation, int column, const char *text, int length,
                           ole_error *error, const char *format, va_list args) {
-    char message[256], quoted[MAX_SHOWN + 8] = "";
+    char message[256], excerpt[MAX_SHOWN + 8] = "";
     vsnprintf(message, sizeof message, format, args);
-    ole_shown shown;
+    ole_quoted quoted;
     int shorter = length > MAX_SHOWN ? MAX_SHOWN : length;
     if (length > 0)
-        snprintf(quoted, sizeof quoted, "'%.*s%s' ", MAX_SHOWN,
-                 ole_show(&shown, text, (size_t)shorter), shorter < length ? "..." : "");
+        snprintf(excerpt, sizeof excerpt, "'%.*s%s' ", MAX_SHOWN,
+                 ole_quote(&quoted, text, (size_t)shorter), shorter < length ? "..." : "");
     return ole_fail(error, OLE_ERROR_ARGUMENT, "net%s%s: column %d: %s%s",
-                    notation->name ? " " : "", notation->name ? notation->name : "", column, quoted,
-                    message);
+                    notation->name ? " " : "", notation->name ? notation->name : "", column,
+                    excerpt, message);
 }
 
 ole_status ole_notation_fail(const ole_notation *notation, const ole_token *token, ole_error *error,
@@ -109,16 +109,16 @@ ole_status ole_notation_fail(const ole_notation *notation, const ole_token *toke
     return status;
 }
 
-/* ---- The walk ----------------------------------------------------------------------------- */
+/* ---- The cursor --------------------------------------------------------------------------- */
 
-/* Where the walk is: inside the token [begin, end) of the string `text`. */
+/* The current position `at` inside the token that ends at `end`. */
 typedef struct walk {
     const ole_notation *notation;
     const char *text, *at, *end;
     ole_error *error;
 } walk;
 
-/* An error at the `length` characters from `from` on. */
+/* Reports an error about the `length` characters from `from` on. */
 OLE_PRINTF(4, 5)
 static ole_status fail(const walk *w, const char *from, int length, const char *format, ...) {
     va_list args;
@@ -129,11 +129,11 @@ static ole_status fail(const walk *w, const char *from, int length, const char *
     return status;
 }
 
-/* Something else than what is wanted comes next. */
-static ole_status fail_rest(const walk *w, const char *wanted) {
-    if (*w->at == '\0') return fail(w, w->at, 0, "the net ends where %s", wanted);
+/* Reports that something other than `expected` comes next. */
+static ole_status fail_rest(const walk *w, const char *expected) {
+    if (*w->at == '\0') return fail(w, w->at, 0, "the net ends where %s is expected", expected);
     int rest = w->at < w->end ? (int)(w->end - w->at) : 1;
-    return fail(w, w->at, rest, "stands where %s", wanted);
+    return fail(w, w->at, rest, "found where %s is expected", expected);
 }
 
 static bool is_digit(char c) {
@@ -144,7 +144,7 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* A whole number from `least` to `most`. */
+/* An integer from `least` to `most`. */
 static ole_status read_number(walk *w, int least, int most, int *number) {
     const char *begin = w->at;
     int64_t value = 0;
@@ -152,16 +152,16 @@ static ole_status read_number(walk *w, int least, int most, int *number) {
         if (value <= most) value = value * 10 + (*w->at - '0');
         w->at++;
     }
-    if (w->at == begin) return fail_rest(w, "a number is expected");
+    if (w->at == begin) return fail_rest(w, "a number");
     if (value < least || value > most)
         return fail(w, begin, (int)(w->at - begin), "is out of range: %d to %d", least, most);
     *number = (int)value;
     return OLE_OK;
 }
 
-/* A number from 0 up to but not 1, such as 0.5; by hand, since strtod follows the locale. */
+/* A dropout rate in [0, 1). Parsed by hand because strtod follows the locale. */
 static ole_status read_rate(walk *w, float *rate) {
-    enum { MAX_DIGITS = 9 }; /* no rate needs more */
+    enum { MAX_DIGITS = 9 }; /* no rate needs more; further digits are ignored */
     const char *begin = w->at;
     double value = 0.0, unit = 1.0;
     int digits = 0;
@@ -181,11 +181,12 @@ static ole_status read_rate(walk *w, float *rate) {
         w->at++;
     if (digits == 0) {
         w->at = begin;
-        return fail_rest(w, "a dropout rate such as 0.5 is expected");
+        return fail_rest(w, "a dropout rate such as 0.5");
     }
     *rate = (float)(value / unit);
     if (*rate < 1.0f) return OLE_OK;
-    return fail(w, begin, (int)(w->at - begin), "is no dropout rate: 0 to below 1");
+    return fail(w, begin, (int)(w->at - begin),
+                "is not a dropout rate: use at least 0 and less than 1");
 }
 
 /* ---- Pieces of a token -------------------------------------------------------------------- */
@@ -210,7 +211,7 @@ static void set_flag(ole_token *token, modifier which) {
     if (which == NOAFFINE) token->affine = false;
 }
 
-/* One of "k5", "nobn", ...; `seen` collects them, so that none comes twice. */
+/* One modifier such as "k5" or "nobn". `seen` collects them to reject duplicates. */
 static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
     const char *begin = w->at;
     while (w->at < w->end && is_letter(*w->at))
@@ -221,42 +222,43 @@ static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
             continue;
         modifier which = modifiers[i].which;
         if (!(kinds[token->kind].modifiers & which))
-            return fail(w, begin, (int)letters, "is no modifier of %s", kinds[token->kind].name);
-        if (*seen & which) return fail(w, begin, (int)letters, "stands twice");
+            return fail(w, begin, (int)letters, "is not a modifier of %s", kinds[token->kind].name);
+        if (*seen & which) return fail(w, begin, (int)letters, "is given twice");
         *seen |= which;
         if (modifiers[i].value) return set_value(w, token, which);
         set_flag(token, which);
         return OLE_OK;
     }
     w->at = begin;
-    return fail_rest(w, "a modifier is expected: kN, sN, pN, dX, nobn, norelu, nobias, noaffine");
+    return fail_rest(w, "a modifier (kN, sN, pN, dX, nobn, norelu, nobias or noaffine)");
 }
 
-/* "[k5,p0]", behind the bracket. The padding keeps the size of the image unless it is given. */
+/* "[k5,p0]", after the bracket. Unless padding is given it preserves the image size. */
 static ole_status read_modifiers(walk *w, ole_token *token) {
     unsigned seen = 0;
     for (;;) {
         ole_status status = read_modifier(w, token, &seen);
         if (status != OLE_OK) return status;
         char next = w->at < w->end ? *w->at : '\0';
-        if (next != ',' && next != ']') return fail_rest(w, "',' or ']' is expected");
+        if (next != ',' && next != ']') return fail_rest(w, "',' or ']'");
         w->at++;
         if (next == ']') break;
     }
     bool convolution = token->kind == OLE_TOKEN_C || token->kind == OLE_TOKEN_CO;
     if (convolution && !(seen & PAD)) token->pad = token->kernel / 2;
     if (token->kind == OLE_TOKEN_AP && seen == STRIDE)
-        return fail(w, token->text, token->length, "has a stride and no window, as in AP[k2,s2]");
+        return fail(w, token->text, token->length,
+                    "has a stride but no window size, as in AP[k2,s2]");
     return OLE_OK;
 }
 
-/* "(x18)", behind the bracket. */
+/* "(x18)", after the bracket. */
 static ole_status read_repeat(walk *w, ole_token *token) {
-    if (w->at == w->end || *w->at != 'x') return fail_rest(w, "xN, a repetition, is expected");
+    if (w->at == w->end || *w->at != 'x') return fail_rest(w, "a repetition count xN");
     w->at++;
     ole_status status = read_number(w, 1, MAX_REPEAT, &token->repeat);
     if (status != OLE_OK) return status;
-    if (w->at == w->end || *w->at != ')') return fail_rest(w, "')' is expected");
+    if (w->at == w->end || *w->at != ')') return fail_rest(w, "')'");
     w->at++;
     return OLE_OK;
 }
@@ -274,7 +276,7 @@ static ole_status read_suffixes(walk *w, ole_token *token) {
             repeated = true;
             status = read_repeat(w, token);
         } else {
-            status = fail_rest(w, "'-', a modifier in [] or a repetition (xN) is expected");
+            status = fail_rest(w, "'-', a modifier in [] or a repetition (xN)");
         }
         if (status != OLE_OK) return status;
     }
@@ -282,30 +284,30 @@ static ole_status read_suffixes(walk *w, ole_token *token) {
 }
 
 static ole_status read_numbers(walk *w, ole_token *token) {
-    numbers wanted = kinds[token->kind].numbers;
+    numbers allowed = kinds[token->kind].numbers;
     bool here = w->at < w->end && is_digit(*w->at);
-    if (!here && wanted >= NUMBER_MUST)
-        return fail(w, token->text, token->length, "lacks its width, as in %s",
+    if (!here && allowed >= NUMBER_MUST)
+        return fail(w, token->text, token->length, "needs a width, as in %s",
                     kinds[token->kind].usage);
     if (!here) return OLE_OK;
-    if (wanted == NUMBER_NONE)
+    if (allowed == NUMBER_NONE)
         return fail(w, token->text, token->length, "takes no number: write %s",
                     kinds[token->kind].usage);
     ole_status status = read_number(w, 1, OLE_MAX_WIDTH, &token->width);
-    if (status != OLE_OK || wanted != NUMBER_TWO) return status;
+    if (status != OLE_OK || allowed != NUMBER_TWO) return status;
     if (w->at == w->end || *w->at != '/')
-        return fail(w, token->text, token->length, "lacks its second number, as in %s",
+        return fail(w, token->text, token->length, "needs a second number, as in %s",
                     kinds[token->kind].usage);
     w->at++;
     return read_number(w, 1, OLE_MAX_WIDTH, &token->inner);
 }
 
-/* ---- A token, and all of them ------------------------------------------------------------- */
+/* ---- Tokens ------------------------------------------------------------------------------- */
 
 static ole_status read_token(walk *w, ole_token *token) {
     const char *begin = w->at;
     int length = (int)(w->end - begin);
-    if (length == 0) return fail_rest(w, "a token is expected");
+    if (length == 0) return fail_rest(w, "a token");
     const char *letters = begin;
     while (letters < w->end && is_letter(*letters))
         letters++;
@@ -313,7 +315,7 @@ static ole_status read_token(walk *w, ole_token *token) {
     while (kind < KINDS &&
            (strlen(kinds[kind].name) != size || memcmp(kinds[kind].name, begin, size) != 0))
         kind++;
-    if (kind == KINDS) return fail(w, begin, length, "is no token; known: %s", known);
+    if (kind == KINDS) return fail(w, begin, length, "is not a token; known tokens: %s", known);
     *token = kinds[kind].defaults;
     token->kind = (ole_token_kind)kind;
     token->text = begin;

@@ -1,11 +1,11 @@
 /*
- * src/net/notation.h - the paper's notation of networks, read into a list of tokens.
+ * src/net/notation.h - parses the paper's network notation into a list of tokens.
  *
  *     net      = token ("-" token)...
  *     token    = name [number ["/" number]] ["[" modifier ("," modifier)... "]"] ["(x" count ")"]
  *     modifier = "k5" | "s2" | "p0" | "d0.5" | "nobn" | "norelu" | "nobias" | "noaffine"
  *
- * Here each token stands alone; whether it fits those before it is for graph.c to see.
+ * Each token is checked by itself here; graph.c checks that it fits the tokens before it.
  */
 #ifndef OLE_SRC_NET_NOTATION_H
 #define OLE_SRC_NET_NOTATION_H
@@ -18,7 +18,7 @@ typedef enum ole_token_kind {
     OLE_TOKEN_C,   /* convolution, batch norm, ReLU */
     OLE_TOKEN_CO,  /* convolution alone */
     OLE_TOKEN_MP,  /* max pool */
-    OLE_TOKEN_AP,  /* average pool, of the whole image unless it has a kernel */
+    OLE_TOKEN_AP,  /* average pool: of the whole image unless a kernel is given */
     OLE_TOKEN_FC,  /* linear, batch norm, ReLU */
     OLE_TOKEN_FCD, /* linear, ReLU, dropout */
     OLE_TOKEN_R,   /* bottlenecks, activation after the addition */
@@ -37,12 +37,12 @@ enum {
 
 typedef struct ole_token {
     ole_token_kind kind;
-    const char *text; /* in the string parsed */
+    const char *text; /* points into the parsed string */
     int length;
     int column;         /* from 1 */
-    int width;          /* its first number: channels of its output; 0: none */
-    int inner;          /* its second: width of a bottleneck, growth of a dense block; 0: none */
-    int repeat;         /* 1 unless it has (xN) */
+    int width;          /* first number: output channels; 0: none */
+    int inner;          /* second number: bottleneck width or dense block growth; 0: none */
+    int repeat;         /* N of (xN), or 1 */
     int kernel, stride; /* kernel 0: the whole image */
     int pad;
     bool norm, relu, bias, affine;
@@ -50,7 +50,7 @@ typedef struct ole_token {
 } ole_token;
 
 typedef struct ole_notation {
-    const char *name; /* of the zoo, for messages; NULL for a string */
+    const char *name; /* of a named net, for messages; NULL for a plain string */
     int tokens;
     ole_token *token;
 } ole_notation;
@@ -60,7 +60,7 @@ ole_status ole_notation_parse(ole_notation *notation, const char *name, const ch
                               ole_error *error);
 void ole_notation_free(ole_notation *notation);
 
-/* "net: column 9: 'MP' " and the message, as an OLE_ERROR_ARGUMENT. */
+/* Fails with OLE_ERROR_ARGUMENT and "net: column 9: 'MP' " followed by the message. */
 ole_status ole_notation_fail(const ole_notation *notation, const ole_token *token, ole_error *error,
                              const char *format, ...) OLE_PRINTF(4, 5);
 

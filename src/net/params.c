@@ -1,30 +1,30 @@
 /*
- * src/net/params.c - parameters in a backend's memory; initialisation from Philox, so that a seed
- * gives the same weights on every backend.
+ * src/net/params.c - parameters in a backend's memory.  Initial weights come from Philox counters,
+ * so a seed gives the same weights on every backend.
  *
- * All gradients lie in one block, those of the last node first: in the order in which backward
- * finishes them, so that what is finished can be summed over ranks in large pieces.
+ * All gradients share one block, last node first: that is the order in which backward finishes
+ * them, so finished ranges can be summed over ranks in large pieces.
  */
 #include "net/params.h"
 
+#include "base/available_memory.h"
 #include "base/error.h"
-#include "base/memory_left.h"
 #include "base/philox.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Between the beginnings of gradients: what any device's vectors ask for. */
+/* Bytes; a multiple of every device's vector size. */
 enum { GRADIENT_ALIGNMENT = 256 };
 
 typedef struct slot {
     size_t bytes;
     void *data;
-    void *gradient; /* in the block of all; NULL where it is not trained */
+    void *gradient; /* in the shared block; NULL if not trained */
     void *state[2];
     bool frozen;
-    bool has_gradient; /* the last backward reached it */
+    bool has_gradient;
 } slot;
 
 struct ole_params {
@@ -32,9 +32,9 @@ struct ole_params {
     const ole_backend *backend;
     ole_device_context *context;
     slot *slot;             /* [graph->params] */
-    ole_update_item *items; /* [graph->params] room for those to update */
-    char *gradients;        /* the block */
-    size_t gradient_bytes;  /* its size */
+    ole_update_item *items; /* [graph->params] scratch of ole_params_update() */
+    char *gradients;        /* the shared block */
+    size_t gradient_bytes;
     size_t bytes;
 };
 
@@ -42,7 +42,7 @@ static const ole_node *node_of(const ole_params *params, int i) {
     return &params->graph->node[params->graph->param[i].node];
 }
 
-/* A piece of backend memory, counted. NULL and *failed when there is none. */
+/* Allocates backend memory and adds it to `bytes`; sets *failed if there is none. */
 static void *take(ole_params *params, size_t bytes, bool *failed) {
     void *memory = params->backend->allocate(params->context, bytes);
     if (!memory) *failed = true;
@@ -50,7 +50,7 @@ static void *take(ole_params *params, size_t bytes, bool *failed) {
     return memory;
 }
 
-/* Gives each gradient its place in the block; returns the block's size. */
+/* Sets the gradients' addresses once the block exists; returns the block's size. */
 static size_t place_gradients(ole_params *params) {
     const ole_graph *graph = params->graph;
     size_t at = 0;
@@ -80,10 +80,10 @@ static ole_status check_room(ole_params *params, bool train, ole_error *error) {
     if (params->backend->own_memory) return OLE_OK;
     return ole_memory_check(
         bytes, train ? "the weights, with gradients and the optimiser's state" : "the weights",
-        "take a smaller net", error);
+        "use a smaller net", error);
 }
 
-static ole_status allocate(ole_params *params, bool train, ole_error *error) {
+static ole_status allocate_params(ole_params *params, bool train, ole_error *error) {
     const ole_graph *graph = params->graph;
     for (int i = 0; i < graph->params; i++)
         params->slot[i].bytes =
@@ -119,7 +119,7 @@ ole_status ole_params_create(ole_params **result, const ole_graph *graph,
     }
     *params = (ole_params){
         .graph = graph, .backend = backend, .context = context, .slot = slots, .items = items};
-    ole_status status = allocate(params, train, error);
+    ole_status status = allocate_params(params, train, error);
     if (status == OLE_OK)
         *result = params;
     else
@@ -186,14 +186,16 @@ bool ole_params_is_frozen(const ole_params *params, int i) {
 
 /* ---- initialisation ----------------------------------------------------------------------- */
 
-/* Inputs and outputs of one unit of a weight: [out, in, k, k] or [out, in]. */
+/* Fan-in and fan-out of a weight [out, in, k, k] or [out, in]. */
 static void fans(const ole_param *p, double *in, double *out) {
     double field = p->ndim == 4 ? (double)(p->shape[2] * p->shape[3]) : 1.0;
     *out = (double)p->shape[0] * field;
     *in = (double)p->shape[1] * field;
 }
 
-/* Two random numbers: uniform in (-1, 1), or standard normal by Box and Muller. */
+enum { OLE_RANDOM_INIT = 4 }; /* a = parameter, b = pair of elements */
+
+/* Two random numbers: uniform in (-1, 1), or standard normal by the Box-Muller transform. */
 static void draw_two(uint64_t seed, int param, int64_t pair, bool normal, double out[2]) {
     uint32_t w[4];
     ole_philox(seed, OLE_RANDOM_INIT, (uint64_t)param, (uint64_t)pair, w);
@@ -217,12 +219,12 @@ static void fill_random(const ole_param *p, int index, bool msra, uint64_t seed,
 ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, ole_error *error) {
     bool msra = strcmp(kind, "msra") == 0;
     if (!msra && strcmp(kind, "xavier") != 0)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "init is '%s': give xavier or msra", kind);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "init '%s': use xavier or msra", kind);
     int64_t largest = 1;
     for (int i = 0; i < params->graph->params; i++)
         if (params->graph->param[i].count > largest) largest = params->graph->param[i].count;
     float *plain = malloc((size_t)largest * sizeof *plain);
-    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the first weights");
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the initial weights");
     for (int i = 0; i < params->graph->params; i++) {
         const ole_param *p = &params->graph->param[i];
         bool one = p->kind == OLE_PARAM_GAMMA || p->kind == OLE_PARAM_VAR;

@@ -1,5 +1,5 @@
 /*
- * src/net/params.h - a network's parameters in a backend's memory: weights, gradients, optimiser
+ * src/net/params.h - a network's parameters in a backend's memory: weights, gradients and optimiser
  * state.  Plans of any batch size share one set.
  */
 #ifndef OLE_SRC_NET_PARAMS_H
@@ -10,13 +10,16 @@
 
 typedef struct ole_params ole_params;
 
-/* `train`: room for gradients and two states a trained parameter. All zero at first. */
+/*
+ * Everything starts at zero. `train` also allocates a gradient and two optimiser states per trained
+ * parameter.
+ */
 ole_status ole_params_create(ole_params **params, const ole_graph *graph,
                              const ole_backend *backend, ole_device_context *context, bool train,
                              ole_error *error);
 void ole_params_free(ole_params *params);
 
-/* Parameter i of the graph, to and from plain float in the shape of ole_param. */
+/* Copies parameter i of the graph to and from plain floats in the shape of its ole_param. */
 void ole_params_set(ole_params *params, int i, const float *plain);
 void ole_params_get(const ole_params *params, int i, float *plain);
 void ole_params_get_gradient(const ole_params *params, int i, float *plain);
@@ -29,28 +32,33 @@ void ole_params_get_state(const ole_params *params, int i, int which, float *pla
 void ole_params_freeze(ole_params *params, int i);
 bool ole_params_is_frozen(const ole_params *params, int i);
 
-/* Random weights ("xavier": uniform; "msra": normal, fan out), biases 0, gamma 1, variance 1. */
+/*
+ * Initial values: random weights ("xavier": uniform; "msra": normal, by fan-out), gamma and running
+ * variance 1, the rest 0.
+ */
 ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, ole_error *error);
 
-/* One optimiser step on all that is trained and not frozen. */
+/*
+ * One optimiser step on every trained parameter that is not frozen and that the last backward
+ * reached.
+ */
 void ole_params_update(ole_params *params, const ole_update *update);
 
 size_t ole_params_bytes(const ole_params *params);
 
-/* For plans: the backend's memory of parameter i and of its gradient (NULL if there is none). */
+/* For plans: parameter i in the backend's memory, and its gradient (NULL: not trained, frozen). */
 void *ole_params_data(const ole_params *params, int i);
 void *ole_params_gradient(const ole_params *params, int i);
 
-/* Bytes of parameter i, and of its gradient. */
 size_t ole_params_size(const ole_params *params, int i);
 
 /*
- * The block that holds all gradients, those of the last node first and within a node in the order
- * of its parameters, each on a multiple of 256 bytes; what lies between them is zero.
+ * The block that holds all gradients: last node first, parameters of a node in order, each on a
+ * multiple of 256 bytes with zeros in the gaps.
  */
 void *ole_params_gradients(const ole_params *params, size_t *bytes);
 
-/* For plans: whether the last backward reached parameter i; an update passes over the others. */
+/* For plans: whether the last backward reached parameter i; updates skip the others. */
 void ole_params_mark(ole_params *params, int i, bool has_gradient);
 bool ole_params_is_marked(const ole_params *params, int i);
 

@@ -1,15 +1,16 @@
 /*
- * src/net/plan.c - planning a network for a batch size, and running it.
+ * src/net/plan.c - plans a network for a batch size, and runs it.
  *
- * Time: node i runs forward at i and backward at 2n - i; the losses are read between, at n.  Each
- * node has up to three tensors: its output, the gradient of its output, and what its op saves from
- * forward for backward.  Their lifetimes follow from who reads them when; net/memory.h places them.
+ * Time is discrete: node i runs forward at time i and backward at 2n - i; the losses read outputs
+ * at time n.  A node has up to three tensors: its output, the gradient of its output, and what its
+ * op saves from forward for backward.  Their lifetimes follow from who reads them when;
+ * net/memory.h places them.
  */
 #include "net/plan.h"
 
+#include "base/available_memory.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/memory_left.h"
 #include "device/recorder.h"
 #include "net/memory.h"
 
@@ -18,16 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node with its op and its places in the block. */
+/* A node at run time: its planned op and the state of its gradient. */
 typedef struct step {
     ole_op_plan op;
     bool planned;
-    bool needs_gradient;     /* a trained parameter lies at or before it */
-    bool shared;             /* its output is a part of another's, or has another as its part */
+    bool needs_gradient;     /* it or a node before it has a trained parameter */
+    bool shared;             /* its output contains another's or is contained in it */
     bool read;               /* its output is read between forward and backward */
     int first_writer;        /* the node whose backward writes its gradient first, or -1 */
-    const float *seed;       /* a gradient added before its backward, or NULL */
-    ole_plan_seeder *seeder; /* or who adds it in the backend's memory, each time */
+    const float *seed;       /* gradient to add before its backward, or NULL */
+    ole_plan_seeder *seeder; /* or the function that adds one in the backend's memory */
     void *seeder_argument;
     bool written; /* its gradient has been written in this backward */
 } step;
@@ -43,13 +44,13 @@ struct ole_plan {
     ole_lifetime *lifetime; /* [3 * nodes]: outputs, gradients, saved */
     char *block;
     char *scratch;
-    void *input; /* the images in the backend's elements, where float will not do */
+    void *input; /* the images in the backend's layout; NULL where plain float will do */
     const void *images;
     uint64_t step_number;
     size_t bytes, unshared;
     bool measure;
     ole_plan_times times;
-    int skipped; /* the op whose nodes are passed over, or -1 */
+    int skipped; /* the op whose nodes are skipped, or -1 */
     bool skip_backward;
     const ole_share *share;
     ole_plan_reached *reached;
@@ -74,12 +75,12 @@ static int backward_time(const ole_plan *plan, int i) {
     return 2 * plan->graph->nodes - i;
 }
 
-/* When node i's backward has certainly read what it reads. */
+/* The time by which node i's backward has certainly read its inputs. */
 static int backward_end(const ole_plan *plan, int i) {
     return backward_time(plan, i) + plan->backend->backward_lag;
 }
 
-/* Whether the node's output gradient is wanted, and who writes it first (the last reader). */
+/* Finds which output gradients are needed, and which node writes each first: its last reader. */
 static void find_gradients(ole_plan *plan) {
     const ole_graph *graph = plan->graph;
     for (int i = 0; i < graph->nodes; i++) {
@@ -129,19 +130,22 @@ static void find_lifetimes(ole_plan *plan) {
         }
 }
 
-/* Outputs that begin with their input: both stay whole, so nothing may be done in place on them. */
+/*
+ * Outputs that begin with their input share its memory. Both must stay intact, so neither may be
+ * overwritten in place.
+ */
 static void find_extensions(ole_plan *plan) {
     for (int i = 1; i < plan->graph->nodes; i++) {
         int source = plan->graph->node[i].input[0];
         if (!plan->step[i].op.y_extends_x || source <= 0) continue;
         ole_lifetime *x = output_of(plan, source);
-        if (x->alias >= 0) continue; /* of two that extend one input the first does it in place */
+        if (x->alias >= 0) continue; /* already extended by an earlier node */
         x->alias = i;
         plan->step[source].shared = plan->step[i].shared = true;
     }
 }
 
-/* In place: an output over an input that dies there, a gradient over the one it is made from. */
+/* In place: an output over an input that dies there, a gradient over the one it comes from. */
 static void find_aliases(ole_plan *plan) {
     const ole_graph *graph = plan->graph;
     find_extensions(plan);
@@ -167,15 +171,15 @@ static ole_status plan_ops(ole_plan *plan, size_t *scratch, ole_error *error) {
     for (int i = 0; i < graph->nodes; i++) {
         const ole_node *node = &graph->node[i];
         ole_layout layouts[OLE_MAX_INPUTS] = {NULL};
-        bool wanted = false;
+        bool needs_dx = false;
         for (int k = 0; k < OLE_MAX_INPUTS; k++) {
             if (node->input[k] < 0) continue;
             layouts[k] = plan->step[node->input[k]].op.y_layout;
-            wanted |= plan->step[node->input[k]].needs_gradient;
+            needs_dx |= plan->step[node->input[k]].needs_gradient;
         }
         step *s = &plan->step[i];
         ole_status status = plan->backend->plan_op(plan->context, node, plan->batch, plan->train,
-                                                   wanted, layouts, &s->op, error);
+                                                   needs_dx, layouts, &s->op, error);
         if (status != OLE_OK) return status;
         s->planned = true;
         if (s->op.scratch_bytes > *scratch) *scratch = s->op.scratch_bytes;
@@ -183,19 +187,19 @@ static ole_status plan_ops(ole_plan *plan, size_t *scratch, ole_error *error) {
     return OLE_OK;
 }
 
-/* Memory of the host is filled at once, and too much of it would be the end of the process. */
+/* Host memory is touched at once, and the kernel kills a process that touches too much. */
 static ole_status check_room(const ole_plan *plan, ole_error *error) {
     char what[48];
     snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
     if (plan->backend->own_memory) return OLE_OK;
     return ole_memory_check(
         plan->bytes, what,
-        plan->train ? "take a smaller batch (--batch-size), smaller images or a smaller net"
-                    : "end other programs, or take smaller images or a smaller net",
+        plan->train ? "use a smaller batch (--batch-size), smaller images or a smaller net"
+                    : "close other programs, or use smaller images or a smaller net",
         error);
 }
 
-static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {
+static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *error) {
     int count = 3 * plan->graph->nodes;
     plan->unshared = ole_sum_all(plan->lifetime, count) + scratch;
     size_t block = ole_place_all(plan->lifetime, count);
@@ -211,7 +215,7 @@ static ole_status allocate(ole_plan *plan, size_t scratch, ole_error *error) {
     }
     if (!plan->block || !plan->scratch || (images && !plan->input))
         return ole_fail(error, OLE_ERROR_MEMORY,
-                        "out of memory: a batch of %lld needs %.3g GiB; make it smaller",
+                        "out of memory: a batch of %lld needs %.3g GiB; use a smaller one",
                         (long long)plan->batch, (double)plan->bytes / 1073741824.0);
     return OLE_OK;
 }
@@ -227,7 +231,7 @@ static ole_status build(ole_plan *plan, const ole_plan_options *options, ole_err
     if (status != OLE_OK) return status;
     find_lifetimes(plan);
     find_aliases(plan);
-    return allocate(plan, scratch, error);
+    return allocate_block(plan, scratch, error);
 }
 
 ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params *params,
@@ -235,7 +239,7 @@ ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params
                            const ole_plan_options *options, ole_error *error) {
     *result = NULL;
     if (options->batch < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "the batch size is %lld: give at least 1",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "batch size %lld: must be at least 1",
                         (long long)options->batch);
     size_t nodes = (size_t)graph->nodes;
     ole_plan *plan = calloc(1, sizeof *plan);
@@ -280,19 +284,19 @@ void ole_plan_free(ole_plan *plan) {
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static void *place(const ole_plan *plan, const ole_lifetime *t) {
+static void *memory_of(const ole_plan *plan, const ole_lifetime *t) {
     return t->bytes ? plan->block + t->offset : NULL;
 }
 
 static const void *output_memory(const ole_plan *plan, int i) {
-    return i == 0 ? plan->images : place(plan, output_of(plan, i));
+    return i == 0 ? plan->images : memory_of(plan, output_of(plan, i));
 }
 
-/* What forward and backward of a node share. */
+/* The arguments that forward and backward of a node share. */
 static ole_op_call call_of(const ole_plan *plan, int i, bool train) {
     const ole_node *node = &plan->graph->node[i];
-    ole_op_call call = {.y = place(plan, output_of(plan, i)),
-                        .saved = place(plan, saved_of(plan, i)),
+    ole_op_call call = {.y = memory_of(plan, output_of(plan, i)),
+                        .saved = memory_of(plan, saved_of(plan, i)),
                         .scratch = plan->scratch,
                         .train = train,
                         .step = plan->step_number,
@@ -309,7 +313,7 @@ static ole_op_call call_of(const ole_plan *plan, int i, bool train) {
 typedef void op_function(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                          const ole_op_call *call);
 
-/* Runs one op, timed where that is asked for. */
+/* Runs one op unless it is skipped; adds its time to `times` if measuring. */
 static void run(ole_plan *plan, int i, op_function *function, const ole_op_call *call,
                 double *times) {
     const ole_node *node = &plan->graph->node[i];
@@ -320,7 +324,7 @@ static void run(ole_plan *plan, int i, op_function *function, const ole_op_call 
     if (plan->measure) times[node->op] += ole_clock() - start;
 }
 
-/* `images` NULL: they are in plan->input already. */
+/* images NULL: they are in plan->input already. */
 static void begin_forward(ole_plan *plan, const float *images, uint64_t step_number) {
     plan->images = plan->input ? plan->input : images;
     plan->step_number = step_number;
@@ -352,7 +356,7 @@ void ole_plan_read(const ole_plan *plan, int node, float *plain) {
 void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float *scores,
                       double *loss, int64_t *correct) {
     int c = plan->graph->classifier;
-    void *dlogits = scale != 0.0 ? place(plan, gradient_of(plan, c)) : NULL;
+    void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->softmax_loss(plan->context, plan->batch, plan->graph->classes,
                                 output_memory(plan, c), labels, scale, dlogits, scores, loss,
                                 correct);
@@ -371,25 +375,25 @@ void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void 
 static void add_seed(ole_plan *plan, int i) {
     step *s = &plan->step[i];
     if (s->seeder && s->needs_gradient) {
-        s->seeder(s->seeder_argument, output_memory(plan, i), place(plan, gradient_of(plan, i)),
+        s->seeder(s->seeder_argument, output_memory(plan, i), memory_of(plan, gradient_of(plan, i)),
                   s->written);
         s->written = true;
     }
     if (!s->seed || !s->needs_gradient) return;
     plan->backend->from_plain(plan->context, s->op.y_layout, plan->batch, plan->graph->node[i].out,
-                              s->seed, s->written, place(plan, gradient_of(plan, i)));
+                              s->seed, s->written, memory_of(plan, gradient_of(plan, i)));
     s->written = true;
 }
 
 static void backward_node(ole_plan *plan, int i) {
     const ole_node *node = &plan->graph->node[i];
     ole_op_call call = call_of(plan, i, true);
-    call.dy = place(plan, gradient_of(plan, i));
+    call.dy = memory_of(plan, gradient_of(plan, i));
     for (int k = 0; k < OLE_MAX_INPUTS; k++) {
         if (node->input[k] < 0) continue;
         step *source = &plan->step[node->input[k]];
         if (!source->needs_gradient) continue;
-        call.dx[k] = place(plan, gradient_of(plan, node->input[k]));
+        call.dx[k] = memory_of(plan, gradient_of(plan, node->input[k]));
         call.accumulate[k] = source->written;
         source->written = true;
     }
@@ -415,7 +419,7 @@ void ole_plan_backward(ole_plan *plan) {
     if (plan->backend->backward_done) plan->backend->backward_done(plan->context);
 }
 
-/* ---- queueing ----------------------------------------------------------------------------- */
+/* ---- recorded steps ----------------------------------------------------------------------- */
 
 void *ole_plan_input(const ole_plan *plan) {
     return plan->input;
@@ -427,7 +431,7 @@ void ole_plan_queue_forward(ole_plan *plan, bool train) {
 
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale) {
     int c = plan->graph->classifier;
-    void *dlogits = scale != 0.0 ? place(plan, gradient_of(plan, c)) : NULL;
+    void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->recorder->softmax(plan->context, plan->batch, plan->step[c].op.y_layout,
                                      output_memory(plan, c), labels, scale, dlogits);
     plan->step[c].written = dlogits != NULL;
@@ -453,7 +457,7 @@ int64_t ole_plan_batch(const ole_plan *plan) {
     return plan->batch;
 }
 
-/* ---- looking inside ----------------------------------------------------------------------- */
+/* ---- inspection --------------------------------------------------------------------------- */
 
 static bool holds_bad(const float *plain, int64_t count) {
     for (int64_t i = 0; i < count; i++)
@@ -461,7 +465,10 @@ static bool holds_bad(const float *plain, int64_t count) {
     return false;
 }
 
-/* Ranks that share the batch go through all nodes together, whoever finds something. */
+/*
+ * Ranks with shared batch norm run every node, even after one has found something: the others wait
+ * for its sums.
+ */
 int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number) {
     int64_t largest = 1;
     for (int i = 0; i < plan->graph->nodes; i++) {

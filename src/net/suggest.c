@@ -1,13 +1,17 @@
 /*
- * src/net/suggest.c - a network for samples of a shape, where nobody has named one.
+ * src/net/suggest.c - the default network for a sample shape, used when none is named.
  *
- * Small ones, which train on a CPU in minutes; of square images and vectors each makes 64 to 256
- * features, few enough for OLÉ to be quick.  The mean over the image (AP) errs less on few photos
- * than a linear layer behind the last pool: docs/results.md.  docs/guide.md has the same table.
+ * Small nets that train on a CPU in minutes.  Each has 64 to 256 features for square images and
+ * vectors, few enough for OLÉ to be fast.  On few photos a global average pool (AP) has a lower
+ * error than a linear layer after the last pool: see docs/results.md.  docs/guide.md shows the same
+ * table.
  */
-#include "ole/net.h"
+#include "ole/train/net.h"
 
-/* From which size on a net is taken: dimensions of vectors, pixels of an image's shorter side. */
+/*
+ * The net for samples of size `from` and up: dimensions of a vector, or pixels of an image's
+ * shorter side.
+ */
 typedef struct choice {
     int from;
     const char *net;

@@ -1,10 +1,10 @@
 /*
- * src/net/zoo.c - the paper's networks: strings in its own notation, nothing else.
+ * src/net/zoo.c - the paper's networks as strings in its own notation, nothing else.
  *
- * cnn5, vgg11-release and vgg19-release are the nets of the authors' release, where those differ
- * from the printed table (cnn5-printed, vgg11, vgg19); densenet40-dropout is the densenet40 of
- * MNIST and SVHN.  The toy MLPs have batch norm and ReLU on their features, too, which so lie in
- * the positive orthant.  docs/guide.md explains the notation.
+ * cnn5, vgg11-release and vgg19-release are the nets of the authors' release, where it differs from
+ * the printed table (cnn5-printed, vgg11, vgg19).  densenet40-dropout is the densenet40 of MNIST
+ * and SVHN.  The toy MLPs apply batch norm and ReLU to their features too, so these lie in the
+ * positive orthant.  docs/guide.md explains the notation.
  */
 #include "net/zoo.h"
 
@@ -12,7 +12,7 @@
 
 /* clang-format off */
 
-/* name, notation, and the images the paper gives it: channels, height, width */
+/* name, notation, and the paper's image shape: channels, height, width */
 #define ZOO(NET)                                                                                   \
     NET("mlp3", "FC10(x3)-FC3", 3, 32, 32)                                                         \
     NET("mlp4", "FC100(x4)-FC3", 3, 32, 32)                                                        \

@@ -7,10 +7,10 @@
 typedef struct ole_zoo_entry {
     const char *name;
     const char *notation;
-    ole_shape input; /* the images the paper gives it */
+    ole_shape input; /* image shape in the paper */
 } ole_zoo_entry;
 
-/* The names, ended by NULL. */
+/* All names, ending with NULL. */
 extern const char *const ole_zoo_names[];
 
 /* The entry of that name, or NULL. */

@@ -5,6 +5,8 @@
 #ifndef OLE_SRC_RANKS_LAUNCHER_H
 #define OLE_SRC_RANKS_LAUNCHER_H
 
+#include "base/export.h"
+
 #include <stdbool.h>
 
 typedef struct ole_launcher {
@@ -15,18 +17,18 @@ typedef struct ole_launcher {
 } ole_launcher;
 
 /* How many processes a launcher started, this one among them; 1: none did. */
-int ole_launcher_size(void);
+OLE_INTERNAL int ole_launcher_size(void);
 
 /* Whether the launcher says that all of them are on this host. */
-bool ole_launcher_one_host(void);
+OLE_INTERNAL bool ole_launcher_one_host(void);
 
 /* The nearest of the processes above this one that is known to launch ranks, else the parent. */
-ole_launcher ole_launcher_find(void);
-void ole_launcher_close(ole_launcher *launcher);
+OLE_INTERNAL ole_launcher ole_launcher_find(void);
+OLE_INTERNAL void ole_launcher_close(ole_launcher *launcher);
 
 /* As ps shows it: 'R', 'S', 'T' when stopped, ...; 0 when there is no such process. */
-char ole_process_state(long pid);
+OLE_INTERNAL char ole_process_state(long pid);
 
-bool ole_launcher_ended(const ole_launcher *launcher);
+OLE_INTERNAL bool ole_launcher_ended(const ole_launcher *launcher);
 
 #endif

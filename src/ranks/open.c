@@ -1,14 +1,10 @@
 /*
- * src/ranks/open.c - joining and leaving the group of a launch: MPI through its module, and the
- * watch.
+ * src/ranks/open.c - joining and leaving the group of a launch, through the MPI module.
  */
 #include "base/error.h"
 #include "base/module.h"
 #include "base/number.h"
-#include "ranks/launcher.h"
 #include "ranks/mpi.h"
-#include "ranks/start.h"
-#include "ranks/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,16 +44,6 @@ void ole_ranks_options_init(ole_ranks_options *options) {
     };
 }
 
-/* Under the launcher of another MPI every process is alone, and all would do the same. */
-static ole_status check_size(const ole_ranks *ranks, ole_error *error) {
-    int size = ole_launcher_size();
-    if (ranks->size > 1 || size == 1) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "MPI: one of %d processes finds no others: the launcher is not that of the MPI "
-                    "that 'ole info' shows; take its mpirun, or srun --mpi=pmix or pmi2",
-                    size);
-}
-
 ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_error *error) {
     if (!out) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_ranks_open: out is NULL");
     *out = NULL;
@@ -74,30 +60,13 @@ ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_e
     const ole_mpi_table *mpi;
     ole_status status = ole_mpi_module(&mpi, error);
     if (status != OLE_OK) return status;
-    ole_ranks *ranks;
-    ole_start *start = ole_start_begin(&options);
-    status = mpi->open(&ranks, error);
-    if (status == OLE_OK) {
-        status = check_size(ranks, error);
-        if (status == OLE_OK) status = ole_watch_start(&ranks->watch, ranks, &options, error);
-        if (status == OLE_OK)
-            *out = ranks;
-        else
-            ranks->table->close(ranks);
-    }
-    ole_start_end(start);
-    return status;
+    return mpi->open(out, &options, error);
 }
 
 void ole_ranks_fail(ole_ranks *ranks, const char *reason) {
-    if (ranks && ranks->watch) ole_watch_fail(ranks->watch, reason);
+    if (ranks && ranks->table->fail) ranks->table->fail(ranks, reason);
 }
 
-/* A part has the watch of its whole, which outlives it. */
 void ole_ranks_close(ole_ranks *ranks) {
-    if (!ranks) return;
-    struct ole_watch *watch = ranks->is_part ? NULL : ranks->watch;
-    if (watch) ole_ranks_barrier(ranks);
-    ranks->table->close(ranks);
-    if (watch) ole_watch_close(watch);
+    if (ranks) ranks->table->close(ranks);
 }

@@ -2,15 +2,17 @@
  * src/ranks/ranks.h - what ranks tell each other.
  *
  * A group is a table of collective functions: every rank calls the same ones in the same order with
- * the same counts.  mpi.c is the module that mpirun's processes load; threads.c makes the threads
+ * the same counts.  mpi/ is the module that mpirun's processes load; threads.c makes the threads
  * of one process ranks, for tests.  A NULL group is one rank alone, and every function here takes
  * it.
  *
- * None of them can fail: a rank that is gone ends the others (watch.c).  Sums have the same bits on
- * every rank, and in every run with as many ranks.
+ * None of them can fail: a rank that is gone ends the others (mpi/watch.c).  Sums have the same
+ * bits on every rank, and in every run with as many ranks.
  */
 #ifndef OLE_SRC_RANKS_RANKS_H
 #define OLE_SRC_RANKS_RANKS_H
+
+#include "base/export.h"
 
 #include "ole/ranks.h"
 
@@ -31,6 +33,8 @@ typedef struct ole_ranks_table {
     void (*broadcast)(ole_ranks *ranks, void *data, int64_t bytes, int root);
     /* The first `count` ranks as a group of their own, NULL on the others; closed by close(). */
     ole_ranks *(*part)(ole_ranks *ranks, int count);
+    /* Tells the others why this rank ends; NULL: they notice by themselves. */
+    void (*fail)(ole_ranks *ranks, const char *reason);
     void (*close)(ole_ranks *ranks);
 } ole_ranks_table;
 
@@ -38,22 +42,23 @@ typedef struct ole_ranks_table {
 struct ole_ranks {
     const ole_ranks_table *table;
     int rank, size;
-    char host[64];           /* of this rank */
-    int on_host;             /* this rank's number among those of its host, from 0 */
-    int ranks_on_host;       /* ... of so many */
-    bool is_part;            /* made by ole_ranks_part() */
-    struct ole_watch *watch; /* or NULL; a part has that of its whole */
+    char host[64];     /* of this rank */
+    int on_host;       /* this rank's number among those of its host, from 0 */
+    int ranks_on_host; /* ... of so many */
+    bool is_part;      /* made by ole_ranks_part() */
 };
 
 /* The functions of the table, for any group or NULL. */
-void ole_ranks_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type);
-void ole_ranks_start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot);
-void ole_ranks_progress(ole_ranks *ranks);
-void ole_ranks_wait(ole_ranks *ranks, int slot);
-void ole_ranks_gather(ole_ranks *ranks, const void *mine, const int64_t *bytes, void *all);
-void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root);
-void ole_ranks_barrier(ole_ranks *ranks);
-ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
+OLE_INTERNAL void ole_ranks_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type);
+OLE_INTERNAL void ole_ranks_start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type,
+                                      int slot);
+OLE_INTERNAL void ole_ranks_progress(ole_ranks *ranks);
+OLE_INTERNAL void ole_ranks_wait(ole_ranks *ranks, int slot);
+OLE_INTERNAL void ole_ranks_gather(ole_ranks *ranks, const void *mine, const int64_t *bytes,
+                                   void *all);
+OLE_INTERNAL void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root);
+OLE_INTERNAL void ole_ranks_barrier(ole_ranks *ranks);
+OLE_INTERNAL ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
 
 /* A part of `count` things: rank r has those from ole_ranks_first(r) to before that of r + 1. */
 static inline int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank) {

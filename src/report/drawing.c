@@ -1,7 +1,7 @@
 /*
  * src/report/drawing.c - the figures of an analysis.  A drawing owns what its figure points to.
  */
-#include "ole/drawing.h"
+#include "report/drawing.h"
 
 #include "base/error.h"
 #include "base/utf8.h"

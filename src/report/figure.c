@@ -1,9 +1,9 @@
 /*
  * src/report/figure.c - figures: what is accepted, the title, and the kinds of file.
  */
-#include "report/figure.h"
 #include "base/atomic_file.h"
-#include "base/show.h"
+#include "base/quote.h"
+#include "report/figure_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -142,11 +142,11 @@ ole_status ole_figure_save(const ole_figure *figure, const char *path, ole_error
     const char *end = strrchr(path, '.');
     bool svg = end && strcasecmp(end, ".svg") == 0, pdf = end && strcasecmp(end, ".pdf") == 0,
          png = end && strcasecmp(end, ".png") == 0;
-    ole_shown shown;
+    ole_quoted quoted;
     if (!svg && !pdf && !png)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: a figure's name must end in .svg, .pdf or .png",
-                        ole_show_string(&shown, path));
+                        ole_quote_string(&quoted, path));
     ole_status status = check(figure, error);
     if (status != OLE_OK) return status;
     ole_text out = {0};

@@ -1,40 +1,76 @@
 /*
- * src/report/figure.h - the parts of drawing a figure, shared by figure*.c.
+ * src/report/figure.h - figures for print and screen: lines, histograms, scatter plots and heat
+ * maps as SVG, PDF or PNG, all from the same drawing.
+ *
+ *     const double lambda[] = {0.0625, 0.25, 1};
+ *     const double error[] = {26.1, 25.4, 25.9};
+ *     const double std[] = {.4, .3, .5};
+ *     const ole_series series = {"softmax + OLÉ", 3, lambda, error, .spread = std};
+ *     ole_figure figure;
+ *     ole_figure_init(&figure);
+ *     figure.title = "Error against λ";
+ *     figure.x_label = "λ";
+ *     figure.y_label = "error, %";
+ *     figure.x_log = true;
+ *     figure.series = &series;
+ *     figure.series_count = 1;
+ *     ole_figure_save(&figure, "lambda.pdf", NULL);
+ *
+ * Colours can be told apart by colour-blind readers and in grey; axes are labelled with round
+ * numbers.
  */
 #ifndef OLE_SRC_REPORT_FIGURE_H
 #define OLE_SRC_REPORT_FIGURE_H
 
-#include "ole/figure.h"
-#include "report/axis.h"
-#include "report/canvas.h"
+#include "base/export.h"
+#include "ole/base.h"
 
-#define OLE_INK ((ole_paint){0x222222, 1, "ink"})
-#define OLE_AXIS ((ole_paint){0x555555, 1, "axis"})
-#define OLE_GRID ((ole_paint){0xdddddd, 1, "grid"})
+#include <stdbool.h>
 
-enum { OLE_SIZE_TEXT = 10, OLE_SIZE_TITLE = 12 }; /* points */
+typedef enum ole_figure_kind {
+    OLE_FIGURE_LINES = 0, /* y against x, points joined */
+    OLE_FIGURE_HISTOGRAM =
+        1,                  /* series of `count` bars; x[count + 1] are the edges, y the heights */
+    OLE_FIGURE_SCATTER = 2, /* points; one series a group */
+    OLE_FIGURE_HEATMAP = 3, /* values[rows, columns] in a colour scale */
+} ole_figure_kind;
 
-/* Legend, axes and series of everything but heat maps, within `box`. */
-void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *figure, ole_box box);
+typedef struct ole_series {
+    const char *name; /* for the legend; NULL: none */
+    int64_t count;
+    const double *x, *y;  /* NaN leaves a gap */
+    const double *spread; /* half the height of error bars, or NULL */
+    bool dotted;          /* as a line of reference */
+} ole_series;
 
-/* A heat map with its scale, within `box`. */
-void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *figure, ole_box box);
+/* Fill with ole_figure_init(). Strings and arrays are the caller's. */
+typedef struct ole_figure {
+    size_t struct_size;
+    ole_figure_kind kind;
+    const char *title, *x_label, *y_label; /* NULL: none */
+    bool x_log, y_log;
+    double x_min, x_max, y_min, y_max; /* NaN (default): from the numbers */
+    const ole_series *series;
+    int series_count;
+    /* heat maps */
+    const float *values; /* [rows, columns] */
+    int64_t rows, columns;
+    double value_min, value_max; /* NaN (default): from the numbers */
+    const char *value_label;
+    const char *const *row_names; /* [rows] and [columns], or NULL */
+    const char *const *column_names;
+    const int64_t *breaks; /* rows and columns before which a class begins, drawn as thin lines */
+    int break_count;
+    double width, height; /* points; default 480 x 320 */
+} ole_figure;
 
-/* The mean of a heat map's values from `row` and `column` up to, not including, the ends. */
-double ole_figure_block_mean(const ole_figure *figure, int64_t row, int64_t row_end, int64_t column,
-                             int64_t column_end);
+OLE_INTERNAL void ole_figure_init(ole_figure *figure);
 
-/* The legend: takes its room from `box`. */
-void ole_figure_draw_legend(ole_canvas *canvas, const ole_figure *figure, ole_box *box);
+/* Writes the file; the name's end (.svg, .pdf or .png) says as what. */
+OLE_INTERNAL ole_status ole_figure_save(const ole_figure *figure, const char *path,
+                                        ole_error *error);
 
-/* Series i's points as markers of size `radius`, and the marker at one place. */
-ole_paint ole_figure_paint(int series, double alpha);
-void ole_figure_add_marker(ole_canvas *canvas, const ole_figure *figure, int series, double x,
-                           double y, double radius);
-void ole_figure_paint_markers(ole_canvas *canvas, const ole_figure *figure, int series);
-
-/* A straight line. */
-void ole_figure_rule(ole_canvas *canvas, double x0, double y0, double x1, double y1,
-                     const ole_pen *pen);
+/* The SVG as text, for pages; free() it. */
+OLE_INTERNAL ole_status ole_figure_svg(const ole_figure *figure, char **text, ole_error *error);
 
 #endif

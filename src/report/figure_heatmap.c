@@ -2,7 +2,7 @@
  * src/report/figure_heatmap.c - a matrix in a colour scale: few cells as shapes with their numbers,
  * many as one image, averaged down to what a page or a sheet can show.
  */
-#include "report/figure.h"
+#include "report/figure_parts.h"
 #include "report/palette.h"
 
 #include <math.h>

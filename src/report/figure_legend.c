@@ -4,7 +4,7 @@
  * Markers differ in shape as well as in colour, so that print in grey can be read; ten colours
  * times ten markers make a hundred groups.
  */
-#include "report/figure.h"
+#include "report/figure_parts.h"
 #include "report/palette.h"
 
 #include <math.h>

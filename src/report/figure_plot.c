@@ -1,7 +1,7 @@
 /*
  * src/report/figure_plot.c - axes and series: lines, histograms, scatter plots.
  */
-#include "report/figure.h"
+#include "report/figure_parts.h"
 #include "report/palette.h"
 
 #include <math.h>

@@ -4,9 +4,9 @@
  * What is added is turned into HTML at once; the frame, the style and the script are the files of
  * src/report/page/, which the build carries into the library.
  */
-#include "report/page.h"
 #include "base/atomic_file.h"
 #include "report/page_files.h"
+#include "report/page_parts.h"
 #include "report/picture.h"
 
 #include <stdlib.h>

@@ -1,53 +1,76 @@
 /*
- * src/report/page.h - a page while it is made, shared by page*.c.
+ * src/report/page.h - a report as one HTML file: no network, works from disk, light and dark, phone
+ * to desktop.
+ *
+ *     ole_page *page;
+ *     ole_page_create(&page, "STL-10, CNN-5", "softmax + OLÉ, 5 seeds", &error);
+ *     ole_page_headline(page, "test error", "25.4 %", "softmax alone 28.7 %");
+ *     ole_page_section(page, "Learning curves");
+ *     ole_page_figure(page, &figure, "Error of training and test after each epoch.");
+ *     ole_page_write(page, "report.html", &error);
+ *     ole_page_free(page);
+ *
+ * What is added is copied.  Adding cannot fail by itself: a failure is kept and ole_page_write()
+ * reports the first one, and leaves the file as it was.
  */
 #ifndef OLE_SRC_REPORT_PAGE_H
 #define OLE_SRC_REPORT_PAGE_H
 
-#include "ole/page.h"
-#include "report/text.h"
+#include "base/export.h"
+#include "report/figure.h"
 
-/* Thumbnails packed into one image, row by row. */
-typedef struct ole_sprite {
-    int width, height, columns; /* of a tile; tiles a row */
-    const char *type;           /* "image/png" */
-    ole_text bytes;
-} ole_sprite;
+typedef struct ole_page ole_page;
 
-/* Shrinks and packs `images` into at most about `budget` bytes. */
-ole_status ole_sprite_make(ole_sprite *sprite, const ole_page_images *images, size_t budget,
-                           ole_error *error);
-void ole_sprite_free(ole_sprite *sprite);
+OLE_INTERNAL ole_status ole_page_create(ole_page **page, const char *title, const char *subtitle,
+                                        ole_error *error);
+OLE_INTERNAL void ole_page_free(ole_page *page);
 
-/* The thumbnails of a map that are in the page already, for maps of the same images. */
-typedef struct ole_page_sprite {
-    uint64_t hash;
-    int map; /* its number */
-    int width, height, columns;
-} ole_page_sprite;
+/* A large number at the top, in the order they are added; note may be NULL. */
+OLE_INTERNAL void ole_page_headline(ole_page *page, const char *label, const char *value,
+                                    const char *note);
 
-enum { OLE_PAGE_SPRITES = 16 };
+OLE_INTERNAL void ole_page_section(ole_page *page, const char *heading);
+OLE_INTERNAL void ole_page_text(ole_page *page, const char *paragraph);
 
-struct ole_page {
-    char *title, *subtitle;
-    ole_text headlines, navigation, body;
-    int sections, maps;
-    bool in_section, in_grid;
-    ole_page_sprite sprites[OLE_PAGE_SPRITES];
-    int sprite_count;
-    ole_status status; /* of the first failure */
-    ole_error error;
-};
+/* A figure with its caption, and its numbers as a table behind a button. */
+OLE_INTERNAL void ole_page_figure(ole_page *page, const ole_figure *figure, const char *caption);
 
-/* Opens a section and a grid of figures where there is none, or ends the grid. */
-void ole_page_begin_block(ole_page *page, bool grid);
+/* cells [rows, columns], names [columns]. */
+OLE_INTERNAL void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
+                                 const char *const *names, const char *const *cells);
 
-/* Keeps the first failure; nothing for OLE_OK. */
-void ole_page_keep(ole_page *page, ole_status status, const ole_error *error);
+/* Small pictures: pixels [count, height, width, channels] of bytes, 1 or 3 channels. */
+typedef struct ole_page_images {
+    int64_t count;
+    int width, height, channels;
+    const uint8_t *pixels;
+    const char *const *captions; /* [count], or NULL */
+} ole_page_images;
 
-bool ole_page_check_images(ole_page *page, const ole_page_images *images);
+OLE_INTERNAL void ole_page_add_images(ole_page *page, const char *caption,
+                                      const ole_page_images *images);
 
-/* The numbers of a figure as a table behind a button (page_numbers.c). */
-void ole_page_add_numbers(ole_text *out, const ole_figure *figure, const char *name);
+enum { OLE_PAGE_MAP_CLASSES = 10000 }; /* at most, of a map */
+
+/* A map of points that pans, zooms, filters by class and shows the image under the pointer. */
+typedef struct ole_page_map {
+    int64_t count;
+    const double *at;      /* [count, 2] */
+    const int32_t *labels; /* [count] */
+    int classes;
+    const char *const *names;      /* [classes] */
+    const ole_page_images *images; /* NULL, or count of them */
+} ole_page_map;
+
+OLE_INTERNAL void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *map);
+
+/*
+ * For a caller that cannot add what it wants to, such as without memory: ole_page_write() will fail
+ * with this status and message, unless something failed before.  A page is whole or not written.
+ */
+OLE_INTERNAL void ole_page_fail(ole_page *page, ole_status status, const char *message);
+
+/* Writes the file beside and renames it; the first failure of what was added is reported here. */
+OLE_INTERNAL ole_status ole_page_write(ole_page *page, const char *path, ole_error *error);
 
 #endif

@@ -4,7 +4,7 @@
  * Places are rounded to 1/65535 of the longer side.  Maps of the same images, as of two networks on
  * one test set, share their thumbnails.
  */
-#include "report/page.h"
+#include "report/page_parts.h"
 #include "report/palette.h"
 
 #include <math.h>

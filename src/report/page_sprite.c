@@ -5,7 +5,7 @@
  * size); JPEG for photographs.  Several sizes and qualities are tried, the best first, until one
  * fits.
  */
-#include "report/page.h"
+#include "report/page_parts.h"
 #include "report/picture.h"
 
 #include <stdlib.h>

@@ -3,6 +3,8 @@
  */
 #include "report/text.h"
 
+#include "base/utf8.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -58,17 +60,9 @@ void ole_text_format(ole_text *text, const char *format, ...) {
 
 size_t ole_utf8_length(const char *s) {
     unsigned char first = (unsigned char)s[0];
-    if (first < 0x80) return first >= 0x20 || first == '\n' || first == '\t';
-    size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4) return 0;
-    for (size_t i = 1; i < length; i++)
-        if (((unsigned char)s[i] & 0xc0) != 0x80) return 0;
-    unsigned char second = (unsigned char)s[1];
-    bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-    bool surrogate = first == 0xed && second > 0x9f;
-    bool beyond = first == 0xf4 && second > 0x8f;
-    bool none = first == 0xef && second == 0xbf && (unsigned char)s[2] >= 0xbe; /* U+FFFE, U+FFFF */
-    return overlong || surrogate || beyond || none ? 0 : length;
+    if (first < 0x20) return first == '\n' || first == '\t';
+    bool none = first == 0xef && (unsigned char)s[1] == 0xbf && (unsigned char)s[2] >= 0xbe;
+    return none ? 0 : ole_utf8_sequence(s); /* U+FFFE and U+FFFF are no characters */
 }
 
 void ole_text_escaped(ole_text *text, const char *string) {

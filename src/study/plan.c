@@ -3,7 +3,7 @@
  */
 #include "base/error.h"
 #include "study/study.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -8,13 +8,13 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
-#include "base/parse_json.h"
+#include "base/quote.h"
 #include "base/read_file.h"
-#include "base/show.h"
-#include "ole/json.h"
+#include "formats/json.h"
+#include "formats/parse_json.h"
 #include "study/study.h"
-#include "train/options.h"
-#include "train/recipe.h"
+#include "train/options/options.h"
+#include "train/options/recipe.h"
 
 #include <errno.h>
 #include <math.h>
@@ -84,55 +84,43 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
 
 /* ---- The study that is there already ------------------------------------------------------ */
 
-/* Options that change nothing in what a run learns; files are told apart by what is in them. */
-static bool may_differ(const char *name) {
-    static const char *const names[] = {"out",    "resume",  "seeds",   "eval_every", "save_every",
-                                        "device", "threads", "workers", "init_from"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
-/* Data that both sides call by a recipe's name, whatever their path; the runs of a study have
- * none. */
-static bool is_named(const ole_study *study, const char *name, bool run) {
-    return strcmp(name, "data") == 0 && study->data_name && (run || study->given->data_name);
-}
-
-/* Options that the grid sets. */
-static bool is_grids(const ole_study *study, const char *name) {
-    if (strcmp(name, "lambda") == 0) return true;
-    return study->kind == OLE_STUDY_SWEEP && strcmp(name, "samples_per_class") == 0;
+/*
+ * Options that may change between two starts of a study, or (`run`) between the study and one of
+ * its runs: those that affect no run; initial weights, which are compared by content; data that
+ * both sides call by a recipe's name, whatever their path; and in a study what its grid sets.
+ */
+static bool may_differ(const ole_study *study, const ole_option *o, bool run) {
+    if (o->flags & OLE_EXECUTION || strcmp(o->name, "init_from") == 0) return true;
+    if (strcmp(o->name, "data") == 0) return study->data_name && (run || study->given->data_name);
+    if (run) return false;
+    return strcmp(o->name, "lambda") == 0 ||
+           (study->kind == OLE_STUDY_SWEEP && strcmp(o->name, "samples_per_class") == 0);
 }
 
 /* "epochs '2', not '3'" */
 static void put_change(const char *name, const char *was, const char *is, char out[CHANGE]) {
-    ole_shown x, y;
+    ole_quoted x, y;
     snprintf(out, CHANGE, "%s '%.*s', not '%.*s'", name, CHANGED,
-             ole_show_string(&x, was ? was : ""), CHANGED, ole_show_string(&y, is ? is : ""));
+             ole_quote_string(&x, was ? was : ""), CHANGED, ole_quote_string(&y, is ? is : ""));
 }
 
 /* The first option of the study, or of one of its runs, that is not what it was; false: none. */
 static bool find_change(const ole_study *study, const ole_train_options *now,
                         const ole_train_options *then, bool run, char out[CHANGE]) {
-    for (size_t i = 0; i < ole_train_option_count(); i++) {
-        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
-        const char *name = ole_train_option_get(i).name;
-        const char *is = ole_train_option_text(now, i, a), *was = ole_train_option_text(then, i, b);
-        if (may_differ(name) || is_named(study, name, run) || (!run && is_grids(study, name)))
-            continue;
-        if (strcmp(is ? is : "", was ? was : "") == 0) continue;
-        put_change(name, was, is, out);
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        if (may_differ(study, o, run) || !ole_option_differs(o, now, then)) continue;
+        char a[OLE_OPTION_VALUE], b[OLE_OPTION_VALUE];
+        put_change(o->name, ole_option_text(o, then, a), ole_option_text(o, now, b), out);
         return true;
     }
     return false;
 }
 
 static ole_status fail_changed(const ole_study *study, const char *change, ole_error *error) {
-    ole_shown shown;
+    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "%s: the study has %s: go on with the same, or name another folder",
-                    ole_show_string(&shown, study->train.out), change);
+                    ole_quote_string(&quoted, study->train.out), change);
 }
 
 static const char *file_name(const char *path) {
@@ -145,7 +133,7 @@ static const char *file_name(const char *path) {
 static bool find_other_weights(const ole_study *study, const char *was, const char *sum,
                                char out[CHANGE]) {
     const char *is = study->train.init_from;
-    ole_shown shown;
+    ole_quoted quoted;
     if (!is && !was) return false;
     bool both = is && was;
     if (both && study->given->look) return false;
@@ -154,7 +142,7 @@ static bool find_other_weights(const ole_study *study, const char *was, const ch
     put_change("init_from", was, is, out);
     if (both && strcmp(is, was) == 0)
         snprintf(out, CHANGE, "init_from '%.*s' with other weights than are in it now", CHANGED,
-                 ole_show_string(&shown, is));
+                 ole_quote_string(&quoted, is));
     return true;
 }
 
@@ -194,10 +182,10 @@ static ole_status compare_name(ole_study *study, const char *was, ole_error *err
 }
 
 static ole_status fail_damaged(const char *path, ole_error *error) {
-    ole_shown shown;
+    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
                     "%s: damaged or of another program: name another folder for a new study",
-                    ole_show_string(&shown, path));
+                    ole_quote_string(&quoted, path));
 }
 
 /* `numbers` are NULL where the values are `integers`. */
@@ -254,11 +242,11 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
     const char *config = json_string_value(json_object_get(record, "config"));
     if (!kind || !config) return fail_damaged(path, error);
     if (strcmp(kind, ole_study_kind_name(study->kind)) != 0) {
-        ole_shown shown, is;
+        ole_quoted quoted, is;
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: this is a folder of 'ole %s', not of 'ole %s': name another",
-                        ole_show_string(&shown, study->train.out),
-                        ole_show_string(&is, command_of(kind)),
+                        ole_quote_string(&quoted, study->train.out),
+                        ole_quote_string(&is, command_of(kind)),
                         command_of(ole_study_kind_name(study->kind)));
     }
     ole_status status =
@@ -339,15 +327,15 @@ static ole_status take_name(ole_study *study, ole_error *error) {
 
 ole_status ole_record_open(ole_study *study, ole_error *error) {
     const char *out = study->train.out;
-    ole_shown shown;
+    ole_quoted quoted;
     bool there = ole_run_has(out, "study.json");
     if (!there && (ole_run_has(out, "last.safetensors") || ole_run_has(out, "config.yaml")))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: there is a run of 'ole train' in it: name another folder",
-                        ole_show_string(&shown, out));
+                        ole_quote_string(&quoted, out));
     if (!there && (study->train.resume || study->given->look))
         return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to go on with",
-                        ole_show_string(&shown, out));
+                        ole_quote_string(&quoted, out));
     static const char *const files[] = {"study.json",   "config.yaml", "recipe.yaml",
                                         "results.json", "results.csv", "curve.svg",
                                         "curve.png",    "report.html", NULL};
@@ -431,7 +419,7 @@ static ole_status check_run(const ole_study *study, const ole_study_run *run, co
     ole_train_options then;
     ole_train_options_init(&then);
     ole_recipe *recipe = NULL;
-    ole_shown shown;
+    ole_quoted quoted;
     ole_status status = ole_run_path(path, folder, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_read(&recipe, path, &then, error);
     bool changed = status == OLE_OK && find_change(study, &now, &then, true, change);
@@ -442,7 +430,7 @@ static ole_status check_run(const ole_study *study, const ole_study_run *run, co
     if (changed)
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
                           "%s: the run has %s: remove the folder to train it again",
-                          ole_show_string(&shown, folder), change);
+                          ole_quote_string(&quoted, folder), change);
     ole_recipe_free(recipe);
     return status;
 }

@@ -6,10 +6,10 @@
  * epoch.
  */
 #include "base/error.h"
-#include "base/show.h"
-#include "ole/figure.h"
-#include "ole/history.h"
-#include "ole/page.h"
+#include "base/quote.h"
+#include "ole/train/history.h"
+#include "report/figure.h"
+#include "report/page.h"
 #include "study/study.h"
 
 #include <inttypes.h>
@@ -341,11 +341,11 @@ static ole_status write_page(const ole_study *study, const char *title, const ol
 }
 
 /* "vgg16 on cifar10" */
-typedef char title_text[sizeof(ole_shown) * 2];
+typedef char title_text[sizeof(ole_quoted) * 2];
 static const char *title_of(const ole_study *study, title_text title) {
-    ole_shown net, data;
-    snprintf(title, sizeof(title_text), "%s on %s", ole_show_string(&net, study->train.net),
-             ole_show_string(&data, study->train.data));
+    ole_quoted net, data;
+    snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(&net, study->train.net),
+             ole_quote_string(&data, study->train.data));
     return title;
 }
 

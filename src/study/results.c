@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/spread.h"
-#include "ole/json.h"
+#include "formats/json.h"
 #include "study/study.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 #include <inttypes.h>
 #include <math.h>

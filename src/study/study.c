@@ -4,10 +4,11 @@
 #include "study/study.h"
 
 #include "base/error.h"
-#include "base/show.h"
-#include "train/choose.h"
-#include "train/options.h"
-#include "train/run.h"
+#include "base/quote.h"
+#include "study/add_curve.h"
+#include "train/options/choose.h"
+#include "train/options/options.h"
+#include "train/run/run.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ void ole_study_say(const ole_study *study, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    ole_show_plainly(text);
+    ole_quote_in_place(text);
     study->given->message(study->given->callback_context, text);
 }
 

@@ -7,10 +7,11 @@
 #ifndef OLE_SRC_STUDY_STUDY_H
 #define OLE_SRC_STUDY_STUDY_H
 
-#include "data/checksum.h"
-#include "ole/study.h"
+#include "data/download/checksum.h"
+#include "model/run_folder.h"
+#include "ole/train/study.h"
 #include "ranks/ranks.h"
-#include "train/folder.h"
+#include "report/page.h"
 
 /* The values of a grid, ascending, no two the same. */
 typedef struct ole_grid {

@@ -4,11 +4,11 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
+#include "model/network.h"
 #include "study/study.h"
-#include "train/crew.h"
-#include "train/network.h"
-#include "train/place.h"
-#include "train/seeds.h"
+#include "train/ranks/job_pool.h"
+#include "train/ranks/rank_resources.h"
+#include "train/run/seeds.h"
 
 #include <math.h>
 #include <stdio.h>

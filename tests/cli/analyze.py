@@ -93,7 +93,7 @@ def check_mistakes(ole):
           "nan-F.npy: test features: row 2 holds NaN or Inf")
     wrong("train-F.npy train-L.npy --test four-F.npy four-L.npy",
           "test features have 2 dimensions, those of training 12")
-    wrong("four-F.npy four-L.npy --k 0", "--k 0: a whole number from 1 to 1000 expected", 2)
+    wrong("four-F.npy four-L.npy --k 0", "--k '0': expected a whole number from 1 to 1000", 2)
     wrong("int-F.npy four-L.npy", "int-F.npy: features are int32; save them with .astype('float32')")
     wrong("four-F.npy four-L.npy --sample 20 --exact",
           "--sample 20 and --exact, which takes all rows: give one of them", 2)

@@ -127,17 +127,17 @@ def check_patience(ole, work):
 
 def check_mistakes(ole):
     for line, message in (
-            ("--net Q", "net: column 1: 'Q' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, "
+            ("--net Q", "net: column 1: 'Q' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, D, "
              "CR, BN, ReLU"),
-            ("--net FC8 --precision fp16", "precision fp16: one of fp32|tf32|bf16 expected"),
-            ("--net FC8 --conv x", "conv x: one of auto|direct expected"),
+            ("--net FC8 --precision fp16", "precision 'fp16': expected one of fp32, tf32, bf16"),
+            ("--net FC8 --conv x", "conv 'x': expected one of auto, direct"),
             ("--net FC8 --ranks --peer torch", "--peer is asked beside one process: leave out it or --ranks"),
             ("--net FC8 --bn local", "--bn and --ole-scope are of several processes: give --ranks too"),
-            ("--net FC8 --ranks --bn x", "bn x: one of sync|local expected"),
+            ("--net FC8 --ranks --bn x", "bn 'x': expected one of sync, local"),
             ("--net FC8 --device x", "device x: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what "
              "is there"),
             ("--input 3x3", "--input 3x3: channels x height x width expected, as in 3x32x32"),
-            ("--threads 0", "--threads 0: a whole number from 1 to 1024 expected")):
+            ("--threads 0", "--threads '0': expected a whole number from 1 to 1024")):
         check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=2)
 
 

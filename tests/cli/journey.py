@@ -80,8 +80,8 @@ def check_folders(ole, work):
     check_that("digits have a net", config(work / "ole-run-2")["net"] == "C32-MP-C64-MP-FC64")
     check(ole, "train folder:nowhere", code=1, err="ole train: nowhere: cannot open the folder: "
           "No such file or directory\n")
-    check(ole, "train digits --augment flop", code=2, err="ole train: augment flop: crop:PIXELS, of 1 to "
-          "1024, flip, or both with a comma between expected\n")
+    check(ole, "train digits --augment flop", code=2, err="ole train: augment 'flop': expected crop:PIXELS with 1 "
+          "to 1024 pixels, flip, or both separated by a comma\n")
     check(ole, "train photos", code=2, err="ole train: photos: a folder of images, with a sub-folder "
           "for each class, is named folder:photos\n")
     check_that("no folder is left behind", not (work / "ole-run-5").exists())
@@ -137,7 +137,7 @@ def check_not_utf8(ole, work):
     os.mkdir(os.fsencode(work) + b"/caf\xe9")
     done = ole.run(shell='"$1" train "folder:$(printf "caf\\351")" --net FC4 --out never 2>&1 | tr -d "\\351"')
     check_that(f"a path that is not UTF-8: {done.stdout}", done.stdout ==
-               "ole train: data folder:caf: is not UTF-8, as the files of a run are: rename it\n" and
+               "ole train: data 'folder:caf': not UTF-8, as a run's files are; rename it\n" and
                not (work / "never").exists())
 
 

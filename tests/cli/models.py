@@ -188,8 +188,8 @@ def check_flags(ole, work):
     check_that(f"what another --test-share leaves: {done.stderr}", "\nole eval: warning: the run held other "
                "samples out: it was trained on some of those that --test-share leaves for validation; "
                in "\n" + done.stderr)
-    check(ole, "eval shared folder:photos --test-share 1", code=2, err="ole eval: --test-share 1: a "
-          "share such as 10% or 0.1, less than 1, expected\n")
+    check(ole, "eval shared folder:photos --test-share 1", code=2, err="ole eval: --test-share '1': expected "
+          "a share below 1, such as 10% or 0.1\n")
 
 
 def check_grown(ole, work):

@@ -90,18 +90,18 @@ def check_mistakes(ole):
     def bad(args, message):
         check(ole, f"net {args}", err=f"ole net: {message}\n", code=2)
 
-    bad("C32-Q12", "net: column 5: 'Q12' is no token; known: C, CO, MP, AP, FC, FCD, R, PR, D, CR, "
+    bad("C32-Q12", "net: column 5: 'Q12' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, D, CR, "
         "BN, ReLU")
-    bad("nonsense", "net: column 1: 'nonsense' is no named net and no token; 'ole net' lists the names")
-    bad("vgg116", "net: column 1: 'vgg116' is no named net and no token; did you mean 'vgg11'?")
+    bad("nonsense", "net: column 1: 'nonsense' is neither a named net nor a token; 'ole net' lists the names")
+    bad("vgg116", "net: column 1: 'vgg116' is neither a named net nor a token; did you mean 'vgg11'?")
     for name, meant in (("VGG-16", "vgg16"), ("ResNet-110", "resnet110"), ("CNN5-PRINTED", "cnn5-printed")):
-        bad(name, f"net: column 1: '{name}' is no named net and no token; did you mean '{meant}'?")
+        bad(name, f"net: column 1: '{name}' is neither a named net nor a token; did you mean '{meant}'?")
     bad("cnn5 --input 3x32x32",
-        "net cnn5: column 71: 'C256[p0,noaffine](x2)' leaves nothing of the image of 2x2")
+        "net cnn5: column 71: 'C256[p0,noaffine](x2)' leaves nothing of the 2x2 image")
     for shape in ("3x32", "3x32x32x1", "3x0x32", "x", "3x-1x4", "3x32x", "+3x32x32", "3x32x3000000"):
         bad(f"C8 --input {shape}",
             f"--input {shape}: channels x height x width expected, as in 3x32x32")
-    bad("C8 --classes 0", "--classes 0: a whole number from 1 to 65536 expected")
+    bad("C8 --classes 0", "--classes '0': expected a whole number from 1 to 65536")
     bad("--graph", "--graph needs NET; 'ole net' lists the names")
     bad("C8 C8", "unexpected argument 'C8'; see 'ole net --help'")
     check(ole, "net", code=1, shell='"$@" >/dev/full',

@@ -43,9 +43,9 @@ def check_usage(ole):
     wrong("m", f"--known is missing: DATA; {SEE}")
     wrong("m --known digits", f"--novel is missing: DATA; {SEE}")
     wrong("m --known digits --novel digits --score best",
-          "--score best: expected one of softmax|calibrated|residual|cosine|energy")
+          "--score 'best': expected one of softmax, calibrated, residual, cosine, energy")
     wrong("m --known digits --novel digits --temperature 0",
-          "--temperature 0: a number from 0.001 to 1000 or fit expected")
+          "--temperature '0': expected fit or a number from 0.001 to 1000")
     wrong("no --known digits --novel digits", "no: cannot read: No such file or directory", 1)
     check_that("--help", ole.run("novelty", "--help").stdout.startswith("  $ ole train digits"))
 
@@ -55,10 +55,9 @@ def check_data_mistakes(ole, work):
         check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
 
     both = "--known digits --novel digits"
-    wrong(f"m {both} --keep 0", "--keep 0: a share such as 95% or 0.95 expected", 2)
-    wrong(f"m {both} --keep 120%", "--keep 120%: a share such as 95% or 0.95 expected", 2)
-    wrong(f"m {both} --val-split x", "--val-split x: a share such as 10% or 0.1, less than "
-          "1, expected", 2)
+    wrong(f"m {both} --keep 0", "--keep '0': expected more than 0; leave it out for the default", 2)
+    wrong(f"m {both} --keep 120%", "--keep '120%': expected a share of at most 1, such as 10% or 0.1", 2)
+    wrong(f"m {both} --val-split x", "--val-split 'x': expected a share below 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --val-split 0", "digits has no validation samples to set the threshold on: "
           "train with --val-split 10%, and give the same here")
     wrong(f"m {both} --known-classes 0,1", "the model knows 7 classes, the known set digits has 2: "
@@ -169,7 +168,7 @@ def check_vectors(ole, work):
     result = read_json(ole, "novelty", "vectors", "--known", known, "--novel", novel, "--json")
     check_that("vectors", result.get("novel") == 10 and result["known"] == 16)
     check(ole, f"novelty vectors --known {known} --novel {wide}", code=1, err="ole novelty: the "
-          "model takes 4x1x1, the novel samples of npy are 5x1x1\n")
+          "model takes vectors of 4, the samples of npy are vectors of 5\n")
     moved = ("ole novelty: warning: the run held other samples out: it was trained on some of those that "
              "--test-share leaves for validation; errors will be too low, thresholds too high\n")
     check(ole, f"novelty vectors --known {known} --novel {novel} --novel-split test "

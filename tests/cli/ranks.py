@@ -152,8 +152,8 @@ def check_mistakes(ole):
     unknown = "unknown option --bad; did you mean --bn?"
     expected = {
         f"{good} --bad": f"ole train: {unknown}",
-        f"{good} --lr abc": "ole train: --lr abc: a number from 0 up expected",
-        f"{good} --loss foo": "ole train: --loss foo: one of softmax|ole|softmax+ole expected",
+        f"{good} --lr abc": "ole train: --lr 'abc': expected a number of at least 0",
+        f"{good} --loss foo": "ole train: --loss 'foo': expected one of softmax, ole, softmax+ole",
         "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32",
         "trian": "ole: unknown command trian; did you mean 'train'?",
     }
@@ -175,9 +175,9 @@ def check_mistakes(ole):
     mixed([good, f"{good} --bad", f"{good} --bad"], [f"ole train: rank 1: {unknown}"])
     mixed([f"{good} --bad", good, good], [f"ole train: rank 0: {unknown}"])
     mixed([f"{good} --bad", f"{good} --lr abc", good],
-          [f"ole train: rank 0: {unknown}", "ole train: rank 1: --lr abc: a number from 0 up expected"])
+          [f"ole train: rank 0: {unknown}", "ole train: rank 1: --lr 'abc': expected a number of at least 0"])
     mixed([f"{good} --bad", f"{good} --lr abc", f"{good} --bad"],
-          [f"ole train: {unknown}", "ole train: rank 1: --lr abc: a number from 0 up expected"])
+          [f"ole train: {unknown}", "ole train: rank 1: --lr 'abc': expected a number of at least 0"])
     mixed(["--version", f"{good} --bad"], [f"ole train: rank 1: {unknown}"])  # rank 0 never comes
 
 

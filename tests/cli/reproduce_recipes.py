@@ -227,7 +227,7 @@ def check_refused(ole, work):
     write(work, "small.yaml")
     write(work, "bad.yaml", net="bogus")
     fails("a bad net", ole, ["bad.yaml"], "bogus", out="refused")
-    fails("no such precision", ole, ["small.yaml", "--precision", "fp16"], "precision fp16", out="refused")
+    fails("no such precision", ole, ["small.yaml", "--precision", "fp16"], "precision 'fp16'", out="refused")
     fails("a bad net behind a good one", ole, ["small.yaml", "bad.yaml"], "ole reproduce: bad: ", out="refused")
     check_that("nothing was made", not (work / "refused").exists())
     write(work, "second.yaml")

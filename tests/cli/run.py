@@ -243,21 +243,25 @@ SCORE_HELP = """\
 
 ole score FEATURES.npy LABELS.npy [options]
 
-Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear norm of
-all rows.  It is 0 when the classes are orthogonal to each other.
+Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear
+norm of all rows. It is 0 when the classes are orthogonal to each other.
 
   FEATURES.npy                 [rows, dimensions], float16, float32 or float64
-  LABELS.npy                   [rows], integers; rows with a label < 0 are ignored
-  --grad G.npy                 write the gradient, of the type computed in
+  LABELS.npy                   [rows], integers; rows with a label < 0 are
+                               ignored
+  --grad G.npy                 write the gradient
   --delta-floor X              floor under each class's nuclear norm (default 1)
-  --delta-abs X                singular values up to X count as zero (default 1e-6)
-  --delta-rel X                the same, times the largest one (default auto: 64 eps)
+  --delta-abs X                singular values up to X count as zero
+                               (default 1e-06)
+  --delta-rel X                the same, relative to the largest one (default
+                               auto: 64 epsilon)
   --weight X                   factor of the loss (default 1)
-  --reduction mean|sum         divide by the number of rows or not (default mean)
+  --reduction mean|sum         divide by the number of rows, or not
+                               (default mean)
   --dtype auto|float32|float64 type to compute in (default auto: the file's)
-  --threads N                  threads (default: all processors); the result is the same
+  --threads N                  threads (default: all processors)
   --json                       print JSON, without overlaps and effective ranks
-  --help                       this text
+  --help                       print this text
 """
 
 SHORT_DEMO = "demo --seeds 1 --epochs 2 --threads 1"
@@ -320,6 +324,11 @@ def check_program(ole, trains):
           err="ole: unknown option --frobnicate; 'ole --help' lists the commands\n", code=2)
     check(ole, "score --help", SCORE_HELP)
     check(ole, "score F.npy --no-such -h", SCORE_HELP)
+    commands = [line.split()[0] for line in usage.splitlines() if line.startswith("  ") and "$" not in line]
+    for command in [*commands, *(["data get", "data check"] if trains else [])]:
+        lines = ole.run(*command.split(), "--help").stdout.splitlines()
+        check_that(f"ole {command} --help starts with an example and fits 80 columns",
+                   lines[0].startswith("  $ ole ") and max(map(len, lines)) <= 80)
     run = ole.run("info")
     check_that("ole info", run.returncode == 0 and run.stdout.startswith("version") and
                not run.stderr)
@@ -345,19 +354,19 @@ def check_usage(ole):
     wrong("score F.npy L.npy --grad", "--grad needs a value: G.npy")
     wrong("score F.npy L.npy --grad=", "--grad: the value is empty")
     wrong("score F.npy L.npy --json=yes", "--json takes no value")
-    wrong("score F.npy L.npy --weight nan", "--weight nan: a number expected")
-    wrong("score F.npy L.npy --weight 1x", "--weight 1x: a number expected")
+    wrong("score F.npy L.npy --weight nan", "--weight 'nan': expected a number")
+    wrong("score F.npy L.npy --weight 1x", "--weight '1x': expected a number")
     wrong("score F.npy L.npy --delta-floor -1",
-          "--delta-floor -1: a number from 0 up expected")
+          "--delta-floor '-1': expected a number of at least 0")
     wrong("score F.npy L.npy --delta-rel -1",
-          "--delta-rel -1: a number from 0 up or auto expected")
+          "--delta-rel '-1': expected auto or a number of at least 0")
     wrong("score F.npy L.npy --threads 0",
-          "--threads 0: a whole number from 1 to 1024 expected")
+          "--threads '0': expected a whole number from 1 to 1024")
     wrong("score F.npy L.npy --threads 1.5",
-          "--threads 1.5: a whole number from 1 to 1024 expected")
-    wrong("score F.npy L.npy --reduction max", "--reduction max: expected one of mean|sum")
+          "--threads '1.5': expected a whole number from 1 to 1024")
+    wrong("score F.npy L.npy --reduction max", "--reduction 'max': expected one of mean, sum")
     wrong("score F.npy L.npy --dtype float16",
-          "--dtype float16: expected one of auto|float32|float64")
+          "--dtype 'float16': expected one of auto, float32, float64")
     wrong("score F.npy L.npy --grad ./F.npy",
           "--grad ./F.npy would overwrite an input; name another file")
 

@@ -39,33 +39,34 @@ def check_usage(ole):
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
     wrong("digits -x", "unknown option -x; 'ole train --help' lists them")
     wrong("digits -c", "--config needs a value: FILE.yaml")
-    wrong("digits --epochs -1", "--epochs -1: a whole number from 0 to 1000000000 expected")
-    wrong("digits --epochs 1.5", "--epochs 1.5: a whole number from 0 to 1000000000 expected")
-    wrong("digits --batch-size x", "--batch-size x: a whole number from 1 to 1000000000 expected")
-    wrong("digits --lr -1", "--lr -1: a number from 0 up expected")
-    wrong("digits --epochs 0", "--epochs 0: a whole number from 1 up expected; leave it out for the "
-          "default")
-    wrong("digits --lr 0", "--lr 0: a number over 0 expected; leave it out for the default")
-    wrong("digits --momentum 2", "--momentum 2: a number from 0 to 1 expected")
-    wrong("digits --opt sdg", "--opt sdg: one of sgd|adam expected")
-    wrong("digits --loss both", "--loss both: one of softmax|ole|softmax+ole expected")
+    wrong("digits --epochs -1", "--epochs '-1': expected a whole number from 0 to 1000000000")
+    wrong("digits --epochs 1.5", "--epochs '1.5': expected a whole number from 0 to 1000000000")
+    wrong("digits --batch-size x", "--batch-size 'x': expected a whole number from 1 to 1000000000")
+    wrong("digits --lr -1", "--lr '-1': expected a number of at least 0")
+    wrong("digits --epochs 0", "--epochs '0': expected more than 0; leave it out for the default")
+    wrong("digits --lr 0", "--lr '0': expected more than 0; leave it out for the default")
+    wrong("digits --delta-floor -1", "--delta-floor '-1': expected a number of at least 0")
+    wrong("digits --delta-rel -1", "--delta-rel '-1': expected auto or a number of at least 0")
+    wrong("digits --momentum 2", "--momentum '2': expected a number from 0 to 1")
+    wrong("digits --opt sdg", "--opt 'sdg': expected one of sgd, adam")
+    wrong("digits --loss both", "--loss 'both': expected one of softmax, ole, softmax+ole")
     wrong("digits --val-split 100%",
-          "--val-split 100%: a share such as 10% or 0.1, less than 1, expected")
-    wrong("digits --seed x", "--seed x: a whole number from 0 up expected")
-    wrong("digits --resize 4097", "--resize 4097: a whole number from 0 to 4096 expected")
-    wrong("digits --workers 300", "--workers 300: a whole number from 0 to 256 expected")
+          "--val-split '100%': expected a share below 1, such as 10% or 0.1")
+    wrong("digits --seed x", "--seed 'x': expected a whole number of at least 0")
+    wrong("digits --resize 4097", "--resize '4097': expected a whole number from 0 to 4096")
+    wrong("digits --workers 300", "--workers '300': expected a whole number from 0 to 256")
     wrong("digits --nesterov=1", "--nesterov takes no value")
     net = "digits --net C4 --out never "
-    wrong(net + "--milestones 75%,50%", "milestones 75%,50%: rising epochs or shares as 81,122 or "
-          "50%,75%, cosine or none expected")
+    wrong(net + "--milestones 75%,50%", "milestones '75%,50%': expected rising epochs or shares such as 81,122 or "
+          "50%,75%, cosine or none")
     wrong(net + "--augment flop",
-          "augment flop: crop:PIXELS, of 1 to 1024, flip, or both with a comma between expected")
+          "augment 'flop': expected crop:PIXELS with 1 to 1024 pixels, flip, or both separated by a comma")
     wrong(net + "--sampler 3x4",
-          "sampler 3x4: balanced:CxK, C classes with K samples each, expected")
-    wrong(net + "--ole-at 0", "ole_at 0: different tokens, from 1, with weights where they differ "
-          "from lambda, as 3:0.1,5 expected")
-    wrong(net + "--normalize x", "normalize x: auto, none, half, cifar, or means and deviations as "
-          "0.5,0.5,0.5/0.2,0.2,0.2 expected")
+          "sampler '3x4': expected balanced:CxK, C classes with K samples each")
+    wrong(net + "--ole-at 0", "ole_at '0': expected different tokens from 1 on, with weights where they differ "
+          "from lambda, such as 3:0.1,5")
+    wrong(net + "--normalize x", "normalize 'x': expected auto, none, half, cifar, or means and deviations such as "
+          "0.5,0.5,0.5/0.2,0.2,0.2")
 
 
 def check_refused(ole, work):
@@ -94,7 +95,7 @@ def check_failures(ole):
     large = ole.run("train", "digits", "--net", "FC65536(x1000)", "--out", "large")
     check_that(f"a net larger than memory: {large.stderr}", large.returncode == 1 and re.fullmatch(
         r"ole train: the weights, with gradients and the optimiser's state: 6.39e\+04 GiB of memory "
-        r"needed, [\d.e+]+ GiB left: take a smaller net; "
+        r"needed, [\d.e+]+ GiB left: use a smaller net; "
         r"OLE_MEMORY_CHECK=off tries it all the same\n", large.stderr))
     run_nan = ole.run(*SMALL.split(), "--lr", "1e30", "--epochs", "2", "--out", "nan")
     check_that("a diverging run", run_nan.returncode == 1 and
@@ -108,7 +109,7 @@ def check_recipes(ole, work):
               err=f"ole train: r.yaml, line {message}\n")
 
     recipe("epochs: 3\nbatch_sise: 4\n", "2: unknown option batch_sise; did you mean batch_size?")
-    recipe("epochs: x\n", "1: epochs x: a whole number from 0 to 1000000000 expected")
+    recipe("epochs: x\n", "1: epochs 'x': expected a whole number from 0 to 1000000000")
     recipe("- epochs\n", "1: a recipe is one map, as 'epochs: 20'")
     recipe("lr: 1\nlr: 2\n", "2: this key was given before")
     check(ole, "train digits -c no.yaml", code=2,
@@ -251,9 +252,9 @@ def check_idle(ole, work):
     idle = ole.run(*SMALL.split(), *"--epochs 1 --loss softmax --lambda 5 --ole-at 2 --opt adam --momentum 0.5 --gamma 0.5 "
                    "--milestones cosine --sampler balanced:2x4 --batch-size 7 --no-report --out idle".split())
     for flag, beside in (("lambda", "--loss softmax"), ("ole-at", "--loss softmax"), ("momentum", "--opt adam"),
-                         ("gamma", "these milestones"), ("batch-size", "--sampler")):
-        check_that(f"--{flag} does nothing, and that is said", idle.returncode == 0 and
-                   f"ole train: warning: --{flag} does nothing with {beside}\n" in idle.stderr)
+                         ("gamma", "--milestones cosine"), ("batch-size", "--sampler balanced:2x4")):
+        check_that(f"--{flag} has no effect, and a warning says so", idle.returncode == 0 and
+                   f"ole train: warning: --{flag} has no effect with {beside}\n" in idle.stderr)
 
 
 def check_end_stays(ole, work):
@@ -320,8 +321,8 @@ def check_models(ole, work):
     seed = "--val-split 20% --split validation --seed"
     largest = read_json(ole, "eval", "m", "digits", *seed.split(), str(2 ** 64 - 1), "--json")
     check_that("the largest seed of a run", largest.get("n") == 250)
-    check(ole, f"eval m digits {seed} {2 ** 64}", code=2, err=f"ole eval: --seed {2 ** 64}: a whole "
-          "number from 0 up expected\n")
+    check(ole, f"eval m digits {seed} {2 ** 64}", code=2, err=f"ole eval: --seed '{2 ** 64}': expected a "
+          "whole number of at least 0\n")
     check(ole, "eval no digits", code=1,
           err="ole eval: no: cannot read: No such file or directory\n")
 

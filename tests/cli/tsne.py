@@ -76,9 +76,9 @@ def check_mistakes(ole, work):
     wrong("", "FEATURES.npy is missing: [rows, dimensions], float16, float32 or float64; "
           "see 'ole tsne --help'", 2)
     wrong("F.npy --out m.npy --learning-rate 0",
-          "--learning-rate 0: a number from 1e-09 to 1e+09 or auto expected", 2)
-    wrong("F.npy", "--out is missing: where the map goes, as map.npy; see 'ole tsne --help'", 2)
-    wrong("F.npy --theta 2", "--theta 2: a number from 0 to 1 expected", 2)
+          "--learning-rate '0': expected auto or a number from 1e-09 to 1000000000", 2)
+    wrong("F.npy", "--out is missing: Y.npy; see 'ole tsne --help'", 2)
+    wrong("F.npy --theta 2", "--theta '2': expected a number from 0 to 1", 2)
     wrong("none.npy --out Y.npy", "none.npy: cannot open: No such file or directory")
     wrong("nan.npy --out Y.npy", "nan.npy: row 5 holds NaN or Inf")
     wrong("few.npy --out Y.npy", "few.npy: 3 rows are too few for a map: at least 4 are needed")

@@ -18,7 +18,7 @@ def check_usage(ole, work):
           f"float16, float32 or float64; {SEE}\n")
     check(ole, "verify F.npy", code=2, err=f"ole verify: --pairs is missing: PAIRS.txt; {SEE}\n")
     check(ole, "verify F.npy --pairs P.txt --folds 1", code=2,
-          err="ole verify: --folds 1: a whole number from 2 to 1000 expected\n")
+          err="ole verify: --folds '1': expected a whole number from 2 to 1000\n")
     check(ole, "verify no.npy --pairs P.txt", code=1,
           err="ole verify: no.npy: cannot open: No such file or directory\n")
     check_that("--help", ole.run("verify", "--help").stdout.startswith("  $ ole verify features"))

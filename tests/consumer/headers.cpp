@@ -2,30 +2,26 @@
 #include <ole/analyze.h>
 #include <ole/base.h>
 #include <ole/classify.h>
-#include <ole/drawing.h>
-#include <ole/figure.h>
 #include <ole/geometry.h>
-#include <ole/json.h>
 #include <ole/linalg.h>
 #include <ole/loss.h>
 #include <ole/npy.h>
-#include <ole/page.h>
 #include <ole/ranks.h>
 #include <ole/roc.h>
 #include <ole/tsne.h>
 #include <ole/verify.h>
 
-#if __has_include(<ole/train.h>) // a build without training has none of these
-#include <ole/bench.h>
-#include <ole/data.h>
-#include <ole/evaluate.h>
-#include <ole/export.h>
-#include <ole/history.h>
-#include <ole/model.h>
-#include <ole/net.h>
-#include <ole/novelty.h>
-#include <ole/study.h>
-#include <ole/train.h>
+#if __has_include(<ole/train/train.h>) // a build without training has none of these
+#include <ole/train/bench.h>
+#include <ole/train/data.h>
+#include <ole/train/evaluate.h>
+#include <ole/train/export.h>
+#include <ole/train/history.h>
+#include <ole/train/model.h>
+#include <ole/train/net.h>
+#include <ole/train/novelty.h>
+#include <ole/train/study.h>
+#include <ole/train/train.h>
 #endif
 
 #include <iostream>

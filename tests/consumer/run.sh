@@ -22,9 +22,8 @@ cmake --build "$dir/build"
 "$dir/build/consumer"
 "$dir/build/headers"
 
-for header in "$dir"/prefix/include/ole/*.h; do
-    grep -q "<ole/$(basename "$header")>" "$here/headers.cpp" ||
-        { echo "headers.cpp does not include $(basename "$header")" >&2; exit 1; }
+(cd "$dir/prefix/include" && find ole -name '*.h') | while read -r header; do
+    grep -q "<$header>" "$here/headers.cpp" || { echo "headers.cpp does not include $header" >&2; exit 1; }
 done
 
 if [ -e "$1/ole" ]; then "$dir/prefix/bin/ole" info; fi

@@ -97,7 +97,7 @@ class Error(ctypes.Structure):
 
 def run_model(ole, path, images, features):
     """Features and logits by ole_model_run()."""
-    library = ctypes.CDLL(str(Path(ole).resolve().parent / "libole.so"))
+    library = ctypes.CDLL(str(Path(ole).resolve().parent / "liboletrain.so"))
     library.ole_model_free.argtypes = [ctypes.c_void_p]
     model, error = ctypes.c_void_p(), Error()
     images = np.ascontiguousarray(images, np.float32)

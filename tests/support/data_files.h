@@ -5,7 +5,7 @@
 #ifndef OLE_TESTS_DATA_FILES_H
 #define OLE_TESTS_DATA_FILES_H
 
-#include "ole/data.h"
+#include "ole/train/data.h"
 #include "test.h"
 
 #include <ftw.h>

@@ -3,7 +3,7 @@
  */
 #include "run_files.h"
 
-#include "base/safetensors.h"
+#include "formats/safetensors.h"
 #include "test.h"
 
 #include <jansson.h>

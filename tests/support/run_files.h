@@ -5,7 +5,7 @@
 #ifndef OLE_TESTS_RUN_FILES_H
 #define OLE_TESTS_RUN_FILES_H
 
-#include "ole/train.h"
+#include "ole/train/train.h"
 
 #include <stdint.h>
 

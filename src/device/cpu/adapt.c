@@ -1,10 +1,10 @@
 /*
- * src/device/cpu/adapt.c - ops that do not know the stacked layout read and write blocked copies in
- * scratch.  Networks of the paper do not need it: what follows a concatenation there is a norm.
+ * src/device/cpu/adapt.c - converts stacked inputs to blocked copies in scratch for ops that cannot
+ * read them.  The paper's networks do not need it: there, a norm follows every concatenation.
  */
 #include "device/cpu/cpu.h"
 
-static bool knows_stacked(ole_op op) {
+static bool reads_stacked(ole_op op) {
     return op == OLE_OP_NORM || op == OLE_OP_CONCAT;
 }
 
@@ -12,14 +12,14 @@ void cpu_adapt_request(cpu_plan_request *r, cpu_adapted *adapted) {
     *adapted = (cpu_adapted){0};
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         adapted->given[i] = r->x_layout[i];
-        adapted->is[i] = r->x_layout[i] == &cpu_stacked && !knows_stacked(r->node->op);
+        adapted->is[i] = r->x_layout[i] == &cpu_stacked && !reads_stacked(r->node->op);
         if (adapted->is[i]) r->x_layout[i] = cpu_best_layout(r->context, r->x_shape[i]);
     }
 }
 
-/* The next `bytes` of scratch, which begin on a line. */
-static size_t take(ole_op_plan *plan, size_t bytes) {
-    size_t first = (plan->scratch_bytes + 63) / 64 * 64;
+/* Reserves `bytes` of scratch, aligned to a cache line; returns their offset. */
+static size_t take_scratch(ole_op_plan *plan, size_t bytes) {
+    size_t first = cpu_whole_lines(plan->scratch_bytes);
     plan->scratch_bytes = first + bytes;
     return first;
 }
@@ -28,8 +28,8 @@ void cpu_adapt_plan(const cpu_plan_request *r, cpu_adapted *adapted, ole_op_plan
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         if (!adapted->is[i]) continue;
         cpu_view x = cpu_view_images(r->context, r->x_layout[i], r->n, r->x_shape[i]);
-        adapted->x[i] = take(plan, (size_t)x.size * x.item);
-        if (r->train) adapted->dx[i] = take(plan, (size_t)x.size * x.item);
+        adapted->x[i] = take_scratch(plan, (size_t)x.size * x.item);
+        if (r->train) adapted->dx[i] = take_scratch(plan, (size_t)x.size * x.item);
         plan->in_place = plan->dx_in_place = false;
     }
     ((cpu_state *)plan->state)->adapted = *adapted;

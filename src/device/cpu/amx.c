@@ -1,8 +1,8 @@
 /*
  * src/device/cpu/amx.c - the loops of amx.h, compiled for AVX512_BF16 and AMX.
  *
- * Tiles 0 to 3 are sums, 4 and 5 the left side, 6 and 7 the right one: each tile that is loaded
- * meets two others, which keeps the products busier than the loads.
+ * Tiles 0 to 3 hold sums, 4 and 5 the left operand, 6 and 7 the right one: each loaded tile is used
+ * twice, so that products take longer than loads.
  */
 #include "device/cpu/amx.h"
 
@@ -14,8 +14,8 @@
 
 enum { LINE = 64 };
 
-/* All eight tiles 16 x 64 bytes. Every call configures, and releases: tiles cost the system time.
- */
+/* Sets all eight tiles to 16 x 64 bytes. Every call configures and releases them, since tile state
+ * makes context switches slower. */
 static void configure(void) {
     alignas(64) struct {
         uint8_t palette, start, zero[14];
@@ -29,10 +29,10 @@ static void configure(void) {
     _tile_loadconfig(&tiles);
 }
 
-/* ---- order of elements ------------------------------------------------------------------- */
+/* ---- element order ------------------------------------------------------------------------ */
 
-/* Rows and columns of 16 x 16 words exchanged. */
-INLINE void turn_words(__m512i r[16]) {
+/* Transposes 16 x 16 words. */
+INLINE void transpose_words(__m512i r[16]) {
     __m512i t[16];
     for (int i = 0; i < 16; i += 2) {
         t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
@@ -56,7 +56,7 @@ INLINE void turn_words(__m512i r[16]) {
     }
 }
 
-/* 16 words: the elements of `low` in their lower halves, of `high` in their upper ones. */
+/* 16 words with the elements of `low` in the lower halves and of `high` in the upper ones. */
 INLINE __m512i pair(__m256i low, __m256i high) {
     return _mm512_or_si512(_mm512_cvtepu16_epi32(low),
                            _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
@@ -70,17 +70,17 @@ static void pair_pixels(const uint16_t *from, int64_t pixel_elements, uint16_t *
     _mm512_storeu_si512(to, pair(load_half(from), load_half(from + pixel_elements)));
 }
 
-static void turn_pixels(const uint16_t *from, int64_t pixel_elements, uint16_t *to,
-                        int64_t to_row) {
+static void transpose_pixels(const uint16_t *from, int64_t pixel_elements, uint16_t *to,
+                             int64_t to_row) {
     __m512i r[16];
     for (int i = 0; i < 16; i++, from += 2 * pixel_elements)
         r[i] = pair(load_half(from), load_half(from + pixel_elements));
-    turn_words(r);
+    transpose_words(r);
     for (int i = 0; i < 16; i++)
         _mm512_storeu_si512(to + i * to_row, r[i]);
 }
 
-/* Row `i` of a block [16, 16] of weights, rounded; zero without a block. */
+/* Row `i` of a block [16, 16] of weights, rounded; zero if there is no block. */
 INLINE __m256i weight_row(const float *block, int i) {
     if (!block) return _mm256_setzero_si256();
     return (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(block + i * 16));
@@ -92,19 +92,19 @@ static const float *block_of(const amx_weights *w, int out, int in, int tap) {
 }
 
 static void pack_weights(const amx_weights *w, int column) {
-    int rows = w->turn ? w->outs : w->ins, depth = (rows + 1) / 2;
+    int rows = w->transpose ? w->outs : w->ins, depth = (rows + 1) / 2;
     uint16_t *to = w->to + (int64_t)column * w->taps * depth * AMX_TILE;
     for (int tap = 0; tap < w->taps; tap++)
         for (int k = 0; k < 2 * depth; k += 2, to += AMX_TILE) {
             __m512i r[16];
-            if (w->turn) {
+            if (w->transpose) {
                 int from = w->taps - 1 - tap;
                 const float *a = block_of(w, k, column, from),
                             *b = block_of(w, k + 1, column, from);
                 for (int i = 0; i < 16; i++)
                     r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(weight_row(a, i)),
                                               weight_row(b, i), 1);
-                turn_words(r);
+                transpose_words(r);
             } else {
                 for (int i = 0; i < 16; i++) {
                     const float *a = block_of(w, column, k + i / 8, tap);
@@ -116,9 +116,9 @@ static void pack_weights(const amx_weights *w, int column) {
         }
 }
 
-/* ---- products ---------------------------------------------------------------------------- */
+/* ---- products ----------------------------------------------------------------------------- */
 
-/* The sums of 32 pixels and one or two blocks into y. */
+/* Stores the sums of 32 pixels and one block of channels in y. */
 INLINE void put_block(const amx_product *p, int64_t pixel, int block, const float *sums) {
     alignas(64) float bias[16] = {0};
     int left = p->channels - block * 16;
@@ -138,7 +138,7 @@ INLINE void put_block(const amx_product *p, int64_t pixel, int block, const floa
     }
 }
 
-/* 32 pixels, the blocks `block` and, with `two`, the next one. */
+/* Computes 32 pixels of block `block` and, if `two`, of the next one. */
 INLINE void multiply_tiles(const amx_product *p, int64_t pixel, int block, bool two) {
     alignas(64) float sums[2][32 * 16];
     int64_t column = (int64_t)p->taps * p->depth * AMX_TILE;
@@ -182,13 +182,13 @@ static void multiply(const amx_product *p) {
     _tile_release();
 }
 
-/* ---- gradients of weights ---------------------------------------------------------------- */
+/* ---- gradients of weights ----------------------------------------------------------------- */
 
 static float *sum_of(const amx_gradient *g, int in, int out, int tap) {
     return g->sum + (((int64_t)out * g->ins + in) * g->taps + tap) * 256;
 }
 
-/* The sums of two blocks of inputs and two of outputs; of the second ones only where they are. */
+/* The sums of two blocks of inputs and two of outputs, as far as they exist. */
 static void sum_tiles(const amx_gradient *g, int in, int out, int tap) {
     bool more_in = in + 1 < g->ins, more_out = out + 1 < g->outs;
     const uint16_t *a = g->x + in * 16 * g->x_row + g->tap[tap], *b = g->dy + out * AMX_STEP;
@@ -232,7 +232,7 @@ static void sum_products(const amx_gradient *g) {
 const amx_kernels ole_amx_kernels = {
     .pack_weights = pack_weights,
     .multiply = multiply,
-    .turn_pixels = turn_pixels,
+    .transpose_pixels = transpose_pixels,
     .pair_pixels = pair_pixels,
     .sum_products = sum_products,
 };

@@ -1,6 +1,6 @@
 /*
- * src/device/cpu/backend.c - the CPU backend on oneDNN: its table of functions, its context, and
- * the table of its ops.
+ * src/device/cpu/backend.c - the CPU backend on oneDNN: its function table, its context, and the
+ * table of its ops.
  */
 #include "base/arena.h"
 #include "base/cpu.h"
@@ -21,9 +21,9 @@ extern const cpu_kernels ole_cpu_kernels_avx512;
 extern const cpu_kernels ole_cpu_kernels_avx512bf16;
 #endif
 
-/* ---- the context ------------------------------------------------------------------------- */
+/* ---- the context -------------------------------------------------------------------------- */
 
-/* The best table for the CPU among those that work on oneDNN's blocks. */
+/* The best table for this CPU among those that match oneDNN's block size. */
 static const cpu_kernels *choose_kernels(int block) {
 #if OLE_X86_DISPATCH
     if (block == ole_cpu_kernels_avx512.block) return &ole_cpu_kernels_avx512;
@@ -44,7 +44,7 @@ static ole_status check_precision(const ole_device_options *options, ole_error *
     if (options->precision == OLE_PRECISION_FP32) return OLE_OK;
     if (options->precision != OLE_PRECISION_BF16)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "the cpu backend has no tf32; choose --precision fp32 or bf16");
+                        "the cpu backend has no tf32; use --precision fp32 or bf16");
 #if defined(OLE_HAVE_CPU_BF16)
     if (ole_cpu_allowed() >= OLE_CPU_AVX512_BF16) return OLE_OK;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
@@ -57,7 +57,7 @@ static ole_status check_precision(const ole_device_options *options, ole_error *
 #endif
 }
 
-static const cpu_kernels *half_kernels(const ole_device_options *options) {
+static const cpu_kernels *bf16_kernels(const ole_device_options *options) {
 #if defined(OLE_HAVE_CPU_BF16)
     if (options->precision == OLE_PRECISION_BF16) return &ole_cpu_kernels_avx512bf16;
 #endif
@@ -65,11 +65,11 @@ static const cpu_kernels *half_kernels(const ole_device_options *options) {
     return NULL;
 }
 
-static const amx_kernels *amx_of(const cpu_kernels *half) {
+static const amx_kernels *amx_of(const cpu_kernels *bf16) {
 #if defined(OLE_HAVE_CPU_BF16)
-    if (half && cpu_has_amx()) return &ole_amx_kernels;
+    if (bf16 && cpu_has_amx()) return &ole_amx_kernels;
 #endif
-    (void)half;
+    (void)bf16;
     return NULL;
 }
 
@@ -79,13 +79,14 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
     if (status == OLE_OK) status = check_precision(options, error);
     if (status != OLE_OK) return status;
     if (options->threads < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%d threads: give at least 1", options->threads);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%d threads: must be at least 1",
+                        options->threads);
     ole_device_context *context = calloc(1, sizeof *context);
     if (!context) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     context->options = *options;
-    context->half = half_kernels(options);
-    context->amx = amx_of(context->half);
-    status = cpu_dnn_create(&context->dnn, context->half != NULL, error);
+    context->bf16 = bf16_kernels(options);
+    context->amx = amx_of(context->bf16);
+    status = cpu_dnn_create(&context->dnn, context->bf16 != NULL, error);
     context->kernels = choose_kernels(cpu_dnn_block());
     context->block = context->kernels->block;
     if (status == OLE_OK && !cpu_parallel_on_openmp())
@@ -98,11 +99,9 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
     return OLE_OK;
 }
 
-/*
- * Large blocks begin on a huge page and ask for huge pages: a step walks through hundreds of
- * megabytes, and with small pages it would spend a good part of its time finding them.
- */
-static void *allocate(ole_device_context *context, size_t bytes) {
+/* Large allocations start on a huge page and request huge pages: a step walks through hundreds of
+ * megabytes, and with small pages much of its time would go into address translation. */
+static void *allocate_memory(ole_device_context *context, size_t bytes) {
     enum { HUGE_PAGE = 1 << 21 };
     (void)context;
     size_t line = bytes < HUGE_PAGE ? (size_t)OLE_ALIGNMENT : (size_t)HUGE_PAGE;
@@ -126,7 +125,7 @@ static const char *kernels_of(const ole_device_context *context) {
     return context->kernels->name;
 }
 
-/* ---- numbers in and out ------------------------------------------------------------------ */
+/* ---- conversion --------------------------------------------------------------------------- */
 
 static bool is_filter(const ole_node *node, const ole_param *param) {
     return node->op == OLE_OP_CONV && param->kind == OLE_PARAM_WEIGHT;
@@ -164,7 +163,7 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
     cpu_convert(context, NULL, layout, n, shape, plain, accumulate, to);
 }
 
-/* ---- ops --------------------------------------------------------------------------------- */
+/* ---- ops ---------------------------------------------------------------------------------- */
 
 typedef struct cpu_op {
     cpu_plan_function *plan;
@@ -217,8 +216,8 @@ void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t by
     return state;
 }
 
-/* Whether n images of the larger of both sides can be counted in bytes with room to spare. */
-static bool fits(const ole_node *node, int64_t n) {
+/* Whether sizes in bytes of n inputs or outputs fit in 64 bits, with a wide margin. */
+static bool is_countable(const ole_node *node, int64_t n) {
     int64_t pixels = node->in.h * node->in.w > node->out.h * node->out.w
                          ? node->in.h * node->in.w
                          : node->out.h * node->out.w;
@@ -231,7 +230,7 @@ static bool fits(const ole_node *node, int64_t n) {
 static ole_status plan_op(ole_device_context *context, const ole_node *node, int64_t n, bool train,
                           bool needs_dx, const ole_layout x_layout[OLE_MAX_INPUTS],
                           ole_op_plan *plan, ole_error *error) {
-    if (!fits(node, n))
+    if (!is_countable(node, n))
         return ole_fail(error, OLE_ERROR_MEMORY, "%s: a batch of %lld does not fit in memory",
                         node->name, (long long)n);
     cpu_plan_request request = {.context = context,
@@ -285,7 +284,7 @@ const ole_backend ole_backend_cpu = {
     .element_size = sizeof(float),
     .open = open_context,
     .close = close_context,
-    .allocate = allocate,
+    .allocate = allocate_memory,
     .free = free_memory,
     .kernels = kernels_of,
     .param_bytes = param_bytes,

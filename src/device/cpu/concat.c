@@ -1,13 +1,13 @@
 /*
- * src/device/cpu/concat.c - concatenation along C, of images into the stacked layout (cpu.h).
+ * src/device/cpu/concat.c - concatenation along C; images go to the stacked layout (cpu.h).
  *
- * Forward: a stacked first input is copied in one piece, with its moments, unless it is there; the
- * second one's channels go behind it, into what is left of the last block first, and their moments
- * are found. Backward: the gradient of a stacked first input is a prefix of dy, and mostly the same
- * memory: then only the few channels of the second are copied.  Lanes of that prefix beyond its
- * last channel hold gradients of channels that are not its own; nobody reads them.
+ * Forward, a stacked first input is copied in one piece with its moments, unless it is already in
+ * place; the second input's channels follow, filling up the last block first, and their moments are
+ * computed.  Backward, the gradient of a stacked first input is a prefix of dy and usually the same
+ * memory, so only the few channels of the second are copied.  Lanes of that prefix beyond its last
+ * channel hold gradients of other channels; nobody reads them.
  *
- * Vectors (H = W = 1) are copied as they lie.
+ * Vectors (H = W = 1) are copied in their own layout.
  */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
@@ -17,7 +17,7 @@
 typedef struct concat_state {
     cpu_state base;
     cpu_view x[OLE_MAX_INPUTS], y;
-    int64_t first[OLE_MAX_INPUTS]; /* channel of y */
+    int64_t first[OLE_MAX_INPUTS]; /* first channel in y */
 } concat_state;
 
 static bool is_prefix(const concat_state *s) {
@@ -37,13 +37,13 @@ ole_status cpu_concat_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_err
     return OLE_OK;
 }
 
-/* ---- forward ----------------------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------ */
 
 typedef struct concat_run {
     const cpu_call *c;
     const concat_state *state;
     int input;
-    int64_t count; /* elements copied in one piece */
+    int64_t count; /* elements to copy in one piece */
     const void *from;
     void *to;
 } concat_run;
@@ -61,7 +61,7 @@ static void copy_piece(const cpu_call *c, int64_t count, const void *from, void 
     if (from != to) cpu_parallel(c->context, cpu_slices(count), copy_slice, &r);
 }
 
-/* The moments of a group of an input, to the places of its channels in y. */
+/* Computes the moments of a group of an input and stores them with its channels in y. */
 static void find_moments(void *argument, int64_t group) {
     const concat_run *r = argument;
     const concat_state *s = r->state;
@@ -101,7 +101,7 @@ void cpu_concat_forward(const cpu_call *c) {
     copy_input(c, 1);
 }
 
-/* ---- backward ---------------------------------------------------------------------------- */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 void cpu_concat_backward(const cpu_call *c) {
     const concat_state *s = c->state;

@@ -1,20 +1,20 @@
 /*
  * src/device/cpu/conv.c - convolution by oneDNN.
  *
- * Weights are blocked in input and output channels where both are whole blocks, in the order that
- * forward, Winograd and the weight gradient use; the direct input gradient wants them the other way
- * round and reorders them (they are small beside the activations).  Other weights are plain, and
- * reordered for each pass.
+ * Weights whose input and output channels are whole blocks are blocked, in the order that forward,
+ * Winograd and the weight gradient use; the direct input gradient needs them transposed and
+ * reorders them, which is cheap compared to the activations.  Other weights are plain and reordered
+ * for each pass.
  *
- * Winograd.  F(4x4, 3x3) does 2.25 times less work than the direct way and costs transforms of
- * tiles of 4 x 4 outputs.  It is taken by a rule on the shape alone, so that a run repeats: 3 x 3,
- * stride 1, at least 32 channels on both sides (below, transforms eat the gain), and a plane of
- * outputs of which tiles waste at most 40 % (on 2 x 2 and 6 x 6 planes direct is faster, except for
- * the weight gradient, where the weights themselves are most of the traffic).  Measured on one core
- * with AVX-512: 1.7 to 2.7 times direct on the shapes of VGG, 1.2 to 1.5 with 32 channels, 0.8 with
- * 16.
+ * Winograd.  F(4x4, 3x3) does 2.25 times less work than a direct convolution but has to transform
+ * tiles of 4 x 4 outputs.  A rule on the shape alone selects it, so that runs repeat: 3 x 3, stride
+ * 1, at least 32 channels on both sides (below, the transforms eat the gain), and tiles that waste
+ * at most 40 % of the output plane (on 2 x 2 and 6 x 6 planes direct is faster, except for the
+ * weight gradient, where the weights themselves dominate the traffic).  Measured on one core with
+ * AVX-512: 1.7 to 2.7 times as fast as direct on VGG's shapes, 1.2 to 1.5 with 32 channels, 0.8
+ * with 16.
  *
- * In bfloat16 the tiles of AMX are taken where there are some (conv_tiles.c).
+ * In bfloat16, AMX tiles are used where available (conv_tiles.c).
  */
 #include "base/error.h"
 #include "device/cpu/conv_tiles.h"
@@ -25,12 +25,12 @@
 typedef struct conv_state {
     cpu_state base;
     int64_t x_size;             /* elements */
-    size_t x_item;              /* bytes of one */
-    cpu_tiles *tiles;           /* all passes, or NULL */
-    cpu_conv *pass[CPU_PASSES]; /* by oneDNN: NULL where it is not wanted, or cannot be had */
+    size_t x_item;              /* bytes per element */
+    cpu_tiles *tiles;           /* computes all passes, or NULL */
+    cpu_conv *pass[CPU_PASSES]; /* by oneDNN; NULL if not needed or not available */
 } conv_state;
 
-/* ---- weights ----------------------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------------------------ */
 
 static cpu_format weight_format(const ole_device_context *context, const ole_node *node) {
     bool whole = node->in.c % context->block == 0 && node->out.c % context->block == 0;
@@ -38,11 +38,11 @@ static cpu_format weight_format(const ole_device_context *context, const ole_nod
 }
 
 int64_t cpu_weight_size(const ole_device_context *context, const ole_node *node) {
-    (void)context; /* only whole blocks are blocked: there is no padding */
+    (void)context; /* only whole blocks are blocked, so there is no padding */
     return node->out.c * node->in.c * node->kernel * node->kernel;
 }
 
-/* Calls put(plain index, blocked index) for every weight. */
+/* Copies weights between plain and blocked order. */
 static void copy_weight(const ole_device_context *context, const ole_node *node, const float *from,
                         float *to, bool to_plain) {
     int64_t b = context->block, taps = (int64_t)node->kernel * node->kernel, plain = 0;
@@ -71,10 +71,10 @@ void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node
         memcpy(plain, from, (size_t)cpu_weight_size(context, node) * sizeof *plain);
 }
 
-/* ---- planning ---------------------------------------------------------------------------- */
+/* ---- planning ----------------------------------------------------------------------------- */
 
 static bool winograd_pays(const ole_device_context *context, const ole_node *node, cpu_pass pass) {
-    if (context->half || context->options.conv == OLE_CONV_DIRECT || node->kernel != 3 ||
+    if (context->bf16 || context->options.conv == OLE_CONV_DIRECT || node->kernel != 3 ||
         node->stride != 1 || node->in.c < 32 || node->out.c < 32 ||
         weight_format(context, node) != CPU_BLOCKED)
         return false;
@@ -91,7 +91,7 @@ static ole_status plan_pass(const cpu_plan_request *r, cpu_pass pass, ole_layout
                           .train = r->train,
                           .bias = node->bias,
                           .winograd = winograd_pays(r->context, node, pass),
-                          .half = r->context->half != NULL,
+                          .bf16 = r->context->bf16 != NULL,
                           .n = r->n,
                           .in = node->in.c,
                           .in_h = node->in.h,
@@ -119,19 +119,15 @@ static void release_passes(void *state) {
         cpu_conv_destroy(s->pass[pass]);
 }
 
-static size_t whole_lines(int64_t count, size_t item) {
-    return ((size_t)count * item + 63) / 64 * 64;
-}
-
-/* Room for a gradient of x that is to be added to another, where that is not done on the way. */
+/* Bytes for a gradient of x that has to be added to another in a second step. */
 static size_t sum_bytes(const conv_state *s) {
     bool needed = s->pass[CPU_BACKWARD_DATA] && !s->pass[CPU_BACKWARD_ADD];
-    return needed ? whole_lines(s->x_size, s->x_item) : 0;
+    return needed ? cpu_whole_lines((size_t)s->x_size * s->x_item) : 0;
 }
 
-/* Room for the gradient of the weight or bias when only the other is wanted. */
+/* Bytes for the gradient of the weight or bias when only the other one is needed. */
 static size_t spare_bytes(const ole_device_context *context, const ole_node *node) {
-    return node->bias ? whole_lines(cpu_weight_size(context, node), sizeof(float)) : 0;
+    return node->bias ? cpu_whole_lines((size_t)cpu_weight_size(context, node) * sizeof(float)) : 0;
 }
 
 static size_t scratch_bytes(const conv_state *s, const ole_device_context *context,
@@ -155,15 +151,15 @@ ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
     state->x_item = x.item;
     state->base.release = release_passes;
     bool pointwise = r->node->kernel == 1 && r->node->stride == 1 && r->node->pad == 0;
-    bool wanted[CPU_PASSES] = {[CPU_FORWARD] = true,
+    bool needed[CPU_PASSES] = {[CPU_FORWARD] = true,
                                [CPU_BACKWARD_DATA] = r->train && r->needs_dx,
                                [CPU_BACKWARD_WEIGHTS] = r->train,
                                [CPU_BACKWARD_ADD] =
-                                   r->train && r->needs_dx && pointwise && !r->context->half};
+                                   r->train && r->needs_dx && pointwise && !r->context->bf16};
     ole_status status =
         cpu_tiles_create(&state->tiles, r, y_layout, weight_format(r->context, r->node), error);
     for (int pass = 0; pass < CPU_PASSES && status == OLE_OK; pass++)
-        if (wanted[pass] && !state->tiles)
+        if (needed[pass] && !state->tiles)
             status = plan_pass(r, pass, y_layout, &state->pass[pass], error);
     if (status != OLE_OK) {
         release_passes(state);
@@ -176,7 +172,7 @@ ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
     return OLE_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------ */
 
 void cpu_conv_forward(const cpu_call *c) {
     const conv_state *state = c->state;

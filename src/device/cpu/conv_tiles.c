@@ -1,20 +1,22 @@
 /*
- * src/device/cpu/conv_tiles.c - convolutions on AMX: grids, their filling, and the passes.
+ * src/device/cpu/conv_tiles.c - convolutions on AMX tiles: grids of pixels, how they are filled,
+ * and the passes.
  *
- * A grid holds some images as one line of pixels, [pixels, channels].  A row of an image is
- * followed by `pad` zero pixels, an image by `pad` rows of them; the zeros behind a row also stand
- * before the next one.  So the pixel that a tap reads is always as far away, and 7 % of the work at
- * 32 x 32 pixels, 27 % at 8 x 8, is on zeros.  The pass backward to x is the same convolution of
- * dy with the kernel turned; the gradient of the weights is the product of x's grid, turned to
- * [channels, pixels], with dy's.
+ * A grid holds a few images as one line of pixels, [pixels, channels].  Each image row is followed
+ * by `pad` zero pixels and each image by `pad` rows of them; the zeros after a row also serve as
+ * the left border of the next.  So the pixel a tap reads is always at the same distance, at the
+ * price of some work on zeros: 7 % at 32 x 32 pixels, 27 % at 8 x 8.  The gradient of x is the same
+ * convolution applied to dy with the flipped kernel; the gradient of the weights is the product of
+ * x's grid, transposed to [channels, pixels], with dy's.
  *
- * A group of images fills one grid, small enough for the second-level cache.  Groups are
- * independent forward; for the weights they are cut into parts by shape alone, whose sums are added
- * in order.
+ * A group of images fills one grid, small enough for the second-level cache.  Forward, groups are
+ * independent.  For the weights they are divided into parts by shape alone, whose sums are added in
+ * order.
  */
 #include "device/cpu/conv_tiles.h"
 
 #include "base/error.h"
+#include "base/min_max.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,36 +25,32 @@ enum { GRID_BYTES = 1 << 18, MAX_GROUP = 16, PARTS = 8, CHUNK_BLOCKS = 8, MAX_TA
 
 /* A grid and the convolution that reads it. */
 typedef struct grid {
-    int64_t height, width, pad;    /* of the images read */
-    int64_t out_height, out_width; /* of those written */
-    int64_t pitch, image;          /* pixels from row to row, from image to image */
-    int64_t lead, pixels;          /* zeros in front; all of it */
+    int64_t height, width, pad;    /* of the input images */
+    int64_t out_height, out_width; /* of the output images */
+    int64_t pitch, image;          /* pixels from row to row and from image to image */
+    int64_t lead, pixels;          /* leading zero pixels; total */
     int64_t group;                 /* images */
-    int channels;                  /* room for: whole depths of 32 */
+    int channels;                  /* rounded up to 32 */
     int taps;
-    int64_t tap[MAX_TAPS]; /* where each reads, in pixels from where it adds */
-    int32_t *target;       /* [group * image]: offset in an output tensor, or -1 */
+    int64_t tap[MAX_TAPS]; /* distance in pixels from the output to the pixel each tap reads */
+    int32_t *target;       /* [group * image] offset in the output tensor, or -1 */
 } grid;
 
 struct cpu_tiles {
     int64_t n;
     ole_shape in, out;
-    int ins, outs, taps; /* blocks of 16 channels; taps of the kernel */
+    int ins, outs, taps; /* blocks of 16 channels; kernel taps */
     cpu_format weight;
     bool train, needs_dx;
     int threads;
     cpu_view x, y;
     grid forward, data;
-    int64_t groups; /* of `forward`, which the gradient of the weights shares */
+    int64_t groups; /* of `forward`; the weight gradient uses the same */
     int parts, chunks;
     size_t scratch;
 };
 
-/* ---- planning ---------------------------------------------------------------------------- */
-
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
+/* ---- planning ----------------------------------------------------------------------------- */
 
 static bool fill_targets(grid *g, const cpu_view *out) {
     g->target = malloc((size_t)(g->group * g->image) * sizeof *g->target);
@@ -66,7 +64,7 @@ static bool fill_targets(grid *g, const cpu_view *out) {
     return true;
 }
 
-/* A grid of images of `in` for a kernel k x k, whose results go where `out` says. */
+/* A grid of `in` images for a k x k kernel whose results are written as `out` describes. */
 static bool make_grid(grid *g, int64_t n, ole_shape in, ole_shape written, int k, int64_t pad,
                       const cpu_view *out) {
     *g = (grid){.height = in.h,
@@ -89,37 +87,33 @@ static bool make_grid(grid *g, int64_t n, ole_shape in, ole_shape written, int k
     return fill_targets(g, out);
 }
 
-static size_t whole_lines(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
-}
-
 static size_t grid_bytes(const grid *g) {
-    return whole_lines((size_t)(g->pixels * g->channels) * sizeof(uint16_t));
+    return cpu_whole_lines((size_t)(g->pixels * g->channels) * sizeof(uint16_t));
 }
 
-/* Weights as blocks of 16 x 16 with zeros where channels do not exist. */
+/* Bytes of weights as blocks of 16 x 16, zero where channels do not exist. */
 static size_t block_bytes(const cpu_tiles *t) {
     return (size_t)t->ins * (size_t)t->outs * (size_t)t->taps * 256 * sizeof(float);
 }
 
-/* The same as the right side of a product, forward or turned: rows are in pairs of blocks. */
+/* Bytes of the same packed as the right side of a product; rows come in pairs of blocks. */
 static size_t packed_bytes(const cpu_tiles *t) {
-    int forward = t->outs * ((t->ins + 1) / 2), turned = t->ins * ((t->outs + 1) / 2);
-    int tiles = forward > turned ? forward : turned;
+    int forward = t->outs * ((t->ins + 1) / 2), backward = t->ins * ((t->outs + 1) / 2);
+    int tiles = forward > backward ? forward : backward;
     return (size_t)tiles * (size_t)t->taps * AMX_TILE * sizeof(uint16_t);
 }
 
-/* dy's grid has the pixels of x's, a chunk of channels. */
+/* dy's grid has the pixels of x's grid and a chunk of channels. */
 static int chunk_channels(const cpu_tiles *t) {
     int blocks = t->outs < CHUNK_BLOCKS ? t->outs : CHUNK_BLOCKS;
     return (blocks + 1) / 2 * AMX_DEPTH;
 }
 
 static size_t chunk_bytes(const cpu_tiles *t) {
-    return whole_lines((size_t)(t->forward.pixels * chunk_channels(t)) * sizeof(uint16_t));
+    return cpu_whole_lines((size_t)(t->forward.pixels * chunk_channels(t)) * sizeof(uint16_t));
 }
 
-/* What a task of the gradient of the weights works in: x's grid, as it is and turned, and dy's. */
+/* Bytes per task of the weight gradient: x's and dy's grids, each in two orders. */
 static size_t task_bytes(const cpu_tiles *t) {
     return 2 * grid_bytes(&t->forward) + 2 * chunk_bytes(t);
 }
@@ -133,21 +127,21 @@ static size_t needed_scratch(const cpu_tiles *t) {
     return sums > most ? sums : most;
 }
 
-static bool suits(const cpu_plan_request *r, ole_layout y_layout) {
+static bool is_supported(const cpu_plan_request *r, ole_layout y_layout) {
     const ole_node *node = r->node;
     return r->context->amx && r->x_layout[0] == &cpu_blocked && y_layout == &cpu_blocked &&
            node->stride == 1 && node->pad < node->kernel && node->kernel * node->kernel <= MAX_TAPS;
 }
 
-/* Whether offsets of pixels in a group of images can be counted in 32 bits. */
-static bool countable(const cpu_view *view) {
+/* Whether pixel offsets within a group of images fit in 32 bits. */
+static bool fits_offsets(const cpu_view *view) {
     return view->image_stride <= INT32_MAX / MAX_GROUP;
 }
 
 ole_status cpu_tiles_create(cpu_tiles **result, const cpu_plan_request *r, ole_layout y_layout,
                             cpu_format weight, ole_error *error) {
     *result = NULL;
-    if (!suits(r, y_layout)) return OLE_OK;
+    if (!is_supported(r, y_layout)) return OLE_OK;
     const ole_node *node = r->node;
     cpu_tiles *t = calloc(1, sizeof *t);
     if (!t) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -161,7 +155,7 @@ ole_status cpu_tiles_create(cpu_tiles **result, const cpu_plan_request *r, ole_l
                      .threads = r->context->options.threads,
                      .x = cpu_view_images(r->context, r->x_layout[0], r->n, node->in),
                      .y = cpu_view_images(r->context, y_layout, r->n, node->out)};
-    if (!countable(&t->x) || !countable(&t->y)) {
+    if (!fits_offsets(&t->x) || !fits_offsets(&t->y)) {
         cpu_tiles_destroy(t);
         return OLE_OK;
     }
@@ -172,7 +166,7 @@ ole_status cpu_tiles_create(cpu_tiles **result, const cpu_plan_request *r, ole_l
                 make_grid(&t->data, r->n, node->out, node->in, node->kernel, other, &t->x);
     t->groups = (r->n + t->forward.group - 1) / t->forward.group;
     t->chunks = (t->outs + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS;
-    t->parts = (int)at_most(t->groups, t->chunks < PARTS ? PARTS / t->chunks : 1);
+    t->parts = (int)ole_min(t->groups, t->chunks < PARTS ? PARTS / t->chunks : 1);
     t->scratch = needed_scratch(t);
     if (!made) {
         cpu_tiles_destroy(t);
@@ -193,9 +187,9 @@ size_t cpu_tiles_scratch(const cpu_tiles *t) {
     return t ? t->scratch : 0;
 }
 
-/* ---- filling grids ----------------------------------------------------------------------- */
+/* ---- filling grids ------------------------------------------------------------------------ */
 
-/* `count` images of a blocked tensor, `blocks` blocks of channels from `first` on. */
+/* Copies `count` images of a blocked tensor, `blocks` blocks of channels from block `first` on. */
 static void fill_grid(const grid *g, int channels, const cpu_view *from, const uint16_t *tensor,
                       int64_t count, int first, int blocks, uint16_t *to) {
     for (int64_t image = 0; image < count; image++)
@@ -209,12 +203,12 @@ static void fill_grid(const grid *g, int channels, const cpu_view *from, const u
             }
 }
 
-/* Pixels up to the last one that a convolution of `count` images adds to. */
+/* Pixels up to the last one that a convolution of `count` images writes. */
 static int64_t reached(const grid *g, int64_t count) {
     return (count - 1) * g->image + (g->out_height - 1) * g->pitch + g->out_width;
 }
 
-/* ---- forward, and backward to x ---------------------------------------------------------- */
+/* ---- forward, and the gradient of x ------------------------------------------------------- */
 
 typedef struct pass {
     const cpu_tiles *tiles;
@@ -223,8 +217,8 @@ typedef struct pass {
     const cpu_view *from, *to;
     const uint16_t *source;
     amx_weights weights;
-    amx_product product; /* but for what differs from group to group */
-    char *grids;         /* one a task */
+    amx_product product; /* except for what differs per group */
+    char *grids;         /* one per task */
     int64_t groups, tasks;
 } pass;
 
@@ -242,7 +236,7 @@ static void run_groups(void *argument, int64_t task) {
     product.grid = memory + g->lead * g->channels;
     int64_t end = p->groups * (task + 1) / p->tasks;
     for (int64_t group = p->groups * task / p->tasks; group < end; group++) {
-        int64_t first = group * g->group, count = at_most(p->tiles->n - first, g->group);
+        int64_t first = group * g->group, count = ole_min(p->tiles->n - first, g->group);
         fill_grid(g, g->channels, p->from, p->source + first * p->from->image_stride, count, 0,
                   (int)p->from->groups, memory + g->lead * g->channels);
         product.pixels = reached(g, count);
@@ -251,7 +245,7 @@ static void run_groups(void *argument, int64_t task) {
     }
 }
 
-/* The weights in blocks: as they are, or from their plain order in scratch. */
+/* The weights in blocks: as given, or converted from plain order in scratch. */
 static const float *blocked_weights(const cpu_tiles *t, const float *weight, float *scratch) {
     if (t->weight == CPU_BLOCKED) return weight;
     memset(scratch, 0, block_bytes(t));
@@ -263,15 +257,15 @@ static const float *blocked_weights(const cpu_tiles *t, const float *weight, flo
     return scratch;
 }
 
-static void run_pass(const cpu_call *c, pass *p, bool turn) {
+static void run_pass(const cpu_call *c, pass *p, bool transpose) {
     const cpu_tiles *t = p->tiles;
     p->kernels = c->context->amx;
     char *scratch = c->call->scratch, *packed = scratch + block_bytes(t);
     const float *weight = blocked_weights(t, c->call->param[0], (float *)scratch);
-    p->weights = (amx_weights){weight, t->outs, t->ins, t->taps, turn, (uint16_t *)packed};
+    p->weights = (amx_weights){weight, t->outs, t->ins, t->taps, transpose, (uint16_t *)packed};
     p->grids = packed + packed_bytes(t);
     p->groups = (t->n + p->grid->group - 1) / p->grid->group;
-    p->tasks = at_most(p->groups, t->threads);
+    p->tasks = ole_min(p->groups, t->threads);
     p->product.pixel_bytes = p->grid->channels * 2;
     p->product.depth = p->grid->channels / AMX_DEPTH;
     p->product.taps = t->taps;
@@ -305,32 +299,32 @@ void cpu_tiles_backward_data(const cpu_tiles *t, const cpu_call *c) {
     run_pass(c, &p, true);
 }
 
-/* ---- backward to the weights ------------------------------------------------------------- */
+/* ---- the gradient of the weights ---------------------------------------------------------- */
 
 typedef struct gradient {
     const cpu_tiles *tiles;
     const cpu_call *call;
-    char *sums;  /* one a part, as blocks */
-    char *rooms; /* one a thread */
+    char *sums;        /* one per part, as blocks */
+    char *task_memory; /* one per thread: task_bytes() */
     int64_t jobs, tasks;
 } gradient;
 
-/* The grids of a task: x's and that turned, dy's and that in pairs of pixels. */
-typedef struct room {
-    uint16_t *x, *turned, *dy, *pairs;
-} room;
+/* The grids of a task: x's as is and transposed, dy's as is and in pairs of pixels. */
+typedef struct task_grids {
+    uint16_t *x, *transposed, *dy, *pairs;
+} task_grids;
 
-static room room_of(const gradient *r, int64_t task) {
+static task_grids task_grids_of(const gradient *r, int64_t task) {
     const cpu_tiles *t = r->tiles;
-    char *at = r->rooms + (size_t)task * task_bytes(t);
+    char *at = r->task_memory + (size_t)task * task_bytes(t);
     size_t x = grid_bytes(&t->forward), dy = chunk_bytes(t);
-    return (room){(uint16_t *)at, (uint16_t *)(at + x), (uint16_t *)(at + 2 * x),
-                  (uint16_t *)(at + 2 * x + dy)};
+    return (task_grids){(uint16_t *)at, (uint16_t *)(at + x), (uint16_t *)(at + 2 * x),
+                        (uint16_t *)(at + 2 * x + dy)};
 }
 
-/* The images of a group into the grids; those of x also turned. */
-static void fill_room(const gradient *r, const room *m, int64_t first, int64_t count, int chunk,
-                      int blocks) {
+/* Fills the grids with a group of images. */
+static void fill_task_grids(const gradient *r, const task_grids *m, int64_t first, int64_t count,
+                            int chunk, int blocks) {
     const cpu_tiles *t = r->tiles;
     const amx_kernels *kernels = r->call->context->amx;
     const grid *g = &t->forward;
@@ -349,20 +343,20 @@ static void fill_room(const gradient *r, const room *m, int64_t first, int64_t c
               blocks, m->dy);
     for (int b = 0; b < t->ins; b++)
         for (int64_t p = 0; p + AMX_STEP <= g->pixels; p += AMX_STEP)
-            kernels->turn_pixels(m->x + p * g->channels + b * 16, g->channels,
-                                 m->turned + b * 16 * g->pixels + p, g->pixels);
+            kernels->transpose_pixels(m->x + p * g->channels + b * 16, g->channels,
+                                      m->transposed + b * 16 * g->pixels + p, g->pixels);
     for (int64_t p = 0; p < g->group * g->image; p += 2)
         for (int b = 0; b < blocks; b++)
             kernels->pair_pixels(m->dy + p * wide + b * 16, wide, m->pairs + p * wide + b * 32);
 }
 
-/* The sums of one part over one chunk of outputs. */
-static void run_job(const gradient *r, const room *m, int64_t job) {
+/* The sums of one part for one chunk of output channels. */
+static void run_job(const gradient *r, const task_grids *m, int64_t job) {
     const cpu_tiles *t = r->tiles;
     const grid *g = &t->forward;
     int part = (int)(job / t->chunks), chunk = (int)(job % t->chunks);
-    int blocks = (int)at_most(t->outs - chunk * CHUNK_BLOCKS, CHUNK_BLOCKS);
-    amx_gradient sum = {.x = m->turned + g->lead,
+    int blocks = (int)ole_min(t->outs - chunk * CHUNK_BLOCKS, CHUNK_BLOCKS);
+    amx_gradient sum = {.x = m->transposed + g->lead,
                         .x_row = g->pixels,
                         .dy = m->pairs,
                         .dy_row = 2 * chunk_channels(t),
@@ -375,8 +369,8 @@ static void run_job(const gradient *r, const room *m, int64_t job) {
     memset(m->x, 0, task_bytes(t));
     int64_t end = t->groups * (part + 1) / t->parts;
     for (int64_t group = t->groups * part / t->parts; group < end; group++, sum.add = true) {
-        int64_t first = group * g->group, count = at_most(t->n - first, g->group);
-        fill_room(r, m, first, count, chunk, blocks);
+        int64_t first = group * g->group, count = ole_min(t->n - first, g->group);
+        fill_task_grids(r, m, first, count, chunk, blocks);
         sum.steps = (reached(g, count) + AMX_STEP - 1) / AMX_STEP;
         r->call->context->amx->sum_products(&sum);
     }
@@ -384,12 +378,12 @@ static void run_job(const gradient *r, const room *m, int64_t job) {
 
 static void run_jobs(void *argument, int64_t task) {
     const gradient *r = argument;
-    room m = room_of(r, task);
+    task_grids m = task_grids_of(r, task);
     for (int64_t job = r->jobs * task / r->tasks; job < r->jobs * (task + 1) / r->tasks; job++)
         run_job(r, &m, job);
 }
 
-/* A block of outputs: the parts' sums together, in order, to where the weights have them. */
+/* Adds up the parts' sums of a block of output channels, in order, into the weights' layout. */
 static void add_parts(void *argument, int64_t out) {
     const gradient *r = argument;
     const cpu_tiles *t = r->tiles;
@@ -409,13 +403,13 @@ static void add_parts(void *argument, int64_t out) {
                     sum[(i / 16 * t->taps + tap) * 256 + i % 16 * 16 + o % 16];
 }
 
-/* The gradient of the bias: sums of dy, a block of channels. */
+/* The gradient of the bias: sums of dy, one block of channels per task. */
 static void sum_bias(void *argument, int64_t block) {
     const gradient *r = argument;
     const cpu_view *y = &r->tiles->y;
     cpu_moments m = {0};
     for (int64_t image = 0; image < y->images; image++)
-        r->call->context->half->moments(
+        r->call->context->bf16->moments(
             cpu_view_run(y, block),
             cpu_at(y, r->call->call->dy, image * y->image_stride + block * y->group_stride), &m);
     float *to = r->call->call->dparam[1];
@@ -428,8 +422,8 @@ void cpu_tiles_backward_weights(const cpu_tiles *t, const cpu_call *c) {
                   .call = c,
                   .sums = c->call->scratch,
                   .jobs = (int64_t)t->parts * t->chunks,
-                  .tasks = at_most((int64_t)t->parts * t->chunks, t->threads)};
-    r.rooms = r.sums + (size_t)t->parts * block_bytes(t);
+                  .tasks = ole_min((int64_t)t->parts * t->chunks, t->threads)};
+    r.task_memory = r.sums + (size_t)t->parts * block_bytes(t);
     if (c->call->dparam[0]) {
         cpu_parallel(c->context, r.tasks, run_jobs, &r);
         cpu_parallel(c->context, t->outs, add_parts, &r);

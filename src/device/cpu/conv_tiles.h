@@ -1,6 +1,6 @@
 /*
- * src/device/cpu/conv_tiles.h - convolutions of bfloat16 on the tiles of AMX: stride 1, blocked
- * tensors on both sides.
+ * src/device/cpu/conv_tiles.h - bfloat16 convolutions on AMX tiles: stride 1, blocked tensors on
+ * both sides.
  */
 #ifndef OLE_SRC_DEVICE_CPU_CONV_TILES_H
 #define OLE_SRC_DEVICE_CPU_CONV_TILES_H
@@ -9,7 +9,7 @@
 
 typedef struct cpu_tiles cpu_tiles;
 
-/* *tiles stays NULL where another way has to be taken. */
+/* *tiles stays NULL if the convolution is not supported; then oneDNN computes it. */
 ole_status cpu_tiles_create(cpu_tiles **tiles, const cpu_plan_request *request, ole_layout y_layout,
                             cpu_format weight, ole_error *error);
 void cpu_tiles_destroy(cpu_tiles *tiles);

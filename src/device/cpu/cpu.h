@@ -1,23 +1,23 @@
 /*
- * src/device/cpu/cpu.h - what the files of the CPU backend share: the context, layouts, threads,
- * and how an op is planned and run.
+ * src/device/cpu/cpu.h - declarations shared by the files of the CPU backend: the context, layouts,
+ * threads, and how an op is planned and run.
  *
  * Layouts.  Activations are plain [N, C, H, W] or blocked [N, C/b, H, W, b], where b is the number
- * of floats in a vector of the instruction set (16 or 8): the layout in which oneDNN's convolutions
- * are fastest.  Channels beyond C in the last block are zero, always.  A convolution leaves its
- * output blocked, and every op but FLATTEN and LINEAR keeps the layout it is given, so that nothing
- * is reordered on the way.  Where a blocked tensor and a plain one have the same order (H = W = 1,
- * C a multiple of b) it is called plain.
+ * of floats in a vector register (16 or 8): the layout in which oneDNN's convolutions are fastest.
+ * Channels beyond C in the last block are always zero.  A convolution's output is blocked, and
+ * every op but FLATTEN and LINEAR keeps the layout of its input, so nothing is reordered in
+ * between.  Where both layouts have the same order (H = W = 1, C a multiple of b), the tensor
+ * counts as plain.
  *
- * Elements.  With --precision bf16 blocked and stacked tensors are of bfloat16; plain ones (images,
- * and vectors from flattening on: features, logits) are of float, always.
+ * Elements.  With --precision bf16, blocked and stacked tensors hold bfloat16.  Plain ones (images,
+ * and vectors from flattening on: features, logits) always hold float.
  *
- * A concatenation's output is stacked: [C/b, N, H, W, b], and behind each block its channels' means
- * and sums of squared distances to them, [2, b] doubles.  In a dense block, where every output is
- * the one before it and a few channels more, the one before is then a prefix of the memory: its
- * gradient is found in place, and batch norm, which reads such tensors again and again, need not
- * find their statistics again.  Concatenation and norm know this layout; for any other op the input
- * is brought into the blocked one (adapt.c).
+ * A concatenation's output is stacked: [C/b, N, H, W, b], each block followed by its channels'
+ * means and sums of squared distances to them, [2, b] doubles.  In a dense block every output is
+ * the previous one plus a few channels, so the previous one is a prefix of the same memory: its
+ * gradient is computed in place, and batch norm, which reads such tensors again and again, does not
+ * recompute their statistics.  Concatenation and norm read this layout; for any other op the input
+ * is converted to the blocked one (adapt.c).
  */
 #ifndef OLE_SRC_DEVICE_CPU_CPU_H
 #define OLE_SRC_DEVICE_CPU_CPU_H
@@ -31,21 +31,26 @@
 struct ole_device_context {
     ole_device_options options;
     const cpu_kernels *kernels;
-    const cpu_kernels *half; /* for bfloat16; NULL: all tensors are of float */
-    const amx_kernels *amx;  /* for bfloat16 on tiles; NULL: there are none */
-    int block;               /* channels a block of the blocked layout */
-    ole_pool *pool;          /* where oneDNN does not run on OpenMP; else NULL */
+    const cpu_kernels *bf16; /* for bfloat16 tensors; NULL: all tensors are float */
+    const amx_kernels *amx;  /* for bfloat16 on AMX tiles; NULL: no AMX */
+    int block;               /* channels per block of the blocked layout */
+    ole_pool *pool;          /* NULL if oneDNN runs on OpenMP, whose threads we share */
     cpu_dnn *dnn;
 };
 
-/* The blocked and the stacked layout; the plain one is NULL. */
+/* `bytes` rounded up to whole cache lines. */
+static inline size_t cpu_whole_lines(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+/* The blocked and stacked layouts; plain is NULL. */
 extern const char cpu_blocked, cpu_stacked;
 
-/* ---- tensors (layout.c) ---- */
+/* ---- tensors (layout.c) ------------------------------------------------------------------- */
 
 /*
- * Where the elements of a tensor are: `groups` groups of `width` channels (the last may hold
- * fewer), each `rows` pixels an image.  Element (image n, channel c, pixel p) is at
+ * How the elements of a tensor are addressed: `groups` groups of `width` channels (the last may
+ * hold fewer), with `rows` pixels per image.  Element (image n, channel c, pixel p) is at
  *     n * image_stride + c / width * group_stride + p * row_stride + c % width.
  * A batch of plain vectors is one image of n rows.
  */
@@ -54,45 +59,45 @@ typedef struct cpu_view {
     int64_t image_stride, group_stride, row_stride;
     int64_t channels;
     int width;
-    bool padded;  /* the last group has room for `width` channels too */
-    int64_t size; /* elements of the tensor, padding included */
-    size_t item;  /* bytes of an element: 4 (float) or 2 (bfloat16) */
+    bool padded;  /* the last group is padded to `width` channels */
+    int64_t size; /* elements of the tensor, including padding */
+    size_t item;  /* bytes per element: 4 (float) or 2 (bfloat16) */
 } cpu_view;
 
-/* Element `offset` of a tensor. */
+/* The address of element `offset`. */
 static inline void *cpu_at(const cpu_view *view, const void *tensor, int64_t offset) {
     return (char *)tensor + offset * (int64_t)view->item;
 }
 
-/* Bytes of an element, and the inner loops for them, in a layout. */
+/* Bytes per element of a layout, and the inner loops for it. */
 static inline size_t cpu_item(const ole_device_context *context, ole_layout layout) {
-    return layout && context->half ? sizeof(uint16_t) : sizeof(float);
+    return layout && context->bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 static inline const cpu_kernels *cpu_kernels_of(const ole_device_context *context,
                                                 ole_layout layout) {
-    return layout && context->half ? context->half : context->kernels;
+    return layout && context->bf16 ? context->bf16 : context->kernels;
 }
 
 cpu_view cpu_view_of(const ole_device_context *context, ole_layout layout, int64_t n,
                      ole_shape shape);
 
-/* A view for ops on single pixels of images: never takes vectors for rows. */
+/* The same, but n plain vectors stay n images of one pixel; for ops on single pixels. */
 cpu_view cpu_view_images(const ole_device_context *context, ole_layout layout, int64_t n,
                          ole_shape shape);
 
-/* The moments kept behind a group of a stacked tensor: [2, block] doubles. */
+/* The moments stored after a group of a stacked tensor: [2, block] doubles. */
 double *cpu_stacked_moments(const cpu_view *view, const void *tensor, int64_t group);
 
 /* The run of rows of one image and group. */
 cpu_run cpu_view_run(const cpu_view *view, int64_t group);
 
-/* The layout that ops give their output where they have the choice. */
+/* The layout of an output whose op has the choice. */
 ole_layout cpu_best_layout(const ole_device_context *context, ole_shape shape);
 
 /*
- * Copies `channels` channels from channel `from_first` of one tensor to channel `to_first` of
- * another with as many images and pixels; `accumulate`: adds.  With `pad`, what follows the last
- * channel in its group becomes zero.
+ * Copies or adds `channels` channels, from channel `from_first` of one tensor to channel
+ * `to_first` of another with the same images and pixels.  pad: zeroes what follows the last
+ * channel in its group.
  */
 typedef struct cpu_copy {
     cpu_view from, to;
@@ -102,40 +107,36 @@ typedef struct cpu_copy {
 void cpu_copy_channels(ole_device_context *context, const cpu_copy *copy, const void *from,
                        void *to);
 
-/* A whole tensor from one layout to another. */
+/* Converts a whole tensor from one layout to another. */
 void cpu_convert(ole_device_context *context, ole_layout from_layout, ole_layout to_layout,
                  int64_t n, ole_shape shape, const void *from, bool accumulate, void *to);
 
-/* ---- threads (parallel.c) ---- */
+/* ---- threads (parallel.c) ----------------------------------------------------------------- */
 
-/*
- * Runs tasks 0 to count-1 on the context's threads; a loop is cut into tasks by its shape alone, so
- * results do not depend on the threads.  Tasks that follow each other run on the same thread.
- */
+/* Runs tasks 0 to count - 1 on the context's threads.  A loop is divided into tasks by its shape
+ * alone, so results do not depend on the threads.  Consecutive tasks run on the same thread. */
 typedef void cpu_task(void *argument, int64_t task);
 void cpu_parallel(const ole_device_context *context, int64_t count, cpu_task *task, void *argument);
 
-/*
- * The same tasks on the same threads, each thread's last one first: a second pass over an array
- * then begins with what the first one has left in the cache.
- */
+/* The same tasks on the same threads, each thread's last one first: a second pass over an array
+ * then starts with what the first one left in the cache. */
 void cpu_parallel_backwards(const ole_device_context *context, int64_t count, cpu_task *task,
                             void *argument);
 
-/* Whether oneDNN runs on OpenMP, whose threads then run our loops too. */
+/* Whether oneDNN runs on OpenMP; if so, its threads run our loops too. */
 bool cpu_parallel_on_openmp(void);
 
-/* The calling thread's OpenMP thread count: set before oneDNN is called, put back after. */
+/* Sets the calling thread's OpenMP thread count before oneDNN is called, and restores it after. */
 int cpu_threads_enter(const ole_device_context *context);
 void cpu_threads_leave(int before);
 
-/* Tasks of a loop over `count` elements, and the part of one of them: multiples of a vector. */
+/* Tasks of a loop over `count` elements, and the range of one; ranges start on whole vectors. */
 int64_t cpu_slices(int64_t count);
 void cpu_slice(int64_t count, int64_t task, int64_t *first, int64_t *length);
 
-/* ---- products (gemm.c) ---- */
+/* ---- products (gemm.c) -------------------------------------------------------------------- */
 
-/* C[m, n] = A B, or C += A B, row by row, on A or its transpose, B or its transpose. */
+/* C[m, n] = A B, or C += A B, in row-major order; A and B may be transposed. */
 typedef struct cpu_gemm {
     bool transpose_a, transpose_b, add;
     int64_t m, n, k;
@@ -148,17 +149,15 @@ typedef struct cpu_gemm {
 size_t cpu_gemm_scratch(const ole_device_context *context, int64_t m, int64_t k);
 void cpu_gemm_run(const ole_device_context *context, const cpu_gemm *gemm);
 
-/* ---- ops ---- */
+/* ---- ops ---------------------------------------------------------------------------------- */
 
-/*
- * Inputs of ops that do not know their layout, brought into another one in scratch (adapt.c): what
- * was given, and where in scratch the other and its gradient are.
- */
+/* Inputs that were converted in scratch because the op cannot read their layout (adapt.c): the
+ * original layout, and the offsets in scratch of the converted input and its gradient. */
 typedef struct cpu_adapted {
     ole_layout given[OLE_MAX_INPUTS];
     size_t x[OLE_MAX_INPUTS], dx[OLE_MAX_INPUTS];
     bool is[OLE_MAX_INPUTS];
-    size_t scratch; /* of the op itself, in front of these */
+    size_t scratch; /* of the op itself, before these */
 } cpu_adapted;
 
 typedef struct cpu_plan_request {
@@ -170,23 +169,23 @@ typedef struct cpu_plan_request {
     ole_shape x_shape[OLE_MAX_INPUTS];
 } cpu_plan_request;
 
-/* What every op remembers; ops with more begin their state with it. */
+/* State common to all ops; an op's own state begins with it. */
 typedef struct cpu_state {
     int64_t n;
     bool train;
     ole_layout x_layout[OLE_MAX_INPUTS], y_layout;
     ole_shape x_shape[OLE_MAX_INPUTS], y_shape;
     int64_t y_size;               /* elements */
-    size_t y_item;                /* bytes of one */
-    void (*release)(void *state); /* frees what an op has besides, or NULL */
+    size_t y_item;                /* bytes per element */
+    void (*release)(void *state); /* frees what else the op owns, or NULL */
     cpu_adapted adapted;
 } cpu_state;
 
-/* Allocates a state of `bytes`, fills it and the plan's layout and y_bytes; NULL: no memory. */
+/* Allocates and fills a state of `bytes` and the plan's y_layout, y_bytes. NULL: out of memory. */
 void *cpu_state_create(const cpu_plan_request *request, ole_layout y_layout, size_t bytes,
                        ole_op_plan *plan);
 
-/* Replaces layouts that the op does not know; afterwards adds the scratch this takes. */
+/* Replaces layouts the op cannot read; afterwards adds the scratch this takes. */
 void cpu_adapt_request(cpu_plan_request *request, cpu_adapted *adapted);
 void cpu_adapt_plan(const cpu_plan_request *request, cpu_adapted *adapted, ole_op_plan *plan);
 
@@ -197,7 +196,7 @@ typedef struct cpu_call {
     const ole_op_call *call;
 } cpu_call;
 
-/* The call as the op sees it, its inputs brought over; and its gradients brought back. */
+/* Converts the inputs of a call; afterwards converts its gradients back. */
 void cpu_adapt_call(const cpu_call *given, ole_op_call *adapted);
 void cpu_adapt_gradients(const cpu_call *given, const ole_op_call *adapted);
 
@@ -214,14 +213,14 @@ cpu_run_function cpu_conv_backward, cpu_norm_backward, cpu_maxpool_backward, cpu
     cpu_linear_backward, cpu_relu_backward, cpu_add_backward, cpu_concat_backward,
     cpu_flatten_backward, cpu_dropout_backward;
 
-/* A convolution's weights: floats, and to and from plain [out, in, k, k]. */
+/* A convolution's weights: their number, and conversion from and to plain [out, in, k, k]. */
 int64_t cpu_weight_size(const ole_device_context *context, const ole_node *node);
 void cpu_weight_from_plain(const ole_device_context *context, const ole_node *node,
                            const float *plain, float *to);
 void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node, const float *from,
                          float *plain);
 
-/* Sums over the batch of dy[rows, channels], plain, in double: the gradient of a bias. */
+/* Column sums of dy [rows, channels], plain, in double: the gradient of a bias. */
 void cpu_column_sums(int64_t rows, int64_t channels, const float *dy, float *sums);
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,

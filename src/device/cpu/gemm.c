@@ -1,44 +1,40 @@
 /*
- * src/device/cpu/gemm.c - products of float matrices, for the linear layers.
+ * src/device/cpu/gemm.c - products of float matrices for the linear layers.
  *
- * Written here because oneDNN's sgemm allocates its panels in every call, and its inner products
- * want the weights in orders of their own.  A is packed in scratch, tile by tile of rows.  A task
- * then makes some columns of C: it packs a piece of B at a time, panel by panel, and meets it with
- * all tiles of A.  The cut is by shape alone, so results do not depend on the threads.
+ * We need our own because oneDNN's sgemm allocates its panels in every call, and its inner products
+ * require weights in their own formats.  A is packed into scratch in tiles of rows.  Each task
+ * computes some columns of C: it packs one piece of B at a time, panel by panel, and multiplies it
+ * with all tiles of A.  Tasks depend on the shape alone, so results do not depend on the threads.
  */
 #include "device/cpu/cpu.h"
+
+#include "base/min_max.h"
 
 #include <stdalign.h>
 #include <string.h>
 
-/*
- * A piece of B: its depth, and its panels at most.  In large matrices several panels side by side
- * make the steps from row to row, through another page each, pay.
- */
+/* The depth of a piece of B, and its maximum number of panels.  In large matrices each row lies in
+ * another page, so taking several adjacent panels per row pays off. */
 enum { DEPTH = 256, PANELS = 4, LARGE = 512 };
 
 typedef struct product {
     const cpu_gemm *gemm;
     const cpu_kernels *kernels;
-    int64_t wide; /* columns of a task */
+    int64_t wide; /* columns per task */
 } product;
 
-/* A piece of B, [panels][depth, panel], and its place. */
+/* A packed piece of B, [panels][depth, panel], and its position in B. */
 typedef struct piece {
     alignas(64) float b[PANELS * DEPTH * CPU_MAX_PANEL];
     int64_t first, depth, column, columns;
 } piece;
 
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* A tile of rows of A as [k, tile_rows]. */
+/* Packs a tile of rows of A as [k, tile_rows]. */
 static void pack_rows(void *argument, int64_t task) {
     const product *p = argument;
     const cpu_gemm *g = p->gemm;
     int tall = p->kernels->tile_rows;
-    int64_t row = task * tall, rows = at_most(g->m - row, tall);
+    int64_t row = task * tall, rows = ole_min(g->m - row, tall);
     float *to = g->scratch + row * g->k;
     for (int64_t i = 0; i < rows && !g->transpose_a; i++)
         for (int64_t d = 0; d < g->k; d++)
@@ -47,9 +43,9 @@ static void pack_rows(void *argument, int64_t task) {
         memcpy(to + d * tall, g->a + d * g->lda + row, (size_t)rows * sizeof *to);
 }
 
-/* Columns from `column` on of the piece as a panel; what it lacks is zero. */
+/* Packs the columns of the piece from `column` on as a panel, padded with zeros. */
 static void pack_panel(const cpu_gemm *g, const piece *at, int64_t column, int panel, float *to) {
-    int64_t columns = at_most(at->column + at->columns - column, panel);
+    int64_t columns = ole_min(at->column + at->columns - column, panel);
     if (columns < panel) memset(to, 0, (size_t)(at->depth * panel) * sizeof *to);
     for (int64_t d = 0; d < at->depth && !g->transpose_b; d++)
         memcpy(to + d * panel, g->b + (at->first + d) * g->ldb + column,
@@ -59,16 +55,16 @@ static void pack_panel(const cpu_gemm *g, const piece *at, int64_t column, int p
             to[d * panel + i] = g->b[(column + i) * g->ldb + at->first + d];
 }
 
-/* A panel of the piece, `i` columns on, meets all rows of A. */
-static void meet_rows(const product *p, const piece *at, int64_t i) {
+/* Multiplies all rows of A with the piece's panel that starts at its column `i`. */
+static void multiply_panel(const product *p, const piece *at, int64_t i) {
     const cpu_gemm *g = p->gemm;
     int tall = p->kernels->tile_rows;
-    cpu_tile tile = {.columns = (int)at_most(at->columns - i, p->kernels->panel),
+    cpu_tile tile = {.columns = (int)ole_min(at->columns - i, p->kernels->panel),
                      .depth = at->depth,
                      .ldc = g->ldc,
                      .add = g->add || at->first > 0};
     for (int64_t row = 0; row < g->m; row += tall) {
-        tile.rows = (int)at_most(g->m - row, tall);
+        tile.rows = (int)ole_min(g->m - row, tall);
         p->kernels->tile(&tile, g->scratch + row * g->k + at->first * tall, at->b + i * at->depth,
                          g->c + row * g->ldc + at->column + i);
     }
@@ -80,13 +76,13 @@ static void make_columns(void *argument, int64_t task) {
     int panel = p->kernels->panel;
     piece at;
     at.column = task * p->wide;
-    at.columns = at_most(g->n - at.column, p->wide);
+    at.columns = ole_min(g->n - at.column, p->wide);
     for (at.first = 0; at.first < g->k; at.first += DEPTH) {
-        at.depth = at_most(g->k - at.first, DEPTH);
+        at.depth = ole_min(g->k - at.first, DEPTH);
         for (int64_t i = 0; i < at.columns; i += panel)
             pack_panel(g, &at, at.column + i, panel, at.b + i * at.depth);
         for (int64_t i = 0; i < at.columns; i += panel)
-            meet_rows(p, &at, i);
+            multiply_panel(p, &at, i);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * src/device/cpu/isa.c - asks the system for the registers of AMX, and CPUID for their sizes.
+ * src/device/cpu/isa.c - requests AMX registers from the kernel, and reads their sizes from CPUID.
  *
- * Tiles are 8 KiB of state per thread, which Linux gives to processes that ask.
+ * Tiles are 8 KiB of state per thread, which Linux grants only to processes that request it.
  */
 #include "device/cpu/isa.h"
 

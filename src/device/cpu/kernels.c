@@ -1,9 +1,9 @@
 /*
  * src/device/cpu/kernels.c - the inner loops of kernels.h, written with vector types and compiled
- * once per instruction set (OLE_ISA is generic, avx2 or avx512), and once more for tensors of
- * bfloat16 (avx512bf16).
+ * once per instruction set (OLE_ISA is generic, avx2 or avx512), and once more for bfloat16 tensors
+ * (avx512bf16).
  *
- * All of them are bound by memory, so each element is loaded once and everything is done to it.
+ * All of them are bound by memory, so each loads an element once and does everything to it.
  */
 #include "device/cpu/kernels.h"
 
@@ -19,7 +19,7 @@ enum { VL = 16 };
 enum { VL = 8 };
 #endif
 
-/* As in linalg/kernels.c: variables are of the natural types, `anywhere` is for memory. */
+/* As in linalg/kernels.c: variables have natural alignment, `anywhere` is for unaligned memory. */
 typedef float vec __attribute__((vector_size(VL * sizeof(float))));
 typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t))));
 typedef uint8_t bytes __attribute__((vector_size(VL)));
@@ -39,7 +39,7 @@ INLINE void store(float *p, vec v) {
     *(anywhere *)p = v;
 }
 
-/* The first `width` elements; the others are zero, or stay as they are. */
+/* Only the first `width` elements: the others load as zero and are not stored. */
 INLINE vec load_part(const float *p, int width) {
     if (width == VL) return load(p);
     vec v = {0};
@@ -57,11 +57,11 @@ INLINE void store_part(float *p, vec v, int width) {
         p[i] = v[i];
 }
 
-/* ---- elements of tensors ----------------------------------------------------------------- */
+/* ---- elements of tensors ------------------------------------------------------------------ */
 
 #if defined(__AVX512BF16__)
 
-/* The upper half of a float. */
+/* A bfloat16 is the upper half of a float. */
 typedef uint16_t element;
 typedef uint16_t half __attribute__((vector_size(VL * sizeof(uint16_t))));
 typedef half half_anywhere __attribute__((aligned(2), may_alias));
@@ -111,21 +111,21 @@ INLINE vec where(ivec mask, vec v) {
     return (vec)((ivec)v & mask);
 }
 
-/* NaN stays. */
+/* Keeps NaN. */
 INLINE vec rectify(vec v) {
     return where(~(v < (vec){0}), v);
 }
 
-/* ---- batch norm -------------------------------------------------------------------------- */
+/* ---- batch norm --------------------------------------------------------------------------- */
 
-/* Rows whose sums are kept in float before they go to double. */
+/* Rows summed in float before the sum is added in double. */
 enum { CHUNK = 256 };
 
 INLINE void merge_moments(cpu_moments *m, double count, const float *shift, const float *sum,
                           const float *squares) {
     double total = m->count + count;
     for (int i = 0; i < VL; i++) {
-        double distance = (double)sum[i] / count; /* of this chunk's mean from its shift */
+        double distance = (double)sum[i] / count; /* from the shift to this chunk's mean */
         double delta = (double)shift[i] + distance - m->mean[i];
         double own = (double)squares[i] - (double)sum[i] * distance;
         m->mean[i] += delta * count / total;
@@ -134,7 +134,7 @@ INLINE void merge_moments(cpu_moments *m, double count, const float *shift, cons
     m->count = total;
 }
 
-/* Sums are of distances to the chunk's first row, which keeps them exact when means are large. */
+/* Sums distances to the chunk's first row, which stays accurate when means are large. */
 INLINE void moments_body(cpu_run run, const element *x, cpu_moments *moments, int width) {
     for (int64_t first = 0; first < run.rows; first += CHUNK) {
         int64_t rows = run.rows - first < CHUNK ? run.rows - first : CHUNK, r = 0;
@@ -185,7 +185,7 @@ static void norm(cpu_run run, const cpu_affine *a, const void *x, void *y) {
         norm_body(run, a, x, y, VL, false);
 }
 
-/* dy, or 0 where the ReLU cut: what it cut is found again from x, by the same sum as in norm(). */
+/* dy, or 0 where the ReLU gave 0, recomputed from x with the same arithmetic as norm(). */
 INLINE vec gradient(const cpu_affine *a, vec centred, vec dy, bool relu) {
     if (!relu) return dy;
     return where(centred * load(a->scale) + load(a->shift) > (vec){0}, dy);
@@ -249,7 +249,7 @@ static void norm_gradient(cpu_run run, const cpu_affine *a, const float *slope, 
         norm_gradient_body(run, a, k1, k0, x, dy, accumulate, dx, VL, false);
 }
 
-/* ---- pooling ----------------------------------------------------------------------------- */
+/* ---- pooling ------------------------------------------------------------------------------ */
 
 #define FOR_WINDOW(w, pixel)                                                                       \
     for (int64_t row_ = (w)->top; row_ < (w)->bottom; row_++)                                      \
@@ -313,9 +313,9 @@ static void sum_spread(const cpu_window *w, const void *from, float factor, void
     put(dx + pixel, get(dx + pixel, w->width) + g, w->width);
 }
 
-/* ---- elements one by one ----------------------------------------------------------------- */
+/* ---- elementwise -------------------------------------------------------------------------- */
 
-/* Whole vectors, then what is left as a part of one. */
+/* Whole vectors, then one partial vector. */
 #define FOR_VECTORS(i, width, count)                                                               \
     for (int64_t i = 0, width = VL; i < (count) && (width = (count)-i < VL ? (count)-i : VL, 1);   \
          i += VL)
@@ -336,7 +336,7 @@ static void relu(int64_t count, const void *from, void *to) {
     put(y + i, rectify(get(x + i, (int)width)), (int)width);
 }
 
-/* dy, or where y is given, what of it the ReLU lets through. */
+/* dy, masked by the ReLU if y is given. */
 INLINE vec passed(const element *dy, const element *y, int64_t i, int width) {
     vec g = get(dy + i, width);
     return y ? where(get(y + i, width) > (vec){0}, g) : g;
@@ -364,13 +364,13 @@ static void pass_both(int64_t count, const void *dy, const void *y, const bool a
     }
 }
 
-static void keep(int64_t count, const void *from, const uint8_t *kept, float factor,
-                 bool accumulate, void *to) {
+static void apply_mask(int64_t count, const void *from, const uint8_t *mask, float factor,
+                       bool accumulate, void *to) {
     const element *x = from;
     element *dx = to;
     FOR_VECTORS(i, width, count) {
         bytes narrow = {0};
-        memcpy(&narrow, kept + i, (size_t)width);
+        memcpy(&narrow, mask + i, (size_t)width);
         vec v = where(__builtin_convertvector(narrow, ivec) != 0,
                       get(x + i, (int)width) * splat(factor));
         if (accumulate) v += get(dx + i, (int)width);
@@ -378,9 +378,9 @@ static void keep(int64_t count, const void *from, const uint8_t *kept, float fac
     }
 }
 
-/* ---- products ---------------------------------------------------------------------------- */
+/* ---- products ----------------------------------------------------------------------------- */
 
-/* As many sums as the registers hold. */
+/* As many sums as registers can hold. */
 enum { TILE_ROWS = VL == 16 ? 12 : 6, PANEL = 2 * VL };
 
 INLINE void tile_body(const cpu_tile *t, const float *a, const float *b, float *c, int rows,
@@ -422,7 +422,7 @@ static void tile(const cpu_tile *t, const float *a, const float *b, float *c) {
         tile_body(t, a + i, b, c + i * t->ldc, 1, t->columns);
 }
 
-/* ---- updates ----------------------------------------------------------------------------- */
+/* ---- updates ------------------------------------------------------------------------------ */
 
 static void sgd(int64_t count, const ole_update *u, float *param, const float *gradient,
                 float *momentum) {
@@ -479,7 +479,7 @@ const cpu_kernels PASTE(ole_cpu_kernels_, OLE_ISA) = {
     .relu = relu,
     .pass = pass,
     .pass_both = pass_both,
-    .keep = keep,
+    .apply_mask = apply_mask,
     .sgd = sgd,
     .adam = adam,
 };

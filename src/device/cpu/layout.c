@@ -1,7 +1,10 @@
 /*
- * src/device/cpu/layout.c - where elements are in each layout, and moving channels between them.
+ * src/device/cpu/layout.c - how elements are addressed in each layout, and copying channels between
+ * layouts.
  */
 #include "device/cpu/cpu.h"
+
+#include "base/min_max.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,7 @@ ole_layout cpu_best_layout(const ole_device_context *context, ole_shape shape) {
     return same ? NULL : &cpu_blocked;
 }
 
-/* Elements that the moments behind a group of a stacked tensor take the room of. */
+/* The size, in elements, of the moments stored after a group of a stacked tensor. */
 static int64_t moment_elements(int width, size_t item) {
     return (int64_t)(2 * sizeof(double) / item) * width;
 }
@@ -65,7 +68,7 @@ cpu_run cpu_view_run(const cpu_view *view, int64_t group) {
                      view->padded || left > view->width ? view->width : (int)left};
 }
 
-/* ---- moving channels --------------------------------------------------------------------- */
+/* ---- copying channels --------------------------------------------------------------------- */
 
 typedef struct move {
     const cpu_copy *copy;
@@ -80,7 +83,7 @@ static float widen(uint16_t half) {
     return value;
 }
 
-/* To the nearest, of two the even one; NaN stays one. */
+/* Rounds to nearest even; NaN stays NaN. */
 static uint16_t narrow(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -99,11 +102,7 @@ static void put(void *to, size_t item, int64_t i, float value) {
         ((uint16_t *)to)[i] = narrow(value);
 }
 
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* `count` elements side by side. */
+/* Copies or adds `count` adjacent elements. */
 static void move_row(const cpu_copy *c, const void *from, void *to, int64_t count) {
     size_t a = c->from.item, b = c->to.item;
     if (!c->accumulate && a == b)
@@ -116,7 +115,7 @@ static void move_row(const cpu_copy *c, const void *from, void *to, int64_t coun
             put(to, b, i, get(from, a, i) + (c->accumulate ? get(to, b, i) : 0));
 }
 
-/* `count` channels that lie side by side in both, of every row of an image. */
+/* Copies `count` channels, adjacent in both tensors, of every row of an image. */
 static void move_lanes(const cpu_copy *c, const char *from, char *to, int64_t count) {
     int64_t step_from = c->from.row_stride, step_to = c->to.row_stride;
     if (step_from == count && step_to == count) {
@@ -133,7 +132,7 @@ static void move_lanes(const cpu_copy *c, const char *from, char *to, int64_t co
             move_row(c, from, to, count);
 }
 
-/* Zero behind the last channel in its group. */
+/* Zeroes what follows the last channel in its group. */
 static void clear_padding(const cpu_copy *c, char *image) {
     int64_t end = c->to_first + c->channels, lane = end % c->to.width;
     if (!c->pad || lane == 0 || !c->to.padded) return;
@@ -149,8 +148,8 @@ static void move_image(void *argument, int64_t image) {
     void *to = cpu_at(&c->to, m->to, image * c->to.image_stride);
     for (int64_t i = 0, count; i < c->channels; i += count) {
         int64_t a = c->from_first + i, b = c->to_first + i;
-        count = at_most(c->channels - i,
-                        at_most(c->from.width - a % c->from.width, c->to.width - b % c->to.width));
+        count = ole_min(c->channels - i,
+                        ole_min(c->from.width - a % c->from.width, c->to.width - b % c->to.width));
         a = a / c->from.width * c->from.group_stride + a % c->from.width;
         b = b / c->to.width * c->to.group_stride + b % c->to.width;
         move_lanes(c, cpu_at(&c->from, from, a), cpu_at(&c->to, to, b), count);

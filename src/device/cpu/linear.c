@@ -1,16 +1,19 @@
 /*
- * src/device/cpu/linear.c - the linear layer: y[n, o] = bias[o] + sum over i of weight[o, i]
- * x[n, i], three matrix products.  Everything is plain; an x that is not is made so in scratch.
+ * src/device/cpu/linear.c - the linear layer as three matrix products:
+ *
+ *     y[n, o] = bias[o] + sum over i of weight[o, i] * x[n, i]
+ *
+ * Everything is plain; any other x is converted in scratch.
  */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
 
 #include <string.h>
 
-/* Bytes of a plain copy of x, in front of the scratch of the products. */
+/* Bytes of the plain copy of x, which precedes the scratch of the products. */
 static size_t copy_bytes(const cpu_state *s) {
     if (!s->x_layout[0]) return 0;
-    return ((size_t)(s->n * ole_shape_size(s->x_shape[0])) * sizeof(float) + 63) / 64 * 64;
+    return cpu_whole_lines((size_t)(s->n * ole_shape_size(s->x_shape[0])) * sizeof(float));
 }
 
 ole_status cpu_linear_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {

@@ -1,21 +1,21 @@
 /*
- * src/device/cpu/norm.c - batch norm over (N, H, W) of each channel, as PyTorch's BatchNorm2d, with
- * the ReLU behind it done in the same pass.
+ * src/device/cpu/norm.c - batch norm over (N, H, W) of each channel, as in PyTorch's BatchNorm2d,
+ * with an optional ReLU in the same pass.
  *
- * Written here because it is bound by memory: two passes over x forward (moments, then y), two over
- * x and dy backward (sums, then dx); what the ReLU cut is found again from x, so y is not read.
- * Parameters: gamma, beta where `affine`, then running mean and variance.  Saved: mean and 1 /
- * deviation, [2, groups * block] floats.
+ * It is bound by memory, so it makes few passes: two over x forward (moments, then y), two over x
+ * and dy backward (sums, then dx).  The ReLU's mask is recomputed from x, so y is not read.
+ * Parameters: gamma, beta if `affine`, then running mean and variance.  Saved: mean and 1 /
+ * deviation, [2, groups * block] floats.  A stacked x (cpu.h) has its moments stored with it; y is
+ * blocked then.
  *
- * A stacked x (cpu.h) brings its moments with it; y is blocked then.
+ * A group of channels is divided into chunks of whole images, one task each, whose sums are
+ * combined in order.  A group with a single chunk does both passes in one task, while it is in the
+ * cache.
  *
- * A group of channels is cut into chunks of whole images, one task each; the chunks' sums are put
- * together in order.  A group of one chunk does both passes in one task, while it is in the cache.
- *
- * With a share the sums of all groups are added up over the ranks between the passes, in one call:
+ * With a share, the sums of all groups are added up over the ranks between the passes, in one call:
  * forward those of x - s and (x - s)^2, where s is the running mean, which all ranks know; backward
- * those that dx needs.  Gradients of gamma and beta are of our rows alone: they are added up with
- * those of all parameters.
+ * those that dx needs.  Gradients of gamma and beta cover this rank's rows: they are added up later
+ * with those of all parameters.
  */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
@@ -27,7 +27,7 @@ static const double eps = 1e-5, momentum = 0.1;
 
 enum { CHUNK_ROWS = 4096 };
 
-/* What a task leaves for the others: forward moments, backward sums. */
+/* The result of a task: forward moments or backward sums. */
 typedef union partial {
     cpu_moments moments;
     cpu_sums sums;
@@ -35,8 +35,8 @@ typedef union partial {
 
 typedef struct norm_state {
     cpu_state base;
-    cpu_view x, y;  /* the same but for strides between images and groups */
-    int64_t chunks; /* of images, a group */
+    cpu_view x, y;  /* the same except for image and group strides */
+    int64_t chunks; /* chunks of images per group */
 } norm_state;
 
 /* One call, shared by its tasks. */
@@ -44,12 +44,12 @@ typedef struct norm_run {
     const cpu_call *c;
     const norm_state *state;
     const cpu_kernels *kernels;
-    partial *part;  /* scratch, [chunks, groups] */
-    double *shared; /* scratch, [2, groups * width]: sums over all ranks; NULL: there are none */
-    double count;   /* values of a channel, on all ranks */
+    partial *part;  /* scratch [chunks, groups] */
+    double *shared; /* scratch [2, groups * width]: sums over all ranks; NULL: not shared */
+    double count;   /* values per channel, over all ranks */
 } norm_run;
 
-static bool brings_moments(const norm_state *s) {
+static bool has_moments(const norm_state *s) {
     return s->base.x_layout[0] == &cpu_stacked;
 }
 
@@ -73,21 +73,21 @@ ole_status cpu_norm_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
     return OLE_OK;
 }
 
-/* ---- one chunk of one group -------------------------------------------------------------- */
+/* ---- one chunk of one group --------------------------------------------------------------- */
 
-typedef struct place {
+typedef struct norm_chunk {
     int64_t group, first_image, end_image;
     cpu_run run;
-} place;
+} norm_chunk;
 
-static place place_of(const norm_run *n, int64_t task) {
+static norm_chunk chunk_of(const norm_run *n, int64_t task) {
     const cpu_view *v = &n->state->x;
     int64_t chunk = task / v->groups, group = task % v->groups;
-    return (place){group, v->images * chunk / n->state->chunks,
-                   v->images * (chunk + 1) / n->state->chunks, cpu_view_run(v, group)};
+    return (norm_chunk){group, v->images * chunk / n->state->chunks,
+                        v->images * (chunk + 1) / n->state->chunks, cpu_view_run(v, group)};
 }
 
-/* Offsets of the place's images: `at` in x and dx, `to` in y and dy. */
+/* Loops over the chunk's images: offset `at` in x and dx, `to` in y and dy. */
 #define FOR_IMAGES(n, p, at, to)                                                                   \
     for (int64_t                                                                                   \
              image_ = (p).first_image,                                                             \
@@ -100,7 +100,7 @@ static const float *param_of(const cpu_call *c, int i, const cpu_view *v, int64_
     return (const float *)c->call->param[i] + group * v->width;
 }
 
-/* Channels of a group that exist. */
+/* Actual channels of a group. */
 static int channels_of(const cpu_view *v, int64_t group) {
     int64_t left = v->channels - group * v->width;
     return left < v->width ? (int)left : v->width;
@@ -118,7 +118,7 @@ static float *saved_inverse(const norm_run *n, int64_t group) {
     return saved_mean(n, group) + n->state->x.groups * block_of(n);
 }
 
-/* y = (x - mean) * scale + shift from mean and inverse; channels that do not exist give 0. */
+/* y = (x - mean) * scale + shift; channels that do not exist give 0. */
 static cpu_affine affine_of(const norm_run *n, int64_t group, const float *mean,
                             const float *inverse) {
     const cpu_view *v = &n->state->x;
@@ -132,11 +132,11 @@ static cpu_affine affine_of(const norm_run *n, int64_t group, const float *mean,
     return a;
 }
 
-/* ---- forward ----------------------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------ */
 
 static void find_moments(void *argument, int64_t task) {
     const norm_run *n = argument;
-    place p = place_of(n, task);
+    norm_chunk p = chunk_of(n, task);
     cpu_moments *m = &n->part[task].moments;
     *m = (cpu_moments){0};
     const cpu_view *x = &n->state->x;
@@ -146,7 +146,7 @@ static void find_moments(void *argument, int64_t task) {
             m);
 }
 
-static cpu_moments brought_moments(const norm_run *n, int64_t group) {
+static cpu_moments stored_moments(const norm_run *n, int64_t group) {
     const cpu_view *x = &n->state->x;
     const double *from = cpu_stacked_moments(x, n->c->call->x[0], group);
     cpu_moments m = {.count = (double)(x->images * x->rows)};
@@ -157,9 +157,9 @@ static cpu_moments brought_moments(const norm_run *n, int64_t group) {
     return m;
 }
 
-/* The group's moments from those of its chunks, in order. */
-static cpu_moments merge(const norm_run *n, int64_t group) {
-    if (brings_moments(n->state)) return brought_moments(n, group);
+/* The group's moments, combined from its chunks in order. */
+static cpu_moments group_moments(const norm_run *n, int64_t group) {
+    if (has_moments(n->state)) return stored_moments(n, group);
     cpu_moments all = n->part[group].moments;
     for (int64_t chunk = 1; chunk < n->state->chunks; chunk++) {
         const cpu_moments *m = &n->part[chunk * n->state->x.groups + group].moments;
@@ -174,7 +174,7 @@ static cpu_moments merge(const norm_run *n, int64_t group) {
     return all;
 }
 
-/* The places of a group among the sums over all ranks. */
+/* A group's two sums over all ranks. */
 static double *shared_first(const norm_run *n, int64_t group) {
     return n->shared + group * n->state->x.width;
 }
@@ -187,10 +187,10 @@ static const float *running_mean_of(const norm_run *n, int64_t group) {
     return param_of(n->c, n->c->node->affine ? 2 : 0, &n->state->x, group);
 }
 
-/* Our moments as sums of distances to the running mean. */
+/* This rank's moments as sums of distances to the running mean. */
 static void share_moments(void *argument, int64_t group) {
     const norm_run *n = argument;
-    cpu_moments m = merge(n, group);
+    cpu_moments m = group_moments(n, group);
     const float *shift = running_mean_of(n, group);
     for (int i = 0; i < channels_of(&n->state->x, group); i++) {
         double distance = m.mean[i] - (double)shift[i];
@@ -199,7 +199,7 @@ static void share_moments(void *argument, int64_t group) {
     }
 }
 
-/* The moments of all ranks from those sums. */
+/* The moments over all ranks, from those sums. */
 static cpu_moments shared_moments(const norm_run *n, int64_t group) {
     cpu_moments m = {.count = n->count};
     const float *shift = running_mean_of(n, group);
@@ -211,21 +211,21 @@ static cpu_moments shared_moments(const norm_run *n, int64_t group) {
     return m;
 }
 
-/* Lets every group lay down its two sums, and adds them up over the ranks. */
-static void add_up(norm_run *n, cpu_task *lay_down) {
+/* Collects the two sums of every group and adds them up over the ranks. */
+static void sum_over_ranks(norm_run *n, cpu_task *put_sums) {
     const ole_share *share = n->c->call->share;
     int64_t groups = n->state->x.groups, count = 2 * groups * n->state->x.width;
     n->shared = (double *)(n->part + n->state->chunks * groups);
     memset(n->shared, 0, (size_t)count * sizeof *n->shared);
     for (int64_t group = 0; group < groups; group++)
-        lay_down(n, group);
+        put_sums(n, group);
     share->sum(share->argument, n->shared, count);
 }
 
-/* Mean and 1 / deviation of a group from the batch, which moves the running ones. */
+/* Mean and 1 / deviation of a group in the batch; updates the running statistics. */
 static void batch_statistics(const norm_run *n, int64_t group, float *mean, float *inverse) {
     const cpu_view *v = &n->state->x;
-    cpu_moments m = n->shared ? shared_moments(n, group) : merge(n, group);
+    cpu_moments m = n->shared ? shared_moments(n, group) : group_moments(n, group);
     int first = n->c->node->affine ? 2 : 0;
     float *running_mean = (float *)n->c->call->param[first] + group * v->width;
     float *running_var = (float *)n->c->call->param[first + 1] + group * v->width;
@@ -247,8 +247,8 @@ static void running_statistics(const norm_run *n, int64_t group, float *mean, fl
     }
 }
 
-/* The statistics of a group, kept for apply() and backward. */
-static void keep_statistics(void *argument, int64_t group) {
+/* Stores the statistics of a group for apply() and backward. */
+static void store_statistics(void *argument, int64_t group) {
     const norm_run *n = argument;
     if (n->c->call->train)
         batch_statistics(n, group, saved_mean(n, group), saved_inverse(n, group));
@@ -258,7 +258,7 @@ static void keep_statistics(void *argument, int64_t group) {
 
 static void apply(void *argument, int64_t task) {
     const norm_run *n = argument;
-    place p = place_of(n, task);
+    norm_chunk p = chunk_of(n, task);
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
     const ole_op_call *call = n->c->call;
     FOR_IMAGES(n, p, at, to)
@@ -268,8 +268,8 @@ static void apply(void *argument, int64_t task) {
 
 static void forward_group(void *argument, int64_t group) {
     const norm_run *n = argument;
-    if (!brings_moments(n->state)) find_moments(argument, group);
-    keep_statistics(argument, group);
+    if (!has_moments(n->state)) find_moments(argument, group);
+    store_statistics(argument, group);
     apply(argument, group);
 }
 
@@ -292,19 +292,18 @@ void cpu_norm_forward(const cpu_call *c) {
         cpu_parallel(c->context, groups, forward_group, &n);
         return;
     }
-    if (c->call->train && !brings_moments(n.state))
-        cpu_parallel(c->context, tasks, find_moments, &n);
-    if (shared) add_up(&n, share_moments);
+    if (c->call->train && !has_moments(n.state)) cpu_parallel(c->context, tasks, find_moments, &n);
+    if (shared) sum_over_ranks(&n, share_moments);
     for (int64_t group = 0; group < groups; group++)
-        keep_statistics(&n, group);
+        store_statistics(&n, group);
     cpu_parallel_backwards(c->context, tasks, apply, &n);
 }
 
-/* ---- backward ---------------------------------------------------------------------------- */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 static void find_sums(void *argument, int64_t task) {
     const norm_run *n = argument;
-    place p = place_of(n, task);
+    norm_chunk p = chunk_of(n, task);
     cpu_sums *s = &n->part[task].sums;
     *s = (cpu_sums){0};
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
@@ -326,7 +325,7 @@ static cpu_sums sums_of(const norm_run *n, int64_t group) {
     return all;
 }
 
-static void put_gradients(const norm_run *n, int64_t group, const cpu_sums *sums) {
+static void store_gradients(const norm_run *n, int64_t group, const cpu_sums *sums) {
     if (!n->c->node->affine) return;
     const cpu_view *v = &n->state->x;
     float *dgamma = n->c->call->dparam[0], *dbeta = n->c->call->dparam[1];
@@ -337,11 +336,11 @@ static void put_gradients(const norm_run *n, int64_t group, const cpu_sums *sums
     }
 }
 
-/* Leaves the gradients of gamma and beta, and our sums for all ranks. */
+/* Stores the gradients of gamma and beta, and this rank's sums. */
 static void share_sums(void *argument, int64_t group) {
     const norm_run *n = argument;
     cpu_sums sums = sums_of(n, group);
-    put_gradients(n, group, &sums);
+    store_gradients(n, group, &sums);
     memcpy(shared_first(n, group), sums.g, (size_t)n->state->x.width * sizeof *sums.g);
     memcpy(shared_second(n, group), sums.gx, (size_t)n->state->x.width * sizeof *sums.gx);
 }
@@ -353,17 +352,15 @@ static cpu_sums shared_sums(const norm_run *n, int64_t group) {
     return sums;
 }
 
-/*
- * dx of a chunk; the group's first chunk also leaves the gradients of gamma and beta where
- * share_sums() has not.
- */
+/* dx of a chunk; the group's first chunk also stores the gradients of gamma and beta, unless
+ * share_sums() has done so. */
 static void find_dx(void *argument, int64_t task) {
     const norm_run *n = argument;
-    place p = place_of(n, task);
+    norm_chunk p = chunk_of(n, task);
     const cpu_view *v = &n->state->x;
     const float *inverse = saved_inverse(n, p.group);
     cpu_sums sums = n->shared ? shared_sums(n, p.group) : sums_of(n, p.group);
-    if (p.first_image == 0 && !n->shared) put_gradients(n, p.group, &sums);
+    if (p.first_image == 0 && !n->shared) store_gradients(n, p.group, &sums);
     const ole_op_call *call = n->c->call;
     if (!call->dx[0]) return;
     cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), inverse);
@@ -393,6 +390,6 @@ void cpu_norm_backward(const cpu_call *c) {
         return;
     }
     cpu_parallel(c->context, tasks, find_sums, &n);
-    if (shared) add_up(&n, share_sums);
+    if (shared) sum_over_ranks(&n, share_sums);
     cpu_parallel_backwards(c->context, tasks, find_dx, &n);
 }

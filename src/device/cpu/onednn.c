@@ -1,8 +1,8 @@
 /*
  * src/device/cpu/onednn.c - convolutions by oneDNN, versions 2 and 3.
  *
- * Primitives keep no memory of their own: what they need while they run (scratchpads, arrays in
- * another order) is a part of the scratch that the caller hands in.
+ * Primitives own no memory: whatever they need while they run (scratchpads, reordered arrays) is
+ * part of the scratch the caller passes in.
  */
 #include "device/cpu/onednn.h"
 
@@ -21,14 +21,12 @@ struct cpu_dnn {
     dnnl_stream_t stream;
 };
 
-/* ---- what differs between the versions --------------------------------------------------- */
+/* ---- differences between the versions ----------------------------------------------------- */
 
 enum { X, WEIGHT, BIAS, Y, ARRAYS };
 
-/*
- * For inference alone Winograd wants its weights in a layout of its own, which nothing converts to;
- * for training it takes those of the other passes.
- */
+/* For inference, Winograd requires weights in a private layout that nothing converts to; for
+ * training it takes the same as the other passes. */
 static dnnl_prop_kind_t forward_kind(const cpu_conv_spec *s) {
     return s->train || s->winograd ? dnnl_forward_training : dnnl_forward_inference;
 }
@@ -40,26 +38,26 @@ typedef struct descriptions {
     dnnl_memory_desc_t of[ARRAYS];
 } descriptions;
 
-static description look(const descriptions *d, int i) {
+static description description_of(const descriptions *d, int i) {
     return d->of[i];
 }
 
-static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
-                     dnnl_data_type_t type, dnnl_format_tag_t tag) {
+static bool describe_array(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
+                           dnnl_data_type_t type, dnnl_format_tag_t tag) {
     return dnnl_memory_desc_create_with_tag(&d->of[i], ndims, dims, type, tag) == dnnl_success;
 }
 
 /* The same array with its first two axes exchanged. */
 static bool transpose(descriptions *d, int i) {
     static const int axes[] = {1, 0, 2, 3};
-    dnnl_memory_desc_t turned = NULL;
-    if (dnnl_memory_desc_permute_axes(&turned, d->of[i], axes) != dnnl_success) return false;
+    dnnl_memory_desc_t swapped = NULL;
+    if (dnnl_memory_desc_permute_axes(&swapped, d->of[i], axes) != dnnl_success) return false;
     dnnl_memory_desc_destroy(d->of[i]);
-    d->of[i] = turned;
+    d->of[i] = swapped;
     return true;
 }
 
-static void forget(descriptions *d) {
+static void free_descriptions(descriptions *d) {
     for (int i = 0; i < ARRAYS; i++)
         if (d->of[i]) dnnl_memory_desc_destroy(d->of[i]);
 }
@@ -101,12 +99,12 @@ typedef struct descriptions {
     bool has[ARRAYS];
 } descriptions;
 
-static description look(const descriptions *d, int i) {
+static description description_of(const descriptions *d, int i) {
     return d->has[i] ? &d->of[i] : NULL;
 }
 
-static bool describe(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
-                     dnnl_data_type_t type, dnnl_format_tag_t tag) {
+static bool describe_array(descriptions *d, int i, int ndims, const dnnl_dims_t dims,
+                           dnnl_data_type_t type, dnnl_format_tag_t tag) {
     d->has[i] = dnnl_memory_desc_init_by_tag(&d->of[i], ndims, dims, type, tag) == dnnl_success;
     return d->has[i];
 }
@@ -118,7 +116,7 @@ static bool transpose(descriptions *d, int i) {
     return dnnl_memory_desc_permute_axes(&d->of[i], &given, axes) == dnnl_success;
 }
 
-static void forget(descriptions *d) {
+static void free_descriptions(descriptions *d) {
     (void)d;
 }
 
@@ -134,19 +132,21 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
     dnnl_convolution_desc_t op;
     dnnl_status_t status;
     if (pass == CPU_FORWARD)
-        status = dnnl_convolution_forward_desc_init(&op, forward_kind(s), kind, look(d, X),
-                                                    look(d, WEIGHT), look(d, BIAS), look(d, Y),
-                                                    strides, pad, pad);
+        status = dnnl_convolution_forward_desc_init(
+            &op, forward_kind(s), kind, description_of(d, X), description_of(d, WEIGHT),
+            description_of(d, BIAS), description_of(d, Y), strides, pad, pad);
     else if (pass == CPU_BACKWARD_ADD)
-        status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, kind, look(d, Y),
-                                                    look(d, WEIGHT), NULL, look(d, X), strides, pad,
-                                                    pad);
+        status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, kind,
+                                                    description_of(d, Y), description_of(d, WEIGHT),
+                                                    NULL, description_of(d, X), strides, pad, pad);
     else if (pass == CPU_BACKWARD_DATA)
-        status = dnnl_convolution_backward_data_desc_init(&op, kind, look(d, X), look(d, WEIGHT),
-                                                          look(d, Y), strides, pad, pad);
+        status = dnnl_convolution_backward_data_desc_init(&op, kind, description_of(d, X),
+                                                          description_of(d, WEIGHT),
+                                                          description_of(d, Y), strides, pad, pad);
     else
         status = dnnl_convolution_backward_weights_desc_init(
-            &op, kind, look(d, X), look(d, WEIGHT), look(d, BIAS), look(d, Y), strides, pad, pad);
+            &op, kind, description_of(d, X), description_of(d, WEIGHT), description_of(d, BIAS),
+            description_of(d, Y), strides, pad, pad);
     dnnl_primitive_desc_t made = NULL;
     if (status == dnnl_success) dnnl_primitive_desc_create(&made, &op, attr, dnn->engine, hint);
     return made;
@@ -162,9 +162,9 @@ static size_t size_of(description d) {
     return dnnl_memory_desc_get_size(d);
 }
 
-/* ---- engine ------------------------------------------------------------------------------ */
+/* ---- engine ------------------------------------------------------------------------------- */
 
-/* What oneDNN calls the levels of base/cpu.h. */
+/* oneDNN's names for the levels of base/cpu.h. */
 static const struct {
     dnnl_cpu_isa_t isa;
     const char *name;
@@ -177,36 +177,35 @@ static const struct {
 };
 
 static bool has(ole_cpu_level level) {
-    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = (unsigned)LEVELS[level].isa;
-    return (isa & wanted) == wanted;
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), needed = (unsigned)LEVELS[level].isa;
+    return (isa & needed) == needed;
 }
 
-/* False where it is in use already and has chosen more.  The user's own limit counts. */
+/* Limits oneDNN to a level, unless the user has; false if it is already in use with more. */
 static bool limit(ole_cpu_level level) {
     if (!getenv("ONEDNN_MAX_CPU_ISA") && !getenv("DNNL_MAX_CPU_ISA"))
         dnnl_set_max_cpu_isa(LEVELS[level].isa);
     return !has((ole_cpu_level)(level + 1));
 }
 
-/*
- * Its kernels for AMX take the sizes of tiles from CPUID and stop with an illegal instruction where
- * a virtual machine offers AMX without describing it: there it is told to leave AMX alone.
- */
+/* oneDNN's AMX kernels read the tile sizes from CPUID and die with an illegal instruction on
+ * virtual machines that offer AMX without describing it, so AMX is disabled there. */
 static bool must_avoid_amx(void) {
     return ole_cpu_allowed() >= OLE_CPU_AMX && !cpu_tiles_described();
 }
 
-static ole_status limit_level(bool half, ole_error *error) {
+static ole_status limit_level(bool bf16, ole_error *error) {
     ole_cpu_level level = ole_cpu_allowed();
     if (ole_cpu_capped() && !limit(level))
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "OLE_CPU is set, but oneDNN is already in use without that limit; also set "
                         "ONEDNN_MAX_CPU_ISA=%s before the program starts",
                         LEVELS[level].name);
-    if (must_avoid_amx() && !limit(OLE_CPU_AVX512_BF16) && half)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "this machine offers AMX but does not describe it, and oneDNN is in use "
-                        "already; set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 for bf16");
+    if (must_avoid_amx() && !limit(OLE_CPU_AVX512_BF16) && bf16)
+        return ole_fail(
+            error, OLE_ERROR_UNSUPPORTED,
+            "this machine offers AMX without describing its tiles, and oneDNN is already "
+            "in use; set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 for bf16");
     return OLE_OK;
 }
 
@@ -220,16 +219,15 @@ void cpu_dnn_describe(char *text, size_t size) {
              LEVELS[level].name);
 }
 
-ole_status cpu_dnn_create(cpu_dnn **result, bool half, ole_error *error) {
-    ole_status status = limit_level(half, error);
+ole_status cpu_dnn_create(cpu_dnn **result, bool bf16, ole_error *error) {
+    ole_status status = limit_level(bf16, error);
     if (status != OLE_OK) return status;
     cpu_dnn *dnn = calloc(1, sizeof *dnn);
     if (!dnn) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (dnnl_engine_create(&dnn->engine, dnnl_cpu, 0) != dnnl_success ||
         dnnl_stream_create(&dnn->stream, dnn->engine, dnnl_stream_default_flags) != dnnl_success) {
         cpu_dnn_destroy(dnn);
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "oneDNN gives no CPU engine; try --device ref");
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "oneDNN has no CPU engine; use --device ref");
     }
     *result = dnn;
     return OLE_OK;
@@ -246,15 +244,15 @@ int cpu_dnn_block(void) {
     return has(OLE_CPU_AVX512) ? 16 : 8;
 }
 
-/* ---- convolutions ------------------------------------------------------------------------ */
+/* ---- convolutions ------------------------------------------------------------------------- */
 
-/* An array of a primitive, and the way to it from what the caller gives. */
+/* An array of a primitive, and how it is obtained from the caller's. */
 typedef struct slot {
-    int array; /* of cpu_conv_arrays, X to Y */
+    int array; /* which of cpu_conv_arrays: X to Y */
     int argument;
     bool written;
     dnnl_memory_t given;
-    dnnl_memory_t own; /* in the primitive's own order, in scratch; NULL: works on `given` */
+    dnnl_memory_t own; /* in the primitive's order, in scratch; NULL: uses `given` */
     dnnl_primitive_t reorder;
     size_t offset; /* of `own` in scratch */
 } slot;
@@ -265,7 +263,7 @@ struct cpu_conv {
     slot slot[ARRAYS];
     int slots;
     dnnl_memory_t scratchpad;
-    size_t own_bytes, pad_bytes; /* of scratch: arrays in another order, then the scratchpad */
+    size_t own_bytes, pad_bytes; /* scratch: reordered arrays, then the scratchpad */
     char name[64];
 };
 
@@ -283,36 +281,36 @@ static bool has_bias(const cpu_conv_spec *s) {
     return s->bias && (s->pass == CPU_FORWARD || s->pass == CPU_BACKWARD_WEIGHTS);
 }
 
-/*
- * The type of an array as the caller has it, or of the primitive's own.  Weights are kept, and
- * their gradients wanted, in float.
- */
+/* The element type of an array, the caller's or the primitive's own.  Weights are stored, and
+ * their gradients returned, as float. */
 static dnnl_data_type_t type_of(const cpu_conv_spec *s, int array, bool own) {
-    if (!s->half || array == BIAS) return dnnl_f32;
+    if (!s->bf16 || array == BIAS) return dnnl_f32;
     if (array == WEIGHT) return own && s->pass != CPU_BACKWARD_WEIGHTS ? dnnl_bf16 : dnnl_f32;
     return own || (array == X ? s->x : s->y) == CPU_BLOCKED ? dnnl_bf16 : dnnl_f32;
 }
 
 /*
- * The arrays as the caller has them, or as the primitive likes them best (`own`, and with
- * `any_activation` that in x and y too).  CPU_BACKWARD_ADD is a forward convolution of dy by the
+ * Describes the arrays as the caller has them, or as the primitive prefers them (`own`, and with
+ * `any_activation` for x and y too).  CPU_BACKWARD_ADD is a forward convolution of dy with the
  * transposed weights.
  */
 static bool describe_arrays(descriptions *d, const cpu_conv_spec *s, bool own,
                             bool any_activation) {
     dnnl_dims_t x = {s->n, s->in, s->in_h, s->in_w}, y = {s->n, s->out, s->out_h, s->out_w};
     dnnl_dims_t weight = {s->out, s->in, s->kernel, s->kernel}, bias = {s->out};
-    dnnl_dims_t turned = {s->in, s->out, s->kernel, s->kernel};
+    dnnl_dims_t swapped = {s->in, s->out, s->kernel, s->kernel};
     dnnl_format_tag_t any = dnnl_format_tag_any;
-    bool turn = s->pass == CPU_BACKWARD_ADD;
+    bool swap = s->pass == CPU_BACKWARD_ADD;
     *d = (descriptions){0};
     dnnl_data_type_t wtype = type_of(s, WEIGHT, own);
-    return describe(d, X, 4, x, type_of(s, X, own), any_activation ? any : activation_tag(s->x)) &&
-           describe(d, Y, 4, y, type_of(s, Y, own), any_activation ? any : activation_tag(s->y)) &&
-           (own ? describe(d, WEIGHT, 4, turn ? turned : weight, wtype, any)
-                : describe(d, WEIGHT, 4, weight, wtype, weight_tag(s->weight))) &&
-           (own || !turn || transpose(d, WEIGHT)) &&
-           (!has_bias(s) || describe(d, BIAS, 1, bias, dnnl_f32, dnnl_x));
+    return describe_array(d, X, 4, x, type_of(s, X, own),
+                          any_activation ? any : activation_tag(s->x)) &&
+           describe_array(d, Y, 4, y, type_of(s, Y, own),
+                          any_activation ? any : activation_tag(s->y)) &&
+           (own ? describe_array(d, WEIGHT, 4, swap ? swapped : weight, wtype, any)
+                : describe_array(d, WEIGHT, 4, weight, wtype, weight_tag(s->weight))) &&
+           (own || !swap || transpose(d, WEIGHT)) &&
+           (!has_bias(s) || describe_array(d, BIAS, 1, bias, dnnl_f32, dnnl_x));
 }
 
 static const char *name_of(dnnl_primitive_desc_t made) {
@@ -321,9 +319,10 @@ static const char *name_of(dnnl_primitive_desc_t made) {
     return name ? name : "";
 }
 
-/* An implementation for arrays described so; NULL: none, or only oneDNN's slow reference. */
-static dnnl_primitive_desc_t find(cpu_dnn *dnn, const cpu_conv_spec *s, dnnl_primitive_attr_t attr,
-                                  bool any_activation, bool slow) {
+/* An implementation for these arrays, or NULL. slow: accept oneDNN's slow reference. */
+static dnnl_primitive_desc_t find_implementation(cpu_dnn *dnn, const cpu_conv_spec *s,
+                                                 dnnl_primitive_attr_t attr, bool any_activation,
+                                                 bool slow) {
     descriptions d;
     dnnl_primitive_desc_t made = NULL, hint = NULL;
     if (describe_arrays(&d, s, true, any_activation)) {
@@ -331,7 +330,7 @@ static dnnl_primitive_desc_t find(cpu_dnn *dnn, const cpu_conv_spec *s, dnnl_pri
             hint = describe_pass(dnn, s, CPU_FORWARD, &d, attr, NULL);
         made = describe_pass(dnn, s, s->pass, &d, attr, hint);
     }
-    forget(&d);
+    free_descriptions(&d);
     if (hint) dnnl_primitive_desc_destroy(hint);
     if (made && !slow && strncmp(name_of(made), "ref", 3) == 0) {
         dnnl_primitive_desc_destroy(made);
@@ -362,7 +361,7 @@ static bool make_reorder(cpu_conv *conv, slot *s, description given, description
     return good;
 }
 
-/* Which argument and query name an array of a pass; the pass writes `written`. */
+/* oneDNN's argument and query for an array of a pass, and whether the pass writes it. */
 typedef struct role {
     int argument;
     dnnl_query_t query;
@@ -394,7 +393,7 @@ static bool make_slots(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive
     descriptions d;
     bool good = describe_arrays(&d, spec, false, false);
     for (int array = 0; array < ARRAYS && good; array++) {
-        description given = look(&d, array);
+        description given = description_of(&d, array);
         if (!given) continue;
         role r = role_of(spec->pass, array);
         description own = dnnl_primitive_desc_query_md(made, r.query, array == BIAS ? 1 : 0);
@@ -404,11 +403,11 @@ static bool make_slots(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive
                    dnnl_success &&
                (same(given, own) || make_reorder(conv, s, given, own, attr));
     }
-    forget(&d);
+    free_descriptions(&d);
     return good;
 }
 
-/* Scratch from the caller; with `add`, the result is added to what is there. */
+/* Attributes: scratch from the caller; if `add`, the result is added to the destination. */
 static dnnl_primitive_attr_t make_attributes(bool add) {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
@@ -443,8 +442,8 @@ ole_status cpu_conv_create(cpu_conv **result, cpu_dnn *dnn, const cpu_conv_spec 
     bool optional = spec->winograd || spec->pass == CPU_BACKWARD_ADD;
     dnnl_primitive_attr_t attr = make_attributes(spec->pass == CPU_BACKWARD_ADD);
     if (!attr) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    dnnl_primitive_desc_t made = find(dnn, spec, attr, false, false);
-    if (!made && !optional) made = find(dnn, spec, attr, true, true);
+    dnnl_primitive_desc_t made = find_implementation(dnn, spec, attr, false, false);
+    if (!made && !optional) made = find_implementation(dnn, spec, attr, true, true);
     ole_status status = OLE_OK;
     if (made) {
         cpu_conv *conv = calloc(1, sizeof *conv);
@@ -453,7 +452,7 @@ ole_status cpu_conv_create(cpu_conv **result, cpu_dnn *dnn, const cpu_conv_spec 
             *result = conv;
         } else {
             cpu_conv_destroy(conv);
-            status = ole_fail(error, OLE_ERROR_MEMORY, "oneDNN cannot make a convolution here");
+            status = ole_fail(error, OLE_ERROR_MEMORY, "oneDNN cannot create a convolution");
         }
         dnnl_primitive_desc_destroy(made);
     } else if (!optional) {
@@ -487,7 +486,6 @@ const char *cpu_conv_name(const cpu_conv *conv) {
     return conv->name;
 }
 
-/* Runs a slot's reorder. */
 static void reorder(const cpu_conv *conv, const slot *s) {
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, s->written ? s->own : s->given},
                               {DNNL_ARG_TO, s->written ? s->given : s->own},

@@ -1,6 +1,6 @@
 /*
- * src/device/cpu/onednn.h - the part of oneDNN that is used, behind one small interface: the
- * versions 2 and 3 differ in how primitives are described, and only onednn.c knows.
+ * src/device/cpu/onednn.h - the part of oneDNN we use behind one small interface: versions 2 and 3
+ * differ in how primitives are described, and only onednn.c knows.
  */
 #ifndef OLE_SRC_DEVICE_CPU_ONEDNN_H
 #define OLE_SRC_DEVICE_CPU_ONEDNN_H
@@ -12,17 +12,17 @@
 /* Engine and stream. */
 typedef struct cpu_dnn cpu_dnn;
 
-/* `half`: convolutions of bfloat16 will be asked for. */
-ole_status cpu_dnn_create(cpu_dnn **dnn, bool half, ole_error *error);
+/* bf16: bfloat16 convolutions will be requested. */
+ole_status cpu_dnn_create(cpu_dnn **dnn, bool bf16, ole_error *error);
 void cpu_dnn_destroy(cpu_dnn *dnn);
 
-/* The version that was loaded and the instruction sets it uses: "2.6.3, AVX512_CORE". */
+/* The loaded version and the instruction set it uses: "2.6.3, AVX512_CORE". */
 void cpu_dnn_describe(char *text, size_t size);
 
-/* Floats of the widest vectors it uses on this CPU: 16 (AVX-512) or 8. */
+/* Floats per vector on this CPU: 16 (AVX-512) or 8. */
 int cpu_dnn_block(void);
 
-/* Where an array lies plain ([n, c, h, w], [o, i, k, k]) or blocked by cpu_dnn_block(). */
+/* Whether an array is plain ([n, c, h, w], [o, i, k, k]) or blocked by cpu_dnn_block(). */
 typedef enum cpu_format {
     CPU_PLAIN,
     CPU_BLOCKED, /* [n, c/b, h, w, b]; weights [o/b, i/b, k, k, b of i, b of o] */
@@ -32,34 +32,31 @@ typedef enum cpu_pass {
     CPU_FORWARD,
     CPU_BACKWARD_DATA,
     CPU_BACKWARD_WEIGHTS,
-    CPU_BACKWARD_ADD, /* data, added to what is there: 1 x 1, stride 1, no padding only */
+    CPU_BACKWARD_ADD, /* data, added to an existing gradient: only 1 x 1, stride 1, no padding */
     CPU_PASSES,
 } cpu_pass;
 
 typedef struct cpu_conv_spec {
     cpu_pass pass;
     bool train, bias, winograd;
-    bool half; /* x and y are of bfloat16 where they are blocked, and so are the factors */
+    bool bf16; /* x and y are bfloat16 where blocked, and products are in bfloat16 */
     int64_t n, in, in_h, in_w, out, out_h, out_w;
     int kernel, stride, pad;
     cpu_format x, y, weight;
 } cpu_conv_spec;
 
-/* A planned convolution, with the reorders it needs where it cannot work on what it is given. */
+/* A planned convolution, with the reorders it needs for arrays it cannot use as given. */
 typedef struct cpu_conv cpu_conv;
 
-/*
- * *conv stays NULL where there is no implementation of what can be done without: Winograd,
- * CPU_BACKWARD_ADD.
- */
+/* *conv stays NULL if Winograd or CPU_BACKWARD_ADD, which are optional, are not available. */
 ole_status cpu_conv_create(cpu_conv **conv, cpu_dnn *dnn, const cpu_conv_spec *spec,
                            ole_error *error);
 void cpu_conv_destroy(cpu_conv *conv);
 
 size_t cpu_conv_scratch(const cpu_conv *conv);
-const char *cpu_conv_name(const cpu_conv *conv); /* of the implementation, for humans */
+const char *cpu_conv_name(const cpu_conv *conv); /* of the implementation, to print */
 
-/* The arrays of a pass: x, weight, bias and y, or their gradients where the pass writes those. */
+/* The arrays of a pass: x, weight, bias and y, or their gradients if the pass writes those. */
 typedef struct cpu_conv_arrays {
     void *x, *weight, *bias, *y;
     void *scratch;

@@ -1,14 +1,14 @@
 /*
- * src/device/cpu/parallel.c - running our loops on the threads of oneDNN.
+ * src/device/cpu/parallel.c - runs our loops on oneDNN's threads.
  *
- * oneDNN as distributions build it runs on OpenMP, whose workers keep watching for the next loop
- * for a while after each: threads of our own would have to share the cores with them.  So our loops
- * go to the same workers, by the call that a compiler makes of "#pragma omp parallel".  It is
- * looked up weakly: this library links no OpenMP itself, uses whichever one came with oneDNN,
- * whatever compiler built either, and falls back on a pool of its own where there is none.
+ * As distributions build it, oneDNN runs on OpenMP, whose workers keep spinning for a while after
+ * each loop: threads of our own would compete with them for cores.  So our loops run on the same
+ * workers, through the function that compilers call for "#pragma omp parallel".  It is a weak
+ * symbol: this library does not link OpenMP itself but uses whichever came with oneDNN, whatever
+ * compiler built either, and falls back to its own thread pool if there is none.
  *
- * OpenMP's thread count belongs to the calling thread; it is set on the way into the backend and
- * put back on the way out.
+ * OpenMP's thread count belongs to the calling thread; it is set on entry to the backend and
+ * restored on exit.
  */
 #include "device/cpu/cpu.h"
 
@@ -33,7 +33,7 @@ static void run_part(const loop *l, int64_t part) {
         l->task(l->argument, l->backwards ? first + end - 1 - i : i);
 }
 
-/* What each OpenMP thread runs: its parts, should there be fewer threads than asked for. */
+/* An OpenMP thread; it runs several parts if there are fewer threads than requested. */
 static void openmp_body(void *argument) {
     const loop *l = argument;
     for (int part = omp_get_thread_num(); part < l->parts; part += omp_get_num_threads())
@@ -83,7 +83,7 @@ void cpu_threads_leave(int before) {
     if (before && before != omp_get_max_threads()) omp_set_num_threads(before);
 }
 
-/* Slices of 16384 floats: a task long enough to be worth handing out, short enough to balance. */
+/* Floats per slice: long enough to be worth a task, short enough to balance the load. */
 enum { SLICE = 16384 };
 
 int64_t cpu_slices(int64_t count) {

@@ -1,8 +1,8 @@
 /*
- * src/device/cpu/pointwise.c - ops that move or change elements one by one: ReLU, addition (with an
- * optional ReLU behind it), flattening, dropout.
+ * src/device/cpu/pointwise.c - elementwise ops: ReLU, addition (with an optional ReLU), flattening,
+ * dropout.
  *
- * Padding needs no care in ReLU and addition: zeros give zeros.
+ * ReLU and addition need no special care for padding: zeros give zeros.
  */
 #include "base/error.h"
 #include "base/philox.h"
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-/* ---- loops over slices ------------------------------------------------------------------- */
+/* ---- loops over slices -------------------------------------------------------------------- */
 
-/* Arguments of an elementwise kernel; each task does a slice. */
+/* Arguments of an elementwise kernel; each task handles one slice. */
 typedef struct elements {
     const cpu_call *c;
     const void *a, *b;
@@ -67,7 +67,7 @@ static void pass_slice(void *argument, int64_t task) {
     s.kernels->pass(s.length, s.a, s.b, e->accumulate, s.to);
 }
 
-/* ---- ReLU and addition ------------------------------------------------------------------- */
+/* ---- ReLU and addition -------------------------------------------------------------------- */
 
 ole_status cpu_relu_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
@@ -89,7 +89,7 @@ void cpu_relu_backward(const cpu_call *c) {
     run_slices(c, &e, pass_slice);
 }
 
-/* An input in another layout than the first is brought into that in scratch. */
+/* A second input in another layout than the first is converted in scratch. */
 ole_status cpu_add_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -119,7 +119,7 @@ static void pass_both_slice(void *argument, int64_t task) {
     s.kernels->pass_both(s.length, s.a, s.b, call->accumulate, dx);
 }
 
-/* The gradient of one input, by way of scratch where its layout is another. */
+/* The gradient of one input, through scratch if its layout differs. */
 static void add_backward_one(const cpu_call *c, int i) {
     const cpu_state *s = c->state;
     bool other = s->x_layout[i] != s->x_layout[0];
@@ -127,7 +127,7 @@ static void add_backward_one(const cpu_call *c, int i) {
                   .b = c->node->relu ? c->call->y : NULL,
                   .to = other ? c->call->scratch : c->call->dx[i],
                   .accumulate = !other && c->call->accumulate[i]};
-    if (e.to == e.a && !c->node->relu) return; /* in place, and nothing to cut */
+    if (e.to == e.a && !c->node->relu) return; /* in place, and no ReLU to apply */
     run_slices(c, &e, pass_slice);
     if (other)
         cpu_convert(c->context, s->x_layout[0], s->x_layout[i], s->n, s->x_shape[i], e.to,
@@ -144,11 +144,11 @@ void cpu_add_backward(const cpu_call *c) {
         run_slices(c, &e, pass_both_slice);
         return;
     }
-    for (int i = 0; i < OLE_MAX_INPUTS; i++) /* a dy cut in place is cut again, the same */
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) /* masking dy twice changes nothing */
         if (c->call->dx[i]) add_backward_one(c, i);
 }
 
-/* ---- flattening -------------------------------------------------------------------------- */
+/* ---- flattening --------------------------------------------------------------------------- */
 
 ole_status cpu_flatten_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, NULL, sizeof(cpu_state), plan))
@@ -171,9 +171,9 @@ void cpu_flatten_backward(const cpu_call *c) {
                     c->call->accumulate[0], c->call->dx[0]);
 }
 
-/* ---- dropout ----------------------------------------------------------------------------- */
+/* ---- dropout ------------------------------------------------------------------------------ */
 
-/* Saves a byte an element of y, in its layout: 1 where it stays. */
+/* Saves one byte per element of y, in its layout: 1 if it stays. */
 ole_status cpu_dropout_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -182,13 +182,13 @@ ole_status cpu_dropout_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_er
     return OLE_OK;
 }
 
-/* Draws for one image. Element e of the whole batch, counted in plain order, is word e % 4 of the
- * counter e / 4. */
+/* Draws the mask of one image. Element e of the whole batch, in plain order, is decided by word e
+ * % 4 of Philox counter e / 4. */
 static void draw_image(void *argument, int64_t image) {
     const cpu_call *c = argument;
     const cpu_state *s = c->state;
     cpu_view v = cpu_view_images(c->context, s->y_layout, s->n, s->y_shape);
-    uint8_t *kept = (uint8_t *)c->call->saved + image * v.image_stride;
+    uint8_t *mask = (uint8_t *)c->call->saved + image * v.image_stride;
     uint64_t a = (c->call->step << 20) + (uint64_t)c->node->index;
     uint64_t e = (uint64_t)((ole_first_row(c->call) + image) * ole_shape_size(s->y_shape));
     uint32_t word[4];
@@ -197,17 +197,17 @@ static void draw_image(void *argument, int64_t image) {
         for (int64_t row = 0; row < v.rows; row++, e++) {
             if (e % 4 == 0)
                 ole_philox(c->context->options.seed, OLE_RANDOM_DROPOUT, a, e / 4, word);
-            kept[channel / v.width * v.group_stride + row * v.row_stride + channel % v.width] =
+            mask[channel / v.width * v.group_stride + row * v.row_stride + channel % v.width] =
                 ole_uniform(word[e % 4]) >= c->node->rate;
         }
 }
 
-static void keep_slice(void *argument, int64_t task) {
+static void mask_slice(void *argument, int64_t task) {
     const elements *e = argument;
     slice s = slice_of(e, task);
-    const uint8_t *kept = (const uint8_t *)e->c->call->saved + s.first;
+    const uint8_t *mask = (const uint8_t *)e->c->call->saved + s.first;
     float factor = (float)(1 / (1 - (double)e->c->node->rate));
-    s.kernels->keep(s.length, s.a, kept, factor, e->accumulate, s.to);
+    s.kernels->apply_mask(s.length, s.a, mask, factor, e->accumulate, s.to);
 }
 
 void cpu_dropout_forward(const cpu_call *c) {
@@ -218,11 +218,11 @@ void cpu_dropout_forward(const cpu_call *c) {
         return;
     }
     cpu_parallel(c->context, s->n, draw_image, (void *)c);
-    run_slices(c, &e, keep_slice);
+    run_slices(c, &e, mask_slice);
 }
 
 void cpu_dropout_backward(const cpu_call *c) {
     if (!c->call->dx[0]) return;
     elements e = {.a = c->call->dy, .to = c->call->dx[0], .accumulate = c->call->accumulate[0]};
-    run_slices(c, &e, keep_slice);
+    run_slices(c, &e, mask_slice);
 }

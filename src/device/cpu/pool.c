@@ -1,12 +1,13 @@
 /*
- * src/device/cpu/pool.c - max and average pooling on blocks of channels, as PyTorch's with
+ * src/device/cpu/pool.c - max and average pooling on blocks of channels, as in PyTorch with
  * ceil_mode off.
  *
- * A window that reaches into the padding: the maximum is over the pixels that exist, the average
- * counts the others as zeros.  Max pooling saves a byte an output: which pixel of the window gave
- * it (of equal values the first; NaN is above everything).  A task is one group of one image.
+ * Where a window reaches into the padding, the maximum ignores it and the average counts it as
+ * zeros.  Max pooling saves one byte per output: which pixel of the window was the maximum.  The
+ * first of equal values wins, and NaN beats everything.  A task is one group of one image.
  */
 #include "base/error.h"
+#include "base/min_max.h"
 #include "device/cpu/cpu.h"
 
 #include <string.h>
@@ -21,25 +22,24 @@ typedef struct pool_run {
     const cpu_call *c;
     const pool_state *state;
     const cpu_kernels *kernels;
-    float factor; /* average: 1 / pixels of a window, those in the padding too */
+    float factor; /* average: 1 / pixels per window, including padding */
 } pool_run;
 
 static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     const ole_node *node = r->node;
-    /* a plain image pooled to one pixel is a plain vector, whose channels lie differently grouped
-     */
+    /* a plain image pooled to one pixel is a plain vector, with differently grouped channels */
     bool vector = node->out.h * node->out.w == 1 && cpu_item(r->context, r->x_layout[0]) == 4;
     ole_layout layout = vector ? NULL : r->x_layout[0];
     pool_state *state = cpu_state_create(r, layout, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     state->x = cpu_view_images(r->context, r->x_layout[0], r->n, node->in);
     state->y = cpu_view_images(r->context, layout, r->n, node->out);
-    if (vector) { /* grouped as x is, whatever the order of its pixels */
+    if (vector) { /* group channels like x */
         state->y.width = state->x.width;
         state->y.groups = state->x.groups;
         state->y.group_stride = state->x.width;
     } else if (!layout && node->in.h * node->in.w == 1) {
-        state->x.width = 1; /* a pixel that grows: its channels one by one, as y's */
+        state->x.width = 1; /* a pixel that grows: one channel per group, like y */
         state->x.groups = node->in.c;
         state->x.group_stride = state->x.row_stride = 1;
     }
@@ -49,8 +49,8 @@ static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_er
 ole_status cpu_maxpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (r->node->kernel > 15)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "%s: max pooling over %dx%d: windows go up to 15x15", r->node->name,
-                        r->node->kernel, r->node->kernel);
+                        "layer %s: a max pooling window of %dx%d is too large; the limit is 15x15",
+                        r->node->name, r->node->kernel, r->node->kernel);
     ole_status status = plan_pool(r, plan, error);
     if (status == OLE_OK && r->train)
         plan->saved_bytes = (size_t)((const cpu_state *)plan->state)->y_size;
@@ -61,27 +61,19 @@ ole_status cpu_avgpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_er
     return plan_pool(r, plan, error);
 }
 
-static int64_t at_least(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static cpu_window window_of(const pool_run *p, int width, int64_t i, int64_t j) {
     const ole_node *node = p->c->node;
     cpu_window whole = {0, node->in.h, 0, node->in.w, node->in.w, p->state->x.row_stride, width};
     if (node->kernel == 0) return whole;
     int64_t top = i * node->stride - node->pad, left = j * node->stride - node->pad;
-    whole.top = at_least(top, 0);
-    whole.bottom = at_most(top + node->kernel, node->in.h);
-    whole.left = at_least(left, 0);
-    whole.right = at_most(left + node->kernel, node->in.w);
+    whole.top = ole_max(top, 0);
+    whole.bottom = ole_min(top + node->kernel, node->in.h);
+    whole.left = ole_max(left, 0);
+    whole.right = ole_min(left + node->kernel, node->in.w);
     return whole;
 }
 
-/* Where a task works: offsets of its plane in x and y, channels of a pixel. */
+/* What a task handles: the offsets of its plane in x and y, and the channels per pixel. */
 typedef struct plane {
     int64_t x, y;
     int width;
@@ -94,7 +86,7 @@ static plane plane_of(const pool_run *p, int64_t task) {
                    image * y->image_stride + group * y->group_stride, cpu_view_run(y, group).width};
 }
 
-/* Calls `body` for each output of a plane: `w` its window, `at` its offset in y. */
+/* Loops over the outputs of a plane: `w` is the window, `at` the offset in y. */
 #define FOR_OUTPUTS(p, where, w, at)                                                               \
     for (int64_t i_ = 0, at = (where).y; i_ < (p)->c->node->out.h; i_++)                           \
         for (int64_t j_ = 0, go_ = 1; j_ < (p)->c->node->out.w;                                    \
@@ -120,7 +112,7 @@ static void average_forward(void *argument, int64_t task) {
     p->kernels->sum_window(&w, x, p->factor, cpu_at(&p->state->y, y, at));
 }
 
-/* The plane of dx that windows add to: cleared first unless it is to be added to. */
+/* The plane of dx, to which windows add; cleared first unless gradients accumulate. */
 static void *open_dx(const pool_run *p, plane here) {
     const cpu_view *x = &p->state->x;
     void *dx = cpu_at(x, p->c->call->dx[0], here.x);

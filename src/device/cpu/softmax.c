@@ -1,14 +1,14 @@
 /*
- * src/device/cpu/softmax.c - softmax cross-entropy: the mean over a batch of
- * log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows right.
+ * src/device/cpu/softmax.c - softmax cross-entropy: the mean over a batch of log(sum over j of
+ * exp(z[j])) - z[label], its gradient, the scores and the number of correct rows.
  *
- * In double throughout: there are few logits, and the loss is a number that people compare.
+ * Everything is in double: there are few logits, and the loss is a number people compare.
  */
 #include "device/cpu/cpu.h"
 
 #include <math.h>
 
-/* The batch is cut into at most PARTS parts, whose sums are added in order. */
+/* The batch is divided into at most PARTS parts, whose sums are added in order. */
 enum { PARTS = 64 };
 
 typedef struct rows {

@@ -1,7 +1,7 @@
 /*
- * src/device/cpu/update.c - one optimiser step on one parameter, as torch.optim.SGD and Adam:
- * weight decay is L2's gradient.  Padding of blocked weights does not exist, so that parameters are
- * arrays like any other.
+ * src/device/cpu/update.c - one optimiser step on one parameter, as in torch.optim.SGD and Adam,
+ * with weight decay as the gradient of an L2 penalty.  Blocked weights have no padding, so every
+ * parameter is a plain array here.
  */
 #include "device/cpu/cpu.h"
 

@@ -4,8 +4,8 @@
  */
 #include "base/cuda_module.h"
 #include "base/error.h"
+#include "device/cuda/conv/tune.h"
 #include "device/cuda/cuda.h"
-#include "device/cuda/tune.h"
 
 #include <pthread.h>
 #include <stdlib.h>

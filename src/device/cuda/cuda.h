@@ -369,6 +369,7 @@ typedef struct cuda_samples {
     const int32_t *labels; /* [samples of the split] */
     int c, h, w;
     uint64_t seed;
+    uint32_t stream; /* of crops and mirrors */
     int crop;
     bool flip;
     const float *table; /* [statistics, 256] bytes normalised (floats: [statistics, 2] mean and

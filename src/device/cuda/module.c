@@ -5,7 +5,7 @@
 #include "base/cuda_module.h"
 
 #include "base/error.h"
-#include "device/cuda/link.h"
+#include "device/cuda/link/link.h"
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

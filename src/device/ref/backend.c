@@ -1,6 +1,6 @@
 /*
- * src/device/ref/backend.c - the reference backend: its table of functions, what each op needs, and
- * the way of numbers in and out.  Everything is plain, so layouts are NULL and plans have no state.
+ * src/device/ref/backend.c - the reference backend: its function table, the needs of each op, and
+ * conversion from and to float.  Everything is plain, so layouts are NULL and plans have no state.
  */
 #include "base/arena.h"
 #include "base/error.h"
@@ -16,7 +16,7 @@ static ole_status open_context(ole_device_context **context, const ole_device_op
                                ole_error *error) {
     if (options->precision != OLE_PRECISION_FP32)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "the reference backend computes in fp32 only; choose --precision fp32");
+                        "the reference backend supports only fp32; use --precision fp32");
     ole_device_context *made = malloc(sizeof *made);
     if (!made) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     *made = (ole_device_context){.seed = options->seed};
@@ -28,7 +28,7 @@ static void close_context(ole_device_context *context) {
     free(context);
 }
 
-static void *allocate(ole_device_context *context, size_t bytes) {
+static void *allocate_memory(ole_device_context *context, size_t bytes) {
     (void)context;
     ole_arena size = {0};
     ole_arena_take(&size, (int64_t)bytes, 1);
@@ -42,7 +42,7 @@ static void free_memory(ole_device_context *context, void *memory) {
     free(memory);
 }
 
-/* ---- Numbers in and out ---------------------------------------------------------------------- */
+/* ---- Conversion --------------------------------------------------------------------------- */
 
 static size_t param_bytes(ole_device_context *context, const ole_node *node,
                           const ole_param *param) {
@@ -78,23 +78,23 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
         ref_put((real *)to + e, accumulate, (double)plain[e]);
 }
 
-/* ---- Ops ------------------------------------------------------------------------------------- */
+/* ---- Ops ---------------------------------------------------------------------------------- */
 
 typedef struct ref_row {
     ref_op *forward, *backward;
-    bool reads_x, reads_y;        /* by backward */
-    bool in_place, in_place_eval; /* always; when there is no backward */
+    bool reads_x, reads_y;        /* read by backward */
+    bool in_place, in_place_eval; /* always; only without backward */
     bool dx_in_place;
-    size_t saved_element, saved_channel; /* bytes an element of y; a channel of y */
+    size_t saved_element, saved_channel; /* bytes per element of y; per channel of y */
     size_t scratch_channel;
 } ref_row;
 
-static void nothing(const ref_run *run) {
+static void do_nothing(const ref_run *run) {
     (void)run;
 }
 
 static const ref_row rows[] = {
-    [OLE_OP_INPUT] = {.forward = nothing, .backward = nothing},
+    [OLE_OP_INPUT] = {.forward = do_nothing, .backward = do_nothing},
     [OLE_OP_CONV] = {.forward = REF(conv_forward), .backward = REF(conv_backward), .reads_x = true},
     [OLE_OP_NORM] = {.forward = REF(norm_forward),
                      .backward = REF(norm_backward),
@@ -187,7 +187,7 @@ const ole_backend REF(backend) = {
     .fuses_add = true,
     .open = open_context,
     .close = close_context,
-    .allocate = allocate,
+    .allocate = allocate_memory,
     .free = free_memory,
     .param_bytes = param_bytes,
     .param_from_plain = param_from_plain,

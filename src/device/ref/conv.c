@@ -1,14 +1,14 @@
 /*
- * src/device/ref/conv.c - convolution, forward and backward, one sum an element.
+ * src/device/ref/conv.c - convolution, forward and backward, one sum per element.
  *
  *     y[n, o, i, j] = bias[o] + sum over c, a, b of
  *                     weight[o, c, a, b] * x[n, c, i * stride - pad + a, j * stride - pad + b]
  *
- * with x = 0 outside the image.  Parameters: weight, then bias where the node has one.
+ * with x = 0 outside the image.  Parameters: weight, then bias if the node has one.
  */
 #include "device/ref/ref.h"
 
-/* One image's share of an element of y. */
+/* y[o, i, j] of one image, without the bias; `weight` is filter o. */
 static double window_sum(const ole_node *node, const real *x, const real *weight, int64_t i,
                          int64_t j) {
     int64_t k = node->kernel, h = node->in.h, w = node->in.w;
@@ -40,14 +40,14 @@ void REF(conv_forward)(const ref_run *run) {
                 }
 }
 
-/* The output row (or column) that reads input `i` through tap `a` of the kernel; -1: none does. */
+/* The output row (or column) that reads input row `i` through kernel tap `a`, or -1. */
 static int64_t reader(const ole_node *node, int64_t i, int64_t a, int64_t size) {
     int64_t at = i + node->pad - a;
     if (at < 0 || at % node->stride != 0 || at / node->stride >= size) return -1;
     return at / node->stride;
 }
 
-/* The gradient of x[c, i, j], from one image's dy. */
+/* The gradient of x[c, i, j] of one image. */
 static double input_gradient(const ole_node *node, const real *dy, const real *weight, int64_t c,
                              int64_t i, int64_t j) {
     int64_t k = node->kernel, h = node->out.h, w = node->out.w;

@@ -3,7 +3,7 @@
  *
  *     y[n, o] = bias[o] + sum over i of weight[o, i] * x[n, i]
  *
- * Parameters: weight, then bias where the node has one.
+ * Parameters: weight, then bias if the node has one.
  */
 #include "device/ref/ref.h"
 

@@ -1,18 +1,18 @@
 /*
- * src/device/ref/norm.c - batch norm over (N, H, W) of each channel, as PyTorch's BatchNorm2d, with
- * an optional sum and an optional ReLU behind it.
+ * src/device/ref/norm.c - batch norm over (N, H, W) of each channel, as in PyTorch's BatchNorm2d,
+ * optionally followed by an addition and a ReLU.
  *
  *     y = relu(gamma * (x - mean) / sqrt(variance + eps) + beta + second input)
  *
- * Training takes the mean and biased variance of the batch and moves the running ones by a tenth,
- * the running variance towards the unbiased one (towards 0 where a channel has one value);
- * otherwise the running ones are taken.  Parameters: gamma, beta where `affine`, then running mean
- * and variance.  Saved: mean and 1 / deviation of each channel, doubles.
+ * Training uses the mean and biased variance of the batch, and moves the running statistics a tenth
+ * of the way towards the mean and the unbiased variance (towards 0 if a channel has one value).
+ * Evaluation uses the running statistics.  Parameters: gamma, beta if `affine`, then running mean
+ * and variance.  Saved: mean and 1 / deviation per channel, doubles.
  *
- * With a share the sums run over all ranks.  Forward: those of x - s and (x - s)^2, where s is the
- * running mean, which all ranks know; from them follow the mean and the squared distances to it.
- * Backward: those of the gradient and of its product with the normal x.  Gradients of gamma and
- * beta stay sums over our rows: they are added up with those of all parameters.
+ * With a share, sums run over all ranks.  Forward sums x - s and (x - s)^2, where s is the running
+ * mean, which all ranks know; the mean and squared distances follow from them.  Backward sums the
+ * gradient and its product with the normalised x.  Gradients of gamma and beta are sums over this
+ * rank's rows: they are added up later with those of all parameters.
  */
 #include "device/ref/ref.h"
 
@@ -20,7 +20,7 @@
 
 static const double eps = 1e-5, momentum = 0.1;
 
-/* Where the elements of a channel lie: `plane` of each of n images, from `first` on. */
+/* The elements of a channel: `plane` of them in each of n images, starting at `first`. */
 typedef struct channel {
     int64_t n, stride, plane, first;
 } channel;
@@ -35,7 +35,7 @@ static channel channel_of(const ref_run *run, int64_t c) {
     for (int64_t n_ = 0; n_ < (ch).n; n_++)                                                        \
         for (int64_t e = n_ * (ch).stride + (ch).first, end_ = e + (ch).plane; e < end_; e++)
 
-/* Values of a channel in the whole batch. */
+/* Values per channel in the whole batch. */
 static double count_of(const ref_run *run, bool shared) {
     int64_t rows = shared ? run->call->share->rows : run->n;
     return (double)(rows * run->node->out.h * run->node->out.w);
@@ -45,7 +45,7 @@ static real *running(const ref_run *run, bool variance) {
     return run->call->param[(run->node->affine ? 2 : 0) + variance];
 }
 
-/* Mean and squared distances to it, of a channel. */
+/* Mean and sum of squared distances to it, of one channel. */
 static void batch_moments(const ref_run *run, int64_t c, double *mean, double *squares) {
     const real *x = run->call->x[0];
     channel ch = channel_of(run, c);
@@ -56,7 +56,7 @@ static void batch_moments(const ref_run *run, int64_t c, double *mean, double *s
     FOR_EACH(e, ch) *squares += ((double)x[e] - *mean) * ((double)x[e] - *mean);
 }
 
-/* The same of the whole batch, for all channels at once: [2, C]. */
+/* The same for the whole batch and all channels at once: moments [2, C]. */
 static void shared_moments(const ref_run *run, double *moments) {
     int64_t channels = run->node->out.c;
     double ours = count_of(run, false), all = count_of(run, true);
@@ -76,7 +76,7 @@ static void shared_moments(const ref_run *run, double *moments) {
     }
 }
 
-/* The batch's 1 / deviation of a channel; moves the running statistics. */
+/* Updates the running statistics; returns the batch's 1 / deviation. */
 static double batch_scale(const ref_run *run, int64_t c, double count, double mean,
                           double squares) {
     real *running_mean = running(run, false), *running_var = running(run, true);
@@ -86,7 +86,7 @@ static double batch_scale(const ref_run *run, int64_t c, double count, double me
     return 1 / sqrt(squares / count + eps);
 }
 
-/* Mean and 1 / deviation of a channel; `moments` are those of all ranks, or NULL. */
+/* Mean and 1 / deviation of a channel. moments: those of all ranks, or NULL. */
 static void statistics(const ref_run *run, int64_t c, const double *moments, double *mean,
                        double *scale) {
     if (!run->call->train) {
@@ -134,7 +134,8 @@ static double gradient(const ref_run *run, int64_t e) {
     return run->node->relu && !(y[e] > 0) ? 0 : (double)dy[e];
 }
 
-/* Sums of the gradient and of its product with the normal x, [2, C]; what is made of ours alone. */
+/* Sums [2, C] of the gradient and of its product with the normalised x. Also writes the gradients
+ * that need this rank's rows only. */
 static void find_sums(const ref_run *run, double *sums) {
     const ole_node *node = run->node;
     const real *x = run->call->x[0];

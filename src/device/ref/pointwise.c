@@ -1,6 +1,6 @@
 /*
- * src/device/ref/pointwise.c - ops that move or change elements one by one: ReLU, addition (with an
- * optional ReLU behind it), concatenation, flattening, dropout.
+ * src/device/ref/pointwise.c - elementwise ops: ReLU, addition (with an optional ReLU),
+ * concatenation, flattening, dropout.
  */
 #include "base/philox.h"
 #include "device/ref/ref.h"
@@ -11,10 +11,10 @@ static int64_t elements(const ref_run *run) {
     return run->n * ole_shape_size(run->node->out);
 }
 
-/* ---- ReLU and addition ----------------------------------------------------------------------- */
+/* ---- ReLU and addition -------------------------------------------------------------------- */
 
 static real rectified(real value) {
-    return value < 0 ? 0 : value; /* NaN stays */
+    return value < 0 ? 0 : value; /* keeps NaN */
 }
 
 void REF(relu_forward)(const ref_run *run) {
@@ -31,8 +31,8 @@ void REF(add_forward)(const ref_run *run) {
         y[e] = run->node->relu ? rectified(a[e] + b[e]) : a[e] + b[e];
 }
 
-/* dy where y > 0 (everywhere without a ReLU) to input `i`. dx may be dy: done again, the same. */
-static void pass(const ref_run *run, int i, bool relu) {
+/* Passes dy to input `i`, masked by the ReLU. dx may be dy: masking twice changes nothing. */
+static void pass_gradient(const ref_run *run, int i, bool relu) {
     const real *dy = run->call->dy, *y = run->call->y;
     real *dx = run->call->dx[i];
     for (int64_t e = 0; dx && e < elements(run); e++)
@@ -40,18 +40,18 @@ static void pass(const ref_run *run, int i, bool relu) {
 }
 
 void REF(relu_backward)(const ref_run *run) {
-    pass(run, 0, true);
+    pass_gradient(run, 0, true);
 }
 
 void REF(add_backward)(const ref_run *run) {
-    pass(run, 0, run->node->relu);
-    pass(run, 1, run->node->relu);
+    pass_gradient(run, 0, run->node->relu);
+    pass_gradient(run, 1, run->node->relu);
 }
 
-/* ---- Concatenation and flattening ------------------------------------------------------------ */
+/* ---- Concatenation and flattening --------------------------------------------------------- */
 
-/* Where input `i` lies in an image of the output: *size elements from the returned one. */
-static int64_t part(const ole_node *node, int i, int64_t *size) {
+/* The range of input `i` in each image of the output: *size elements from the returned offset. */
+static int64_t range_of(const ole_node *node, int i, int64_t *size) {
     int64_t first = ole_shape_size(node->in);
     *size = i == 0 ? first : ole_shape_size(node->out) - first;
     return i == 0 ? 0 : first;
@@ -59,7 +59,7 @@ static int64_t part(const ole_node *node, int i, int64_t *size) {
 
 void REF(concat_forward)(const ref_run *run) {
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
-        int64_t size, first = part(run->node, i, &size);
+        int64_t size, first = range_of(run->node, i, &size);
         const real *x = run->call->x[i];
         real *y = (real *)run->call->y + first;
         for (int64_t n = 0; n < run->n; n++)
@@ -70,7 +70,7 @@ void REF(concat_forward)(const ref_run *run) {
 
 void REF(concat_backward)(const ref_run *run) {
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
-        int64_t size, first = part(run->node, i, &size);
+        int64_t size, first = range_of(run->node, i, &size);
         real *dx = run->call->dx[i];
         for (int64_t n = 0; dx && n < run->n; n++) {
             const real *dy =
@@ -87,19 +87,16 @@ void REF(flatten_forward)(const ref_run *run) {
 }
 
 void REF(flatten_backward)(const ref_run *run) {
-    pass(run, 0, false);
+    pass_gradient(run, 0, false);
 }
 
-/* ---- Dropout --------------------------------------------------------------------------------- */
+/* ---- Dropout ------------------------------------------------------------------------------ */
 
 static double scale_of(const ole_node *node) {
     return 1 / (1 - (double)node->rate);
 }
 
-/*
- * Saves which elements stay: 1 or 0. Element e of the whole batch is decided by word e % 4 of the
- * counter e / 4.
- */
+/* Saves 1 for elements that stay, else 0. Philox counter e / 4, word e % 4 decides element e. */
 void REF(dropout_forward)(const ref_run *run) {
     const real *x = run->call->x[0];
     real *y = run->call->y;

@@ -1,37 +1,31 @@
 /*
- * src/device/ref/pool.c - max and average pooling, as PyTorch's with ceil_mode off.
+ * src/device/ref/pool.c - max and average pooling, as in PyTorch with ceil_mode off.
  *
- * A window that reaches into the padding: the maximum is over the pixels that exist, the average
- * counts the others as zeros.  Max pooling saves where each maximum was (an int32_t an output, the
- * pixel of its plane); of equal values the first counts, and NaN is above everything.
+ * Where a window reaches into the padding, the maximum ignores it and the average counts it as
+ * zeros.  Max pooling saves the position of each maximum in its plane, one int32_t per output.  The
+ * first of equal values wins, and NaN beats everything.
  */
 #include "device/ref/ref.h"
 
+#include "base/min_max.h"
+
 #include <math.h>
 
-/* The pixels of a window that exist: rows top to bottom - 1, columns left to right - 1. */
+/* The part of a window inside the image: rows [top, bottom), columns [left, right). */
 typedef struct window {
     int64_t top, bottom, left, right;
 } window;
 
-static int64_t at_least(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static window window_of(const ole_node *node, int64_t i, int64_t j) {
     if (node->kernel == 0) return (window){0, node->in.h, 0, node->in.w};
     int64_t top = i * node->stride - node->pad, left = j * node->stride - node->pad;
-    return (window){.top = at_least(top, 0),
-                    .bottom = at_most(top + node->kernel, node->in.h),
-                    .left = at_least(left, 0),
-                    .right = at_most(left + node->kernel, node->in.w)};
+    return (window){.top = ole_max(top, 0),
+                    .bottom = ole_min(top + node->kernel, node->in.h),
+                    .left = ole_max(left, 0),
+                    .right = ole_min(left + node->kernel, node->in.w)};
 }
 
-/* The pixel of the maximum in a plane. */
+/* The position of a window's maximum in its plane. */
 static int64_t find_max(const real *x, int64_t width, window at) {
     int64_t best = at.top * width + at.left;
     for (int64_t row = at.top; row < at.bottom; row++)
@@ -75,8 +69,8 @@ void REF(maxpool_backward)(const ref_run *run) {
             dx[*saved++] += *dy++;
 }
 
-/* Pixels of a window, those in the padding too. */
-static double area(const ole_node *node) {
+/* Pixels per window, including padding. */
+static double window_area(const ole_node *node) {
     return node->kernel ? (double)node->kernel * node->kernel : (double)(node->in.h * node->in.w);
 }
 
@@ -92,7 +86,7 @@ void REF(avgpool_forward)(const ref_run *run) {
                 for (int64_t row = at.top; row < at.bottom; row++)
                     for (int64_t column = at.left; column < at.right; column++)
                         sum += (double)x[row * node->in.w + column];
-                *y++ = (real)(sum / area(node));
+                *y++ = (real)(sum / window_area(node));
             }
 }
 
@@ -106,7 +100,7 @@ void REF(avgpool_backward)(const ref_run *run) {
         for (int64_t i = 0; i < node->out.h; i++)
             for (int64_t j = 0; j < node->out.w; j++) {
                 window at = window_of(node, i, j);
-                real share = (real)((double)*dy++ / area(node));
+                real share = (real)((double)*dy++ / window_area(node));
                 for (int64_t row = at.top; row < at.bottom; row++)
                     for (int64_t column = at.left; column < at.right; column++)
                         dx[row * node->in.w + column] += share;

@@ -1,9 +1,9 @@
 /*
- * src/device/ref/ref.h - what the files of the reference backend share.
+ * src/device/ref/ref.h - declarations shared by the files of the reference backend.
  *
- * Each of them is compiled twice: with OLE_REAL float and OLE_REF ref, and with OLE_REAL double and
- * OLE_REF ref64.  REF(conv_forward) is ole_conv_forward_ref in the first.  Tensors are plain
- * [N, C, H, W] arrays of `real`; sums run in double in both.
+ * Each file is compiled twice: with OLE_REAL float and OLE_REF ref, and with OLE_REAL double and
+ * OLE_REF ref64.  REF(conv_forward) expands to ole_conv_forward_ref in the first.  Tensors are
+ * plain [N, C, H, W] arrays of `real`; sums are in double in both.
  */
 #ifndef OLE_SRC_DEVICE_REF_REF_H
 #define OLE_SRC_DEVICE_REF_REF_H
@@ -16,7 +16,7 @@ typedef OLE_REAL real;
 #define REF_PASTE(name, ref) REF_PASTE2(name, ref)
 #define REF(name) REF_PASTE(name, OLE_REF)
 
-/* One call of an op: on a batch of n, with the seed of dropout. */
+/* One call of an op on a batch of n; `seed` is for dropout. */
 typedef struct ref_run {
     const ole_node *node;
     const ole_op_call *call;

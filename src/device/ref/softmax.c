@@ -1,6 +1,6 @@
 /*
- * src/device/ref/softmax.c - softmax cross-entropy: the mean over a batch of
- * log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows right.
+ * src/device/ref/softmax.c - softmax cross-entropy: the mean over a batch of log(sum over j of
+ * exp(z[j])) - z[label], its gradient, the scores and the number of correct rows.
  */
 #include "device/ref/ref.h"
 

@@ -1,7 +1,7 @@
 /*
- * src/device/ref/update.c - one optimiser step on one parameter, as torch.optim.SGD and Adam.
+ * src/device/ref/update.c - one optimiser step on one parameter, as in torch.optim.SGD and Adam.
  *
- * Weight decay is L2's gradient: g = gradient + weight_decay * param.
+ * Weight decay is the gradient of the L2 penalty: g = gradient + weight_decay * param.
  */
 #include "device/ref/ref.h"
 
@@ -21,7 +21,7 @@ static void sgd(const ole_update *u, int64_t count, real *param, const real *gra
     }
 }
 
-/* The moments m, v and their corrections for having started at 0. */
+/* The correction factors undo the bias of moments that start at 0. */
 static void adam(const ole_update *u, int64_t count, real *param, const real *gradient, real *first,
                  real *second) {
     double correct1 = 1 - pow(u->beta1, (double)u->step);

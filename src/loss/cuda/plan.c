@@ -4,6 +4,7 @@
  */
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "loss/cuda.h"
 #include "loss/cuda/call.h"
 
@@ -48,14 +49,10 @@ static int splits_of(int64_t depth) {
     return (int)(splits < 1 ? 1 : (splits > MAX_SPLITS ? MAX_SPLITS : splits));
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static void place_grams(loss_call *c, ole_arena *arena) {
     int64_t tiles = (c->max_rows + GRAM_TILE - 1) / GRAM_TILE;
     /* Many tiles fill the card without a split. */
-    c->row_splits = tiles * GRAM_BAND > 512 ? 1 : (int)smaller(splits_of(c->dim), 4);
+    c->row_splits = tiles * GRAM_BAND > 512 ? 1 : (int)ole_min(splits_of(c->dim), 4);
     c->gram_rows =
         ole_arena_take(arena, tiles * GRAM_BAND * c->row_splits * GRAM_ENTRIES, sizeof(double2));
     c->k_class = ole_arena_take(arena, (int64_t)c->max_rows * LOSS_SMALL, sizeof(double));
@@ -69,7 +66,7 @@ static void place_grams(loss_call *c, ole_arena *arena) {
 }
 
 static void place_iterate(loss_call *c, ole_arena *arena) {
-    int64_t rows = c->max_rows, side = smaller(rows, c->dim);
+    int64_t rows = c->max_rows, side = ole_min(rows, c->dim);
     if (side <= LOSS_SMALL) return;
     c->max_large = (int)(2 + rows / (LOSS_SMALL + 1));
     c->large = ole_arena_take(arena, c->max_large, sizeof *c->large);
@@ -245,7 +242,7 @@ static loss_call call_of(const ole_cuda_loss *loss, const ole_loss_batch *batch,
 
 static cudaError_t queue_kernels(const ole_cuda_loss *loss, const loss_call *c,
                                  cudaStream_t stream) {
-    bool large = smaller(c->rows, c->dim) > LOSS_SMALL;
+    bool large = ole_min(c->rows, c->dim) > LOSS_SMALL;
     cudaError_t code = loss_launch_group(c, stream);
     if (code == cudaSuccess) code = loss_launch_gram(c, stream);
     if (code == cudaSuccess) code = loss_launch_small(c, stream);

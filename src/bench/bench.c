@@ -1,0 +1,262 @@
+/*
+ * src/bench/bench.c - ole/train/bench.h: a training step, repeated and timed by stage and by kind
+ * of op.
+ */
+#include "ole/train/bench.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "bench/bench_recorded.h"
+#include "data/formats/generated.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024 };
+
+void ole_bench_options_init(ole_bench_options *options) {
+    *options = (ole_bench_options){.struct_size = sizeof *options,
+                                   .channels = 3,
+                                   .height = 32,
+                                   .width = 32,
+                                   .classes = 10,
+                                   .batch_size = 64,
+                                   .device = "auto",
+                                   .precision = "fp32",
+                                   .conv = "auto",
+                                   .seconds = 3.0,
+                                   .bn = "sync",
+                                   .ole_scope = "global"};
+}
+
+const char *ole_bench_stage_name(ole_bench_stage stage) {
+    static const char *const names[] = {"data", "forward", "softmax", "ole", "backward", "update"};
+    size_t count = sizeof names / sizeof *names;
+    return (size_t)stage < count ? names[stage] : "unknown";
+}
+
+/* Images per second that one thread assembles when nothing else runs. */
+static ole_status measure_loader(const ole_bench_setup *s, double *rate, ole_error *error) {
+    ole_loader *loader = NULL;
+    ole_batch batch;
+    if (!s->set) return OLE_OK;
+    ole_status status = ole_bench_loader(&loader, s, 0, error);
+    if (status == OLE_OK) status = ole_bench_next(loader, 0, &batch, error);
+    double start = ole_clock(), spent = 0.0;
+    int64_t images = 0;
+    for (int64_t i = 1;
+         status == OLE_OK && (i <= OLE_BENCH_BATCHES || spent < 0.1 * s->options->seconds); i++) {
+        status = ole_bench_next(loader, i, &batch, error);
+        images += batch.count;
+        spent = ole_clock() - start;
+    }
+    *rate = (double)images / spent;
+    ole_loader_destroy(loader);
+    return status;
+}
+
+/* ---- Steps -------------------------------------------------------------------------------- */
+
+/* FLOP of a batch through all ops of one kind. */
+static double kind_flop(const ole_graph *graph, int64_t batch, ole_op op) {
+    double flop = 0.0;
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].op == op) flop += ole_bench_flop(&graph->node[i]);
+    return flop * (double)batch;
+}
+
+const ole_bench_op ole_bench_ops[] = {
+    {OLE_OP_CONV, "conv"},        {OLE_OP_NORM, "norm"},        {OLE_OP_RELU, "relu"},
+    {OLE_OP_MAXPOOL, "max pool"}, {OLE_OP_AVGPOOL, "avg pool"}, {OLE_OP_FLATTEN, "flatten"},
+    {OLE_OP_LINEAR, "linear"},    {OLE_OP_DROPOUT, "dropout"},  {OLE_OP_ADD, "add"},
+    {OLE_OP_CONCAT, "concat"},
+};
+const size_t ole_bench_op_count = sizeof ole_bench_ops / sizeof *ole_bench_ops;
+
+void ole_bench_add_kind(ole_bench_result *result, const ole_graph *graph, int64_t batch,
+                        const ole_bench_op *op, double forward, double backward) {
+    double flop = kind_flop(graph, batch, op->op);
+    result->kind[result->kinds++] = (ole_bench_kind){
+        op->name, forward * 1e3, backward * 1e3, forward > 0.0 ? flop / forward * 1e-9 : 0.0,
+        backward > 0.0 ? 2.0 * flop / backward * 1e-9 : 0.0};
+}
+
+/* Tells the callback; true to stop. */
+static bool report(const ole_bench_options *o, const char *part, int64_t steps, int64_t total) {
+    return o->callback &&
+           o->callback(o->callback_context, part, steps * o->batch_size, total * o->batch_size);
+}
+
+/* The same after n steps; how many there will be follows from the time. */
+static bool report_steps(const ole_bench_options *o, int64_t n, double seconds) {
+    double share = o->seconds > 0.0 ? seconds / o->seconds : 1.0;
+    if (share > (double)n / LEAST_STEPS) share = (double)n / LEAST_STEPS;
+    int64_t total = share < 1.0 ? (int64_t)((double)n / share) : n;
+    if (total > MOST_STEPS) total = MOST_STEPS;
+    return report(o, "steps", n, total);
+}
+
+static ole_status run_steps(ole_bench_setup *s, ole_bench_result *result, ole_error *error) {
+    static const ole_bench_stage stage_of[] = {
+        [OLE_STEP_FORWARD] = OLE_BENCH_FORWARD, [OLE_STEP_SOFTMAX] = OLE_BENCH_SOFTMAX,
+        [OLE_STEP_OLE] = OLE_BENCH_OLE,         [OLE_STEP_BACKWARD] = OLE_BENCH_BACKWARD,
+        [OLE_STEP_UPDATE] = OLE_BENCH_UPDATE,
+    };
+    const ole_bench_options *o = s->options;
+    ole_plan *plan = ole_stepper_plan(s->stepper);
+    ole_step_result step;
+    double data, stage[OLE_BENCH_STAGES] = {0};
+    ole_status status = OLE_OK;
+    for (int64_t i = 0; i < WARM_UP && status == OLE_OK && !result->interrupted; i++) {
+        status = ole_bench_step(s, i, &data, &step, error);
+        result->interrupted = report(o, "warm-up", i + 1, WARM_UP);
+    }
+    if (status != OLE_OK || result->interrupted) return status;
+    double *times = malloc(MOST_STEPS * sizeof *times);
+    if (!times) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_plan_measure(plan, true);
+    double start = ole_clock();
+    int64_t n = 0;
+    while (status == OLE_OK && !result->interrupted && n < MOST_STEPS &&
+           (n < LEAST_STEPS || ole_clock() - start < o->seconds)) {
+        double t = ole_clock();
+        status = ole_bench_step(s, WARM_UP + n, &data, &step, error);
+        times[n++] = ole_clock() - t;
+        stage[OLE_BENCH_DATA] += data;
+        for (int i = 0; i < OLE_STEP_STAGES && status == OLE_OK; i++)
+            stage[stage_of[i]] += step.seconds[i];
+        result->interrupted = report_steps(o, n, ole_clock() - start);
+    }
+    double median = ole_bench_median(times, n);
+    free(times);
+    if (status != OLE_OK) return status;
+    result->steps = n;
+    result->step_ms = median * 1e3;
+    result->images_per_s = (double)o->batch_size / median;
+    for (int i = 0; i < OLE_BENCH_STAGES; i++)
+        result->stage_ms[i] = stage[i] / (double)n * 1e3;
+    ole_plan_times sums = ole_plan_get_times(plan);
+    for (size_t k = 0; k < ole_bench_op_count; k++) {
+        const ole_bench_op *op = &ole_bench_ops[k];
+        double forward = sums.forward[op->op] / (double)n;
+        double backward = sums.backward[op->op] / (double)n;
+        if (forward + backward > 0.0)
+            ole_bench_add_kind(result, s->network.graph, o->batch_size, op, forward, backward);
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    result->peak_bytes = (size_t)usage.ru_maxrss * 1024;
+    return OLE_OK;
+}
+
+/* ---- The device's peak -------------------------------------------------------------------- */
+
+/* A linear layer of 1024 x 1024 on 1024 rows of random numbers: the device's matrix product. */
+typedef struct product {
+    ole_node node;
+    ole_param weight;
+    ole_op_plan plan;
+    void *memory[4]; /* x, y, weight, scratch */
+} product;
+
+static bool fill_product(const ole_network *n, product *p) {
+    size_t count = (size_t)PEAK_SIDE * PEAK_SIDE;
+    float *plain = malloc(count * sizeof *plain);
+    for (size_t i = 0; plain && i < count; i++) {
+        uint32_t word[4];
+        ole_philox(1, OLE_RANDOM_TEST, 0, i, word);
+        plain[i] = 2.0f * ole_uniform(word[0]) - 1.0f;
+    }
+    if (plain) {
+        n->backend->from_plain(n->context, NULL, PEAK_SIDE, p->node.in, plain, false, p->memory[0]);
+        n->backend->param_from_plain(n->context, &p->node, &p->weight, plain, p->memory[2]);
+    }
+    free(plain);
+    return plain != NULL;
+}
+
+/* FLOP per second of it, the best of several bunches. */
+static ole_status time_product(const ole_network *n, const product *p, double *gflops,
+                               ole_error *error) {
+    enum { TRIES = 5 };
+    int bunch = n->backend->wait ? 20 : 1; /* where work is queued, waiting must not count */
+    const ole_op_call call = {
+        .x = {p->memory[0]}, .y = p->memory[1], .param = {p->memory[2]}, .scratch = p->memory[3]};
+    double best = 1e9;
+    ole_status status = OLE_OK;
+    for (int i = 0; i < TRIES && status == OLE_OK; i++) {
+        double t = ole_clock();
+        for (int k = 0; k < bunch; k++)
+            n->backend->forward(n->context, &p->node, &p->plan, &call);
+        status = ole_network_wait(n, error);
+        t = (ole_clock() - t) / bunch;
+        if (t < best) best = t;
+    }
+    *gflops = 2.0 * PEAK_SIDE * PEAK_SIDE * PEAK_SIDE / best * 1e-9;
+    return status;
+}
+
+static ole_status measure_peak(const ole_network *n, double *gflops, ole_error *error) {
+    const ole_shape side = {PEAK_SIDE, 1, 1};
+    const ole_layout layouts[OLE_MAX_INPUTS] = {NULL};
+    product p = {.node = {.op = OLE_OP_LINEAR,
+                          .input = {0, -1},
+                          .in = side,
+                          .out = side,
+                          .params = 1,
+                          .name = "peak"},
+                 .weight = {.kind = OLE_PARAM_WEIGHT,
+                            .ndim = 2,
+                            .shape = {PEAK_SIDE, PEAK_SIDE},
+                            .count = (int64_t)PEAK_SIDE * PEAK_SIDE}};
+    ole_status status =
+        n->backend->plan_op(n->context, &p.node, PEAK_SIDE, false, false, layouts, &p.plan, error);
+    if (status != OLE_OK) return status;
+    const size_t bytes[] = {p.plan.y_bytes, p.plan.y_bytes,
+                            n->backend->param_bytes(n->context, &p.node, &p.weight),
+                            p.plan.scratch_bytes + 64};
+    bool whole = true;
+    for (int i = 0; i < 4; i++) {
+        p.memory[i] = n->backend->allocate(n->context, bytes[i]);
+        whole = whole && p.memory[i];
+    }
+    status = whole && fill_product(n, &p)
+                 ? time_product(n, &p, gflops, error)
+                 : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a matrix product");
+    for (int i = 0; i < 4; i++)
+        if (p.memory[i]) n->backend->free(n->context, p.memory[i]);
+    n->backend->release_op(n->context, &p.plan);
+    return status;
+}
+
+static ole_status run_bench(ole_bench_setup *s, ole_bench_result *result, ole_error *error) {
+    ole_status status = ole_bench_open(s, error);
+    if (status == OLE_OK)
+        status = s->queue ? ole_bench_queue(s, result, error) : run_steps(s, result, error);
+    if (status != OLE_OK || result->interrupted) return status;
+    ole_plan *plan = ole_stepper_plan(s->stepper);
+    result->plan_bytes = ole_plan_bytes(plan);
+    result->unshared_bytes = ole_plan_bytes_unshared(plan);
+    result->param_bytes = ole_params_bytes(s->network.params);
+    if (s->queue) result->peak_bytes = result->plan_bytes + result->param_bytes;
+    result->threads = s->network.threads;
+    strncpy(result->device, s->network.backend->name, sizeof result->device - 1);
+    if (s->options->step_only) return OLE_OK;
+    status = measure_peak(&s->network, &result->peak_gflops, error);
+    return status == OLE_OK ? measure_loader(s, &result->loader_images_per_s, error) : status;
+}
+
+ole_status ole_bench(const ole_bench_options *options, ole_bench_result *result, ole_error *error) {
+    ole_bench_result r = {0};
+    if (!options || !result)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_bench: options or result is NULL");
+    ole_status status = ole_bench_check(options, 1, error);
+    if (status != OLE_OK) return status;
+    ole_bench_setup setup = {.options = options, .batch = options->batch_size};
+    status = run_bench(&setup, &r, error);
+    ole_bench_close(&setup);
+    if (status == OLE_OK) *result = r;
+    return status;
+}

@@ -1,0 +1,17 @@
+/* src/data/download/known.h - the table of known data sets, and looking into it. */
+#ifndef OLE_SRC_DATA_DOWNLOAD_KNOWN_H
+#define OLE_SRC_DATA_DOWNLOAD_KNOWN_H
+
+#include "ole/train/data.h"
+
+/* The known data set of that name; NULL after an error, which says that there is none. */
+const ole_known_dataset *ole_known_find(const char *name, size_t length, ole_error *error);
+
+/* Compares a file in a folder with what is published. */
+ole_status ole_known_file_check(const char *folder, const ole_known_file *file,
+                                ole_file_check *check, ole_error *error);
+
+/* The entry of a list with that name, or NULL. */
+const ole_known_file *ole_known_file_find(const ole_known_file *list, const char *name);
+
+#endif

@@ -1,0 +1,393 @@
+/*
+ * src/data/download/unpack.c - tar.gz and zip, through libarchive.
+ *
+ * Names, kinds, sizes and numbers come from the archive, which may be made to do harm.  So only
+ * plain files are written, each to a file beside it first; folders are opened one after the other,
+ * without following links; and what has no published checksum has limits.
+ */
+#include "data/download/unpack.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "data/download/known.h"
+#include "data/find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ole_status fail_system(const char *path, const char *what, ole_error *error) {
+    int number = errno;
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot %s: %s", ole_quote_string(&quoted, path), what,
+                    strerror(number));
+}
+
+ole_status ole_make_folder(const char *folder, ole_error *error) {
+    char path[OLE_PATH_ROOM];
+    ole_status status = ole_join_path(path, folder, "", error);
+    if (status != OLE_OK) return status;
+    for (char *at = path + 1; at[-1]; at++) {
+        if (*at != '/' && *at) continue;
+        char end = *at;
+        *at = '\0';
+        struct stat about;
+        bool there = mkdir(path, 0777) == 0 || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+        if (!there) return fail_system(path, "make the folder", error);
+        *at = end;
+        if (!end) break;
+    }
+    return OLE_OK;
+}
+
+static bool ends_with(const char *name, const char *ending) {
+    size_t length = strlen(name), tail = strlen(ending);
+    return length >= tail && strcmp(name + length - tail, ending) == 0;
+}
+
+bool ole_is_archive(const char *name) {
+    return ends_with(name, ".tar.gz") || ends_with(name, ".tgz") || ends_with(name, ".tar") ||
+           ends_with(name, ".zip");
+}
+
+#ifndef OLE_HAVE_ARCHIVE
+
+ole_status ole_unpack(const char *archive, const char *folder, const ole_known_file *only,
+                      const ole_unpack_limits *limits, ole_error *error) {
+    (void)folder, (void)only, (void)limits;
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "%s: this build cannot unpack archives: unpack it by hand, or install "
+                    "libarchive (libarchive-dev) and build again",
+                    ole_quote_string(&quoted, archive));
+}
+
+#else
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <locale.h>
+
+enum { BLOCK = 1 << 17 };
+
+/* What is being written, in the root: one at a time, as the root is locked. */
+static const char beside[] = ".ole-unpack.part";
+
+typedef struct unpacking {
+    struct archive *archive;
+    ole_quoted name;
+    const char *folder;
+    int root; /* the folder, open */
+    const ole_known_file *only;
+    ole_unpack_limits limits;
+    int64_t entries, bytes; /* so far */
+    int64_t written;        /* files */
+} unpacking;
+
+/* A file below the root: the folder it lies in, open, and its name there. */
+typedef struct place {
+    char path[OLE_PATH_ROOM]; /* for messages */
+    int folder;
+    const char *name; /* inside `path` */
+} place;
+
+static ole_status fail_archive(const unpacking *u, ole_error *error) {
+    ole_quoted quoted;
+    const char *message = archive_error_string(u->archive);
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: after byte %lld: the archive is damaged (%s): get it again", u->name.text,
+                    (long long)archive_filter_bytes(u->archive, -1),
+                    ole_quote_string(&quoted, message ? message : "unknown error"));
+}
+
+/* A relative name without "..", so that it stays inside the folder. */
+static bool is_inside(const char *name) {
+    if (!*name || *name == '/') return false;
+    for (const char *part = name; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2])) return false;
+    return true;
+}
+
+/* ---- Where a file goes -------------------------------------------------------------------- */
+
+/* The name of an entry below the root; NULL when it is not wanted. */
+static ole_status find_name(const unpacking *u, const char *full, const char **name,
+                            ole_error *error) {
+    *name = full;
+    if (u->only) {
+        const char *slash = strrchr(full, '/');
+        if (slash) *name = slash + 1;
+        if (!ole_known_file_find(u->only, *name)) *name = NULL;
+        return OLE_OK;
+    }
+    if (is_inside(full)) return OLE_OK;
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: its entry '%s' lies outside the folder: do not use this archive",
+                    u->name.text, ole_quote_string(&quoted, full));
+}
+
+/* Whether an entry is a file, or a second name of one. */
+static ole_status check_kind(const unpacking *u, struct archive_entry *entry, bool *file,
+                             ole_error *error) {
+    const char *name = archive_entry_pathname(entry);
+    *file = false;
+    if (archive_entry_filetype(entry) == AE_IFDIR) return OLE_OK;
+    if (!name)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: a name in it cannot be read: unpack the archive by hand",
+                        u->name.text);
+    *file = archive_entry_filetype(entry) == AE_IFREG || archive_entry_hardlink(entry);
+    if (*file || u->only) return OLE_OK;
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: its entry '%s' is no file but a symbolic link or a device, which are not "
+                    "unpacked: unpack the archive by hand",
+                    u->name.text, ole_quote_string(&quoted, name));
+}
+
+/* The next folder on the way to a file, made where it is missing; 0 or an errno, ELOOP for a link.
+ */
+static int step_into(int *folder, const char *name) {
+    if (!*name || strcmp(name, ".") == 0) return 0;
+    struct stat about;
+    if (mkdirat(*folder, name, 0777) != 0 && errno != EEXIST) return errno;
+    int next = openat(*folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int number = next >= 0 ? 0 : errno;
+    if (number != 0 && fstatat(*folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(about.st_mode))
+        number = ELOOP;
+    close(*folder);
+    *folder = next;
+    return number;
+}
+
+/* Opens the folder that a file goes to; close it.  On an error it is closed. */
+static ole_status open_place(const unpacking *u, const char *name, place *at, ole_error *error) {
+    at->folder = -1;
+    ole_status status = ole_join_path(at->path, u->folder, name, error);
+    if (status != OLE_OK) return status;
+    char *part = at->path + strlen(at->path) - strlen(name);
+    at->folder = fcntl(u->root, F_DUPFD_CLOEXEC, 0);
+    int number = at->folder >= 0 ? 0 : errno;
+    for (char *slash; number == 0 && (slash = strchr(part, '/')); part = slash + 1) {
+        *slash = '\0';
+        number = step_into(&at->folder, part);
+        if (number == 0) *slash = '/';
+    }
+    at->name = part;
+    if (number == 0) return OLE_OK;
+    if (at->folder >= 0) close(at->folder);
+    at->folder = -1;
+    errno = number;
+    ole_quoted quoted;
+    if (number != ELOOP) return fail_system(at->path, "make the folder", error);
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: a symbolic link, through which %s is not unpacked: remove the link, or "
+                    "choose another folder",
+                    ole_quote_string(&quoted, at->path), u->name.text);
+}
+
+static ole_status fail_there(const unpacking *u, const place *at, ole_error *error) {
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: is there already and differs from what %s holds: move it away, or choose "
+                    "another folder",
+                    ole_quote_string(&quoted, at->path), u->name.text);
+}
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+/* The next bytes of an entry; none at its end. */
+static ole_status read_block(unpacking *u, char block[BLOCK], size_t *size, ole_error *error) {
+    *size = 0;
+    la_ssize_t got = archive_read_data(u->archive, block, BLOCK);
+    if (got < 0) return fail_archive(u, error);
+    *size = (size_t)got;
+    u->bytes += got;
+    if (u->bytes <= u->limits.bytes) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: unpacks to more than the limit of %g GB; raise it with --max-size (C: "
+                    "options.max_bytes) if it should",
+                    u->name.text, (double)u->limits.bytes / 1e9);
+}
+
+/* Fills the block from a file, fewer bytes only at its end; -1 after an error. */
+static ssize_t read_whole(int fd, char *block, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t got = read(fd, block + done, size - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* Whether the file that is there has the bytes of the entry. */
+static ole_status compare_file(unpacking *u, const place *at, ole_error *error) {
+    int fd = openat(at->folder, at->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat about;
+    bool same = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    ole_status status = OLE_OK;
+    for (bool more = true; same && more;) {
+        char block[BLOCK], there[BLOCK];
+        size_t size;
+        status = read_block(u, block, &size, error);
+        if (status != OLE_OK) break;
+        more = size > 0;
+        ssize_t got = read_whole(fd, there, more ? size : 1);
+        same = got == (ssize_t)size && memcmp(block, there, size) == 0;
+    }
+    if (fd >= 0) close(fd);
+    return same || status != OLE_OK ? status : fail_there(u, at, error);
+}
+
+static ole_status copy_data(unpacking *u, int fd, const char *path, ole_error *error) {
+    for (;;) {
+        char block[BLOCK];
+        size_t size;
+        ole_status status = read_block(u, block, &size, error);
+        if (status != OLE_OK || size == 0) return status;
+        for (size_t done = 0; done < size;) {
+            ssize_t written = write(fd, block + done, size - done);
+            if (written < 0 && errno == EINTR) continue;
+            if (written < 0) return fail_system(path, "write", error);
+            done += (size_t)written;
+        }
+    }
+}
+
+/* Gives the file beside its name; nothing that has appeared there meanwhile is replaced. */
+static int publish(const unpacking *u, const place *at) {
+    unsigned keep = u->only ? 0 : RENAME_NOREPLACE;
+    if (renameat2(u->root, beside, at->folder, at->name, keep) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return errno; /* not every file system knows the flag */
+    return renameat(u->root, beside, at->folder, at->name) == 0 ? 0 : errno;
+}
+
+static ole_status write_file(unpacking *u, const place *at, ole_error *error) {
+    unlinkat(u->root, beside, 0); /* what a process that was killed left */
+    int fd = openat(u->root, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return fail_system(at->path, "write", error);
+    ole_status status = copy_data(u, fd, at->path, error);
+    if (close(fd) != 0 && status == OLE_OK) status = fail_system(at->path, "write", error);
+    if (status == OLE_OK && (errno = publish(u, at)) != 0)
+        status = fail_system(at->path, "write", error);
+    if (status != OLE_OK) unlinkat(u->root, beside, 0);
+    return status;
+}
+
+/* A second name of a file that was unpacked before. */
+static ole_status link_file(unpacking *u, const place *from, const place *at, ole_error *error) {
+    struct stat source, there;
+    if (fstatat(from->folder, from->name, &source, AT_SYMLINK_NOFOLLOW) != 0)
+        return fail_system(from->path, "link", error);
+    if (!S_ISREG(source.st_mode)) return fail_there(u, from, error);
+    if (fstatat(at->folder, at->name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+        bool same = source.st_ino == there.st_ino && source.st_dev == there.st_dev;
+        if (same) return OLE_OK;
+        if (!u->only) return fail_there(u, at, error);
+        unlinkat(at->folder, at->name, 0);
+    }
+    if (linkat(from->folder, from->name, at->folder, at->name, 0) == 0) return OLE_OK;
+    return fail_system(at->path, "write", error);
+}
+
+static ole_status unpack_file(unpacking *u, struct archive_entry *entry, ole_error *error) {
+    const char *name, *source = NULL, *link = archive_entry_hardlink(entry);
+    ole_status status = find_name(u, archive_entry_pathname(entry), &name, error);
+    if (status == OLE_OK && link) status = find_name(u, link, &source, error);
+    if (status != OLE_OK || !name || (link && !source)) return status;
+    place at, from;
+    status = open_place(u, name, &at, error);
+    if (status != OLE_OK) return status;
+    struct stat about;
+    if (link) {
+        status = open_place(u, source, &from, error);
+        if (status == OLE_OK) {
+            status = link_file(u, &from, &at, error);
+            close(from.folder);
+        }
+    } else if (!u->only && fstatat(at.folder, at.name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
+        status = compare_file(u, &at, error);
+    } else {
+        status = write_file(u, &at, error);
+    }
+    close(at.folder);
+    if (status == OLE_OK) u->written++;
+    return status;
+}
+
+static ole_status unpack_all(unpacking *u, ole_error *error) {
+    for (;;) {
+        struct archive_entry *entry;
+        int code = archive_read_next_header(u->archive, &entry);
+        if (code == ARCHIVE_EOF) break;
+        if (code < ARCHIVE_WARN) return fail_archive(u, error);
+        if (++u->entries > u->limits.files)
+            return ole_fail(error, OLE_ERROR_IO,
+                            "%s: holds more than the limit of %" PRId64 " files; raise it with "
+                            "--max-files (C: options.max_files) if it should",
+                            u->name.text, u->limits.files);
+        bool file;
+        ole_status status = check_kind(u, entry, &file, error);
+        if (status == OLE_OK && file) status = unpack_file(u, entry, error);
+        if (status != OLE_OK) return status;
+    }
+    if (u->written > 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_FORMAT, "%s: the archive holds none of the files sought",
+                    u->name.text);
+}
+
+/* The folder that everything goes to, which two processes must not unpack into at once. */
+static ole_status open_root(unpacking *u, ole_error *error) {
+    u->root = open(*u->folder ? u->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (u->root < 0) return fail_system(u->folder, "open", error);
+    if (flock(u->root, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
+    close(u->root);
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: another process is unpacking into this folder: wait for that, then call "
+                    "again",
+                    ole_quote_string(&quoted, u->folder));
+}
+
+ole_status ole_unpack(const char *archive, const char *folder, const ole_known_file *only,
+                      const ole_unpack_limits *limits, ole_error *error) {
+    unpacking u = {.folder = folder,
+                   .only = only,
+                   .limits = limits ? *limits : (ole_unpack_limits){INT64_MAX, INT64_MAX}};
+    ole_quote_string(&u.name, archive);
+    ole_status status = open_root(&u, error);
+    if (status != OLE_OK) return status;
+    u.archive = archive_read_new();
+    if (!u.archive) {
+        close(u.root);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an archive");
+    }
+    /* libarchive gives names in the locale's characters; in "C" it has none for those of a zip. */
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
+    if (utf8) before = uselocale(utf8);
+    archive_read_support_filter_gzip(u.archive);
+    archive_read_support_format_tar(u.archive);
+    archive_read_support_format_zip(u.archive);
+    if (archive_read_open_filename(u.archive, archive, BLOCK) != ARCHIVE_OK)
+        status = fail_archive(&u, error);
+    if (status == OLE_OK) status = unpack_all(&u, error);
+    archive_read_free(u.archive);
+    close(u.root);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
+    return status;
+}
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * src/data/formats/idx.c - MNIST and Fashion-MNIST: idx files, raw or gzipped, as their authors
+ * publish them.
+ *
+ * An idx file is a big-endian magic (0, 0, type, dimensions), one 32-bit size a dimension, then the
+ * elements.  Only unsigned bytes (type 8) occur here.
+ */
+#include "base/error.h"
+#include "data/find.h"
+#include "data/formats/stream.h"
+
+#include <inttypes.h>
+
+enum { IMAGES_MAGIC = 0x803, LABELS_MAGIC = 0x801, CLASSES = 10, MAX_SIDE = 1 << 15 };
+
+static const char *const fashion_names[CLASSES] = {
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+
+static uint32_t big_endian(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Reads magic and sizes, and checks that the elements can be there at all. */
+static ole_status read_header(ole_stream *stream, uint32_t magic, int dims, uint32_t *size,
+                              ole_error *error) {
+    uint8_t header[16];
+    size_t length = 4 + 4 * (size_t)dims;
+    ole_status status = ole_stream_read(stream, header, length, "the header", error);
+    if (status != OLE_OK) return status;
+    if (big_endian(header) != magic)
+        return ole_fail(
+            error, OLE_ERROR_FORMAT,
+            "%s: begins with 0x%08" PRIx32 ", not 0x%08" PRIx32 ": it is no idx file of %s",
+            stream->name.text, big_endian(header), magic, dims == 3 ? "images" : "labels");
+    uint64_t bytes = 1;
+    for (int i = 0; i < dims; i++) {
+        size[i] = big_endian(header + 4 + 4 * i);
+        bool wrong = size[i] == 0 || (i > 0 && size[i] > MAX_SIDE);
+        if (!wrong) wrong = __builtin_mul_overflow(bytes, (uint64_t)size[i], &bytes);
+        if (wrong || bytes > (uint64_t)stream->room)
+            return ole_fail(error, OLE_ERROR_FORMAT,
+                            "%s: byte %d says %" PRIu32 ", more than the file has or less than "
+                            "can be: it is damaged, get it again",
+                            stream->name.text, 4 + 4 * i, size[i]);
+    }
+    return OLE_OK;
+}
+
+static ole_status read_images(const char *path, ole_source *source, ole_error *error) {
+    uint32_t size[3] = {0};
+    ole_stream stream;
+    ole_status status = ole_stream_open(&stream, path, error);
+    if (status == OLE_OK) status = read_header(&stream, IMAGES_MAGIC, 3, size, error);
+    int height = (int)size[1], width = (int)size[2];
+    if (status == OLE_OK && source->count > 0 &&
+        (height != source->height || width != source->width))
+        status = ole_fail(error, OLE_ERROR_FORMAT,
+                          "%s: byte 8: the images are %dx%d, those to train on %dx%d",
+                          stream.name.text, height, width, source->height, source->width);
+    int64_t before = source->count;
+    if (status == OLE_OK) {
+        source->channels = 1;
+        source->height = height;
+        source->width = width;
+        status = ole_source_grow(source, size[0], error);
+    }
+    if (status == OLE_OK) {
+        size_t one = (size_t)ole_source_sample_size(source);
+        status = ole_stream_read(&stream, source->bytes + (size_t)before * one, size[0] * one,
+                                 "the images", error);
+    }
+    if (status == OLE_OK) status = ole_stream_end(&stream, error);
+    ole_stream_close(&stream);
+    return status;
+}
+
+/* Labels of the samples from `first` on. */
+static ole_status read_labels(const char *path, int64_t first, ole_source *source,
+                              ole_error *error) {
+    uint32_t count = 0;
+    ole_stream stream;
+    ole_status status = ole_stream_open(&stream, path, error);
+    if (status == OLE_OK) status = read_header(&stream, LABELS_MAGIC, 1, &count, error);
+    if (status == OLE_OK && count != source->count - first)
+        status = ole_fail(error, OLE_ERROR_FORMAT,
+                          "%s: byte 4: %" PRIu32 " labels, but there are %" PRId64 " images",
+                          stream.name.text, count, source->count - first);
+    for (int64_t i = first; status == OLE_OK && i < source->count; i++) {
+        uint8_t label;
+        status = ole_stream_read(&stream, &label, 1, "the labels", error);
+        if (status == OLE_OK && label >= CLASSES)
+            status = ole_fail(error, OLE_ERROR_FORMAT,
+                              "%s: byte %" PRId64 ": label %d, not 0 to 9: get the file again",
+                              stream.name.text, stream.offset - 1, label);
+        source->labels[i] = label;
+    }
+    if (status == OLE_OK) status = ole_stream_end(&stream, error);
+    ole_stream_close(&stream);
+    return status;
+}
+
+static ole_status read_part(const char *folder, const char *images, const char *labels,
+                            ole_source *source, ole_error *error) {
+    char path[OLE_PATH_ROOM];
+    int64_t first = source->count;
+    ole_status status = ole_find_file(path, folder, images, error);
+    if (status == OLE_OK) status = read_images(path, source, error);
+    if (status == OLE_OK) status = ole_find_file(path, folder, labels, error);
+    if (status == OLE_OK) status = read_labels(path, first, source, error);
+    return status;
+}
+
+static ole_status read_set(const char *folder, const char *const *names, ole_source *source,
+                           ole_error *error) {
+    ole_status status = ole_source_name_all(source, CLASSES, names, error);
+    if (status == OLE_OK)
+        status =
+            read_part(folder, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", source, error);
+    source->train_count = source->count;
+    if (status == OLE_OK)
+        status =
+            read_part(folder, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", source, error);
+    return status;
+}
+
+ole_status ole_read_mnist(const char *path, const ole_dataset_options *options, ole_source *source,
+                          ole_error *error) {
+    (void)options;
+    return read_set(path, NULL, source, error);
+}
+
+ole_status ole_read_fashion_mnist(const char *path, const ole_dataset_options *options,
+                                  ole_source *source, ole_error *error) {
+    (void)options;
+    return read_set(path, fashion_names, source, error);
+}

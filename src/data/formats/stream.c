@@ -1,0 +1,106 @@
+/*
+ * src/data/formats/stream.c - zlib reads raw and gzipped files alike; what it reports becomes a
+ * sentence.
+ */
+#include "data/formats/stream.h"
+
+#include "base/error.h"
+#include "base/read_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* Deflate never packs more than 1032 bytes into one. */
+enum { GZIP_RATIO = 1032, CHUNK = 1 << 30 };
+
+static ole_status fail_system(const ole_stream *stream, const char *what, int number,
+                              ole_error *error) {
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot %s: %s", stream->name.text, what,
+                    ole_open_reason(number));
+}
+
+/* Finds out how large the file is, and how large it can be unpacked. */
+static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
+    struct stat about;
+    if (fstat(fd, &about) != 0) return fail_system(stream, "open", errno, error);
+    unsigned char magic[2] = {0};
+    bool packed = pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+    stream->size = stream->room = about.st_size;
+    if (packed && __builtin_mul_overflow(stream->size, (int64_t)GZIP_RATIO, &stream->room))
+        stream->room = INT64_MAX;
+    return OLE_OK;
+}
+
+ole_status ole_stream_open(ole_stream *stream, const char *path, ole_error *error) {
+    *stream = (ole_stream){0};
+    ole_quote_string(&stream->name, path);
+    int fd = ole_open_regular(path);
+    if (fd < 0) return fail_system(stream, "open", errno, error);
+    ole_status status = measure(stream, fd, error);
+    errno = ENOMEM;
+    if (status == OLE_OK && !(stream->file = gzdopen(fd, "rb")))
+        status = fail_system(stream, "open", errno, error);
+    if (stream->file)
+        gzbuffer(stream->file, 1 << 17);
+    else
+        close(fd);
+    return status;
+}
+
+/* Up to `size` bytes, fewer only at the end of the file. */
+static ole_status read_some(ole_stream *stream, void *out, size_t size, size_t *got,
+                            ole_error *error) {
+    *got = 0;
+    while (*got < size) {
+        size_t left = size - *got;
+        errno = 0;
+        int count = gzread(stream->file, (char *)out + *got, left < CHUNK ? (unsigned)left : CHUNK);
+        if (count > 0) {
+            *got += (size_t)count;
+            stream->offset += count;
+        }
+        int number;
+        const char *message = gzerror(stream->file, &number);
+        if (number == Z_ERRNO) return fail_system(stream, "read", errno, error);
+        if (number != Z_OK && number != Z_BUF_ERROR)
+            return ole_fail(error, OLE_ERROR_FORMAT,
+                            "%s: after %" PRId64 " unpacked bytes: damaged gzip data (%s): get it "
+                            "again",
+                            stream->name.text, stream->offset, message);
+        if (count <= 0) break;
+    }
+    return OLE_OK;
+}
+
+ole_status ole_stream_read(ole_stream *stream, void *out, size_t size, const char *what,
+                           ole_error *error) {
+    size_t got;
+    ole_status status = read_some(stream, out, size, &got, error);
+    if (status == OLE_OK && got < size)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: ends at byte %" PRId64 ", in %s: it is cut off, get it again",
+                        stream->name.text, stream->offset, what);
+    return status;
+}
+
+ole_status ole_stream_end(ole_stream *stream, ole_error *error) {
+    int64_t end = stream->offset;
+    char byte;
+    size_t got;
+    ole_status status = read_some(stream, &byte, 1, &got, error);
+    if (status == OLE_OK && got > 0)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: goes on after byte %" PRId64 ", where it should end: it is damaged, "
+                        "get it again",
+                        stream->name.text, end);
+    return status;
+}
+
+void ole_stream_close(ole_stream *stream) {
+    if (stream->file) gzclose(stream->file);
+    stream->file = NULL;
+}

@@ -1,0 +1,68 @@
+/*
+ * src/data/images/image.h - image files: png, jpeg, pgm and ppm, as planes of bytes.
+ *
+ *     ole_image image;
+ *     if (ole_image_read("cat.png", 3, &image, error) != OLE_OK) ...
+ *     uint8_t input[3 * 32 * 32];
+ *     status = ole_image_fit(&image, 32, 32, 3, input);
+ *     ole_image_free(&image);
+ *
+ * The format is known by a file's first bytes, not by its name.
+ */
+#ifndef OLE_SRC_DATA_IMAGES_IMAGE_H
+#define OLE_SRC_DATA_IMAGES_IMAGE_H
+
+#include "ole/base.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { OLE_IMAGE_MAX_PIXELS = 1 << 26 };
+
+typedef struct ole_image {
+    int width, height;
+    int channels;    /* 1 grey, 3 red, green, blue */
+    uint8_t *planar; /* [channels][height][width] */
+} ole_image;
+
+/* `channels`: 1 or 3 to have it converted, 0 as it is in the file. Transparency lies on black;
+ * photos are turned upright. */
+ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error);
+void ole_image_free(ole_image *image);
+
+/* Size, upright, and channels alone, as the file's header says; `planar` is NULL. */
+ole_status ole_image_probe(const char *path, ole_image *out, ole_error *error);
+
+/*
+ * Scales the image (bilinear, with the filter as wide as the scale where it shrinks) until it
+ * covers height x width, and copies the middle of it, as grey or colour, into
+ * [channels][height][width]. OLE_ERROR_MEMORY is the only failure.
+ */
+ole_status ole_image_fit(const ole_image *image, int height, int width, int channels,
+                         uint8_t *out_planar);
+
+/*
+ * Private to image*.c: one decoder a format. `name` is for messages; the file is at its start.
+ * Without `pixels` the header is all that is read.
+ */
+typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, ole_image *out,
+                                     ole_error *error);
+ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_pnm;
+
+/* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes, where they are wanted. */
+ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
+                              bool pixels, const char *name, ole_error *error);
+
+/* Grey from three planes of `size` bytes by the weights of ITU-R 601; `out` may be `planes`. */
+void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);
+
+/* One row of interleaved pixels into the planes. */
+void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved);
+
+/* How a photo lies, 1 to 8, by the Exif block of a jpeg; 1, upright, where it does not say. */
+int ole_exif_orientation(const uint8_t *block, size_t size);
+
+/* Turns and mirrors an image that lies so until it is upright; false without memory. */
+bool ole_image_turn(ole_image *image, int orientation);
+
+#endif

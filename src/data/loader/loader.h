@@ -1,0 +1,22 @@
+/*
+ * src/data/loader/loader.h - what devices that assemble batches by themselves need to know of a
+ * loader.
+ */
+#ifndef OLE_SRC_DATA_LOADER_LOADER_H
+#define OLE_SRC_DATA_LOADER_LOADER_H
+
+#include "data/loader/augment.h"
+
+enum { OLE_LOADER_MAX_THREADS = 256 };
+
+const ole_augment *ole_loader_augment(const ole_loader *loader);
+
+/* Samples of a whole batch, all parts of it. */
+int64_t ole_loader_batch_size(const ole_loader *loader);
+
+/* The samples of an epoch, all parts, batch after batch, [batches * batch size]; -1 where the last
+ * is short.
+ */
+void ole_loader_list(ole_loader *loader, int64_t epoch, int64_t *list);
+
+#endif

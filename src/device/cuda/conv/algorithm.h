@@ -1,0 +1,81 @@
+/*
+ * src/device/cuda/conv/algorithm.h - a pass of a convolution or linear layer, and one way to
+ * compute it.
+ *
+ * A linear layer is a 1 x 1 convolution of 1 x 1 images: x [n, in], w [out, in], y [n, out].  All
+ * three tensors are packed with channels innermost, channel counts already rounded up (cuda.h);
+ * elements have one type, sums are made in float.
+ */
+#ifndef OLE_SRC_DEVICE_CUDA_CONV_ALGORITHM_H
+#define OLE_SRC_DEVICE_CUDA_CONV_ALGORITHM_H
+
+#include "device/cuda/cuda.h"
+
+#include <cublasLt.h>
+
+typedef enum cuda_pass {
+    CUDA_PASS_FORWARD, /* y from x and w */
+    CUDA_PASS_DATA,    /* the gradient of x from w and that of y */
+    CUDA_PASS_WEIGHT,  /* the gradient of w from x and that of y */
+} cuda_pass;
+
+typedef struct cuda_problem {
+    cuda_pass pass;
+    bool add;  /* CUDA_PASS_DATA: to what is there */
+    bool bias; /* CUDA_PASS_FORWARD: a number for each output channel is added */
+    cuda_type type;
+    ole_precision precision;
+    bool direct; /* neither Winograd nor FFT */
+    int64_t n, in, in_h, in_w, out, out_h, out_w;
+    int64_t kernel, stride, pad;
+} cuda_problem;
+
+/* What a pass works on: x, w, y or their gradients, device memory aligned to 16 bytes. */
+typedef struct cuda_arrays {
+    void *x, *w, *y;
+    const float *bias; /* [out], where the problem has one */
+    void *scratch;     /* of cuda_solver_scratch() bytes */
+    void *workspace;   /* of context->workspace_bytes */
+    cudaStream_t stream;
+} cuda_arrays;
+
+enum { CUDA_WAY_NAME = 320, CUDA_TENSOR_ALIGNMENT = 16 };
+
+/*
+ * One way to compute a problem.  Its name says exactly which, for the same versions of the
+ * libraries: "cudnn:ENGINE:KNOB=VALUE:...", "cublas:" and the words of an algorithm, "narrow:" and
+ * that of a variant, or "apart".
+ */
+typedef struct cuda_way {
+    enum {
+        CUDA_WAY_DNN,     /* a cuDNN plan */
+        CUDA_WAY_PRODUCT, /* a matrix product by cuBLASLt */
+        CUDA_WAY_NARROW,  /* a kernel of our own (narrow.h) */
+        CUDA_WAY_APART,   /* as without `add` (into scratch) or `bias`, and then added */
+    } kind;
+    size_t workspace; /* bytes */
+    bool bias;        /* a cuDNN plan that adds it */
+    cudnnBackendDescriptor_t config, plan;
+    cublasLtMatmulAlgo_t algorithm;
+    const struct narrow_variant *variant;
+    char name[CUDA_WAY_NAME];
+} cuda_way;
+
+static inline int64_t cuda_problem_x(const cuda_problem *p) { /* elements */
+    return p->n * p->in_h * p->in_w * p->in;
+}
+
+static inline int64_t cuda_problem_w(const cuda_problem *p) {
+    return p->out * p->kernel * p->kernel * p->in;
+}
+
+static inline int64_t cuda_problem_y(const cuda_problem *p) {
+    return p->n * p->out_h * p->out_w * p->out;
+}
+
+/* Whether the pass is one matrix product: every pixel by itself. */
+static inline bool cuda_problem_is_product(const cuda_problem *p) {
+    return p->kernel == 1 && p->stride == 1 && p->pad == 0;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * src/device/cuda/conv/cache.h - the file of what was measured: which way each problem is computed
+ * best.
+ *
+ * It lies in the folder $OLE_CACHE, else $XDG_CACHE_HOME/ole, else ~/.cache/ole; OLE_CACHE set to
+ * nothing means none.  A file that cannot be read or written is no error: measuring is done again.
+ */
+#ifndef OLE_SRC_DEVICE_CUDA_CONV_CACHE_H
+#define OLE_SRC_DEVICE_CUDA_CONV_CACHE_H
+
+typedef struct cuda_cache cuda_cache;
+
+/* NULL: no memory. `file`: its name in the folder. */
+cuda_cache *cuda_cache_open(const char *file);
+void cuda_cache_close(cuda_cache *cache);
+
+/* The name of the way for a problem, or NULL; good until the next put. */
+const char *cuda_cache_find(const cuda_cache *cache, const char *key);
+
+/* Takes in what others have written since, so that runs side by side choose alike. */
+void cuda_cache_refresh(cuda_cache *cache);
+
+/* Remembers a way and writes the file. Neither key nor way may hold white space. */
+void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * src/device/cuda/conv/narrow.c - which convolutions the kernels of narrow.h are for, and which of
+ * their variants suit one.
+ */
+#include "device/cuda/conv/narrow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A 3 x 3 convolution of bfloat16 whose images can be counted in int by the kernels. */
+static bool is_narrow(const cuda_problem *p) {
+    enum { MOST = 1 << 29 }; /* elements of an image's x, and of its y: a tile may span two */
+    int64_t channels = p->in > p->out ? p->in : p->out;
+    return p->type == CUDA_BFLOAT16 && p->kernel == 3 && p->stride == 1 && p->pad == 1 &&
+           (p->out == 16 || p->out == 32) && p->in_h * p->in_w * channels <= MOST &&
+           p->n * p->in_h * p->in_w < INT32_MAX;
+}
+
+static const narrow_table *table_of(const cuda_problem *p) {
+    switch (p->pass) {
+    case CUDA_PASS_FORWARD:
+        return &narrow_forward;
+    case CUDA_PASS_DATA:
+        return &narrow_data;
+    default:
+        return &narrow_weight;
+    }
+}
+
+static size_t workspace_of(const ole_device_context *context, const cuda_problem *p,
+                           const narrow_variant *v) {
+    return v->workspace ? v->workspace(context, p) : 0;
+}
+
+/* Whether little of its tiles lies beyond the image or the channels. */
+static bool suits(const ole_device_context *context, const cuda_problem *p,
+                  const narrow_variant *v) {
+    int64_t rest = p->in_w % 16;
+    int columns = rest >= 1 && rest <= 8 ? 8 : 16;
+    return v->out == p->out && v->columns == columns && v->channels - 16 <= p->in &&
+           workspace_of(context, p, v) <= context->workspace_bytes;
+}
+
+static void fill_way(const ole_device_context *context, const cuda_problem *p,
+                     const narrow_variant *v, cuda_way *way) {
+    *way =
+        (cuda_way){.kind = CUDA_WAY_NARROW, .workspace = workspace_of(context, p, v), .variant = v};
+    snprintf(way->name, sizeof way->name, "%s", v->name);
+}
+
+int cuda_narrow_ways(const ole_device_context *context, const cuda_problem *problem, cuda_way *ways,
+                     int room) {
+    const narrow_table *table = table_of(problem);
+    int count = 0;
+    if (!is_narrow(problem)) return 0;
+    for (int i = 0; i < table->count && count < room; i++)
+        if (suits(context, problem, &table->variant[i]))
+            fill_way(context, problem, &table->variant[i], &ways[count++]);
+    return count;
+}
+
+bool cuda_narrow_named(const ole_device_context *context, const cuda_problem *problem,
+                       const char *name, cuda_way *way) {
+    const narrow_table *table = table_of(problem);
+    if (!is_narrow(problem)) return false;
+    for (int i = 0; i < table->count; i++) {
+        const narrow_variant *v = &table->variant[i];
+        if (!suits(context, problem, v) || strcmp(v->name, name) != 0) continue;
+        fill_way(context, problem, v, way);
+        return true;
+    }
+    return false;
+}
+
+bool cuda_narrow_run(ole_device_context *context, const cuda_problem *problem, const cuda_way *way,
+                     const cuda_arrays *arrays) {
+    return way->variant->run(context, problem, arrays);
+}

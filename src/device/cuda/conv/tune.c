@@ -1,0 +1,404 @@
+/*
+ * src/device/cuda/conv/tune.c - choosing how each problem is computed: from the file, or by
+ * measuring.
+ *
+ * Ways are cuDNN's plans, for products cuBLASLt's algorithms, for few channels kernels of our own,
+ * and where a bias is added, or a gradient to another, the way without adding and an addition
+ * behind it: the libraries' own adding is not always offered, nor always quicker.  The quickest
+ * that can be recorded is taken.  Measuring works on tensors of its own, of the problem's size and
+ * filled with random numbers.
+ *
+ * For tests, OLE_CUDA_WAY=PREFIX leaves, of a problem that kernels of our own are for, only those
+ * whose name begins so; PREFIX@K takes the K-th of them (counted on from the first after the last)
+ * without measuring.  The file is then neither asked nor written for such a problem.
+ */
+#include "device/cuda/conv/tune.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/cuda/conv/cache.h"
+#include "device/cuda/conv/dnn.h"
+#include "device/cuda/conv/measure.h"
+#include "device/cuda/conv/narrow.h"
+#include "device/cuda/conv/product.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_KEY = 120,
+    MAX_PLANS = 24,
+    MAX_ALGORITHMS = 8,
+    MAX_VARIANTS = 8,
+    MAX_WAYS = 1 + MAX_PLANS + MAX_ALGORITHMS + MAX_VARIANTS
+};
+
+/* Counted up when kernels of our own are added or made quicker: what was measured before is not
+ * worth anything then. */
+enum { OWN_WAYS = 1 };
+
+/* Seconds for one problem after which no further plan is made, and no further way measured. */
+static const double make_seconds = 0.2, measure_seconds = 0.15;
+
+struct cuda_solver {
+    cuda_solver *next;
+    char key[MAX_KEY];
+    cuda_problem problem;
+    dnn_graph *dnn;           /* NULL where cuDNN is not asked */
+    cuda_product *product;    /* NULL where it is not a product */
+    const cuda_solver *plain; /* the same without `add` or `bias`; NULL where there is neither */
+    cuda_way way;
+    cuda_layout y; /* where there is a bias */
+};
+
+struct cuda_tune {
+    cuda_cache *cache;
+    const char *only; /* OLE_CUDA_WAY's prefix; NULL: all ways */
+    size_t only_length;
+    int pick; /* what follows its @; -1: the quickest */
+    cuda_solver *first;
+};
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static void name_file(const ole_device_context *context, const struct cudaDeviceProp *card,
+                      char *name, size_t size) {
+    int blas = 0;
+    cublasGetVersion(context->blas, &blas);
+    snprintf(name, size, "tune-%d-%s-sm%d%d-cudnn%zu-cublas%d.txt", OWN_WAYS, card->name,
+             card->major, card->minor, cudnnGetVersion(), blas);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
+}
+
+ole_status cuda_tune_open(ole_device_context *context, ole_error *error) {
+    struct cudaDeviceProp card;
+    char name[400];
+    cudaError_t code = cudaGetDeviceProperties(&card, context->card);
+    if (code != cudaSuccess)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", context->card,
+                        cudaGetErrorString(code));
+    name_file(context, &card, name, sizeof name);
+    cuda_tune *tune = calloc(1, sizeof *tune);
+    if (tune) tune->cache = cuda_cache_open(name);
+    if (!tune || !tune->cache) {
+        free(tune);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    }
+    const char *only = getenv("OLE_CUDA_WAY"), *at = only ? strchr(only, '@') : NULL;
+    if (only && *only) tune->only = only;
+    tune->only_length = at ? (size_t)(at - only) : only ? strlen(only) : 0;
+    tune->pick = at ? atoi(at + 1) : -1;
+    context->tune = tune;
+    return OLE_OK;
+}
+
+static void free_solver(cuda_solver *solver) {
+    dnn_way_release(&solver->way);
+    dnn_graph_destroy(solver->dnn);
+    cuda_product_destroy(solver->product);
+    free(solver);
+}
+
+void cuda_tune_close(ole_device_context *context) {
+    cuda_tune *tune = context->tune;
+    if (!tune) return;
+    while (tune->first) {
+        cuda_solver *solver = tune->first;
+        tune->first = solver->next;
+        free_solver(solver);
+    }
+    cuda_cache_close(tune->cache);
+    free(tune);
+    context->tune = NULL;
+}
+
+static const char *pass_name(const cuda_problem *p) {
+    static const char *const names[] = {
+        [CUDA_PASS_FORWARD] = "forward", [CUDA_PASS_DATA] = "data", [CUDA_PASS_WEIGHT] = "weight"};
+    return names[p->pass];
+}
+
+static const char *precision_name(const cuda_problem *p) {
+    static const char *const names[] = {[OLE_PRECISION_FP32] = "fp32",
+                                        [OLE_PRECISION_TF32] = "tf32",
+                                        [OLE_PRECISION_BF16] = "bf16"};
+    return names[p->precision];
+}
+
+static void name_problem(const cuda_problem *p, char key[MAX_KEY]) {
+    snprintf(key, MAX_KEY, "%s%s%s-%s-%s-n%lld-%lldx%lldx%lld-%lldx%lldx%lld-k%llds%lldp%lld",
+             pass_name(p), p->add ? "+add" : "", p->bias ? "+bias" : "", precision_name(p),
+             p->direct ? "direct" : "any", (long long)p->n, (long long)p->in, (long long)p->in_h,
+             (long long)p->in_w, (long long)p->out, (long long)p->out_h, (long long)p->out_w,
+             (long long)p->kernel, (long long)p->stride, (long long)p->pad);
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+size_t cuda_solver_scratch(const cuda_solver *solver) {
+    const cuda_problem *p = &solver->problem;
+    if (solver->way.kind != CUDA_WAY_APART || !p->add) return 0;
+    return (size_t)cuda_problem_x(p) * cuda_element(p->type);
+}
+
+/* One run of a way, without a word where it fails; *dnn and *blas say how. */
+static bool run_way(ole_device_context *context, const cuda_solver *solver, const cuda_way *way,
+                    const cuda_arrays *arrays, cudnnStatus_t *dnn, cublasStatus_t *blas) {
+    const cuda_problem *p = &solver->problem;
+    if (way->kind == CUDA_WAY_DNN) {
+        *dnn = dnn_way_run(context->dnn, way, arrays);
+        return *dnn == CUDNN_STATUS_SUCCESS;
+    }
+    if (way->kind == CUDA_WAY_PRODUCT) {
+        *blas = cuda_product_run(solver->product, way, arrays);
+        return *blas == CUBLAS_STATUS_SUCCESS;
+    }
+    if (way->kind == CUDA_WAY_NARROW) return cuda_narrow_run(context, p, way, arrays);
+    cuda_arrays plain = *arrays;
+    if (p->add) plain.x = arrays->scratch;
+    if (!run_way(context, solver->plain, &solver->plain->way, &plain, dnn, blas)) return false;
+    if (p->add)
+        cuda_accumulate(context, p->type, cuda_problem_x(p), plain.x, arrays->x);
+    else
+        cuda_add_bias(context, &solver->y, arrays->bias, arrays->y);
+    return true;
+}
+
+void cuda_solver_run(ole_device_context *context, const cuda_solver *solver,
+                     const cuda_arrays *arrays) {
+    cudnnStatus_t dnn = CUDNN_STATUS_SUCCESS;
+    cublasStatus_t blas = CUBLAS_STATUS_SUCCESS;
+    if (run_way(context, solver, &solver->way, arrays, &dnn, &blas)) return;
+    if (!cuda_failed_dnn(context, dnn, "a convolution") &&
+        !cuda_failed_blas(context, blas, "a matrix product"))
+        cuda_failed(context, cudaErrorLaunchOutOfResources, "a narrow convolution");
+}
+
+/* ---- measuring ---------------------------------------------------------------------------- */
+
+typedef struct trial {
+    ole_device_context *context;
+    const cuda_solver *solver;
+    const cuda_way *way;
+    cuda_arrays arrays;
+} trial;
+
+static bool launch_trial(void *argument) {
+    const trial *t = argument;
+    cudnnStatus_t dnn;
+    cublasStatus_t blas;
+    return run_way(t->context, t->solver, t->way, &t->arrays, &dnn, &blas);
+}
+
+static size_t whole(int64_t elements, cuda_type type) {
+    size_t bytes = (size_t)elements * cuda_element(type);
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
+/* Tensors to measure with, in one block of device memory, which the caller frees. */
+static ole_status allocate(ole_device_context *context, const cuda_problem *p, const char *layer,
+                           cuda_arrays *arrays, void **block, ole_error *error) {
+    size_t x = whole(cuda_problem_x(p), p->type), w = whole(cuda_problem_w(p), p->type);
+    size_t y = whole(cuda_problem_y(p), p->type), bias = whole(p->out, CUDA_FLOAT);
+    size_t bytes = x + w + y + bias + (p->add ? x : 0);
+    if (cudaMalloc(block, bytes) != cudaSuccess) {
+        cudaGetLastError();
+        return ole_fail(error, OLE_ERROR_MEMORY,
+                        "out of memory on the card: choosing an algorithm for layer %s needs %.3g "
+                        "GiB; make the batch smaller",
+                        layer, (double)bytes / 1073741824.0);
+    }
+    char *memory = *block;
+    float *numbers = (float *)(void *)(memory + x + w + y);
+    *arrays = (cuda_arrays){.x = memory,
+                            .w = memory + x,
+                            .y = memory + x + w,
+                            .bias = numbers,
+                            .scratch = memory + x + w + y + bias,
+                            .workspace = context->workspace[0],
+                            .stream = context->stream};
+    cuda_fill(context, p->type, cuda_problem_x(p), 1, arrays->x);
+    cuda_fill(context, p->type, cuda_problem_w(p), 2, arrays->w);
+    cuda_fill(context, p->type, cuda_problem_y(p), 3, arrays->y);
+    cuda_fill(context, CUDA_FLOAT, p->out, 4, numbers);
+    return OLE_OK;
+}
+
+/* The ways that OLE_CUDA_WAY leaves of the problem; 0: it does not restrict this one. */
+static int restricted_ways(const ole_device_context *context, const cuda_solver *solver,
+                           cuda_way ways[MAX_VARIANTS]) {
+    const cuda_tune *tune = context->tune;
+    int count = tune->only ? cuda_narrow_ways(context, &solver->problem, ways, MAX_VARIANTS) : 0;
+    int left = 0;
+    for (int i = 0; i < count; i++)
+        if (strncmp(ways[i].name, tune->only, tune->only_length) == 0) ways[left++] = ways[i];
+    if (left > 0 && tune->pick >= 0) {
+        ways[0] = ways[tune->pick % left];
+        left = 1;
+    }
+    return left;
+}
+
+static int gather(const ole_device_context *context, const cuda_solver *solver,
+                  cuda_way ways[MAX_WAYS]) {
+    int count = restricted_ways(context, solver, ways);
+    if (count > 0) return count;
+    if (solver->plain) ways[count++] = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
+    count += cuda_narrow_ways(context, &solver->problem, ways + count, MAX_VARIANTS);
+    if (solver->product)
+        count += cuda_product_ways(solver->product, context->workspace_bytes, ways + count,
+                                   MAX_ALGORITHMS);
+    if (solver->dnn)
+        count += dnn_graph_ways(solver->dnn, context->workspace_bytes, ole_clock() + make_seconds,
+                                ways + count, MAX_PLANS);
+    return count;
+}
+
+static bool is_restricted(const ole_device_context *context, const cuda_solver *solver) {
+    cuda_way ways[MAX_VARIANTS];
+    return restricted_ways(context, solver, ways) > 0;
+}
+
+static bool is_better(const cuda_measured *a, const cuda_measured *b) {
+    if (a->recorded != b->recorded) return a->recorded;
+    return a->microseconds < b->microseconds;
+}
+
+/* The best of the ways by measuring; -1: none runs. */
+static int choose(ole_device_context *context, const cuda_solver *solver, const cuda_way *ways,
+                  int count, const cuda_arrays *arrays, cuda_measured *best) {
+    double deadline = ole_clock() + measure_seconds;
+    int chosen = -1;
+    for (int i = 0; i < count && (chosen < 0 || ole_clock() < deadline); i++) {
+        trial t = {context, solver, &ways[i], *arrays};
+        cuda_measured measured = {0};
+        double limit = chosen >= 0 && best->recorded ? best->microseconds : 0;
+        if (!cuda_measure(context, launch_trial, &t, limit, &measured)) continue;
+        if (chosen >= 0 && !is_better(&measured, best)) continue;
+        chosen = i;
+        *best = measured;
+    }
+    return chosen;
+}
+
+static ole_status fail_none(const ole_device_context *context, const cuda_problem *p,
+                            const char *layer, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "layer %s: neither cuDNN nor cuBLAS has an algorithm for its %s pass in %s "
+                    "(batch %lld, %lldx%lldx%lld to %lldx%lldx%lld, kernel %lld, stride %lld, pad "
+                    "%lld) that repeats bit for bit and needs at most %.3g MiB of workspace; "
+                    "change its shape or the precision, or use --device cpu",
+                    layer, pass_name(p), precision_name(p), (long long)p->n, (long long)p->in,
+                    (long long)p->in_h, (long long)p->in_w, (long long)p->out, (long long)p->out_h,
+                    (long long)p->out_w, (long long)p->kernel, (long long)p->stride,
+                    (long long)p->pad, (double)context->workspace_bytes / 1048576.0);
+}
+
+static ole_status failure_of(const ole_device_context *context, ole_error *error) {
+    if (error) *error = context->failure;
+    return context->failed;
+}
+
+/* Measures all ways, keeps the best and notes it in the file. */
+static ole_status tune(ole_device_context *context, cuda_solver *solver, const char *layer,
+                       ole_error *error) {
+    cuda_way ways[MAX_WAYS] = {{0}};
+    cuda_arrays arrays;
+    void *block;
+    cuda_measured best = {0};
+    ole_status status = allocate(context, &solver->problem, layer, &arrays, &block, error);
+    if (status != OLE_OK) return status;
+    int count = gather(context, solver, ways);
+    cudaGetLastError(); /* of plans that could not be made */
+    bool restricted = is_restricted(context, solver),
+         given = restricted && context->tune->pick >= 0;
+    int chosen = given ? 0 : choose(context, solver, ways, count, &arrays, &best);
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "choosing an algorithm");
+    cudaFree(block);
+    for (int i = 0; i < count; i++)
+        if (i != chosen) dnn_way_release(&ways[i]);
+    if (chosen >= 0) solver->way = ways[chosen];
+    if (context->failed != OLE_OK) return failure_of(context, error);
+    if (chosen < 0) return fail_none(context, &solver->problem, layer, error);
+    if (!restricted)
+        cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
+    return OLE_OK;
+}
+
+/* ---- solvers ------------------------------------------------------------------------------ */
+
+/* The way that the file names; false where it names none that can be had. */
+static bool recall(const ole_device_context *context, cuda_solver *solver) {
+    const cuda_tune *tune = context->tune;
+    if (is_restricted(context, solver)) return false;
+    const char *name = cuda_cache_find(tune->cache, solver->key);
+    size_t workspace = context->workspace_bytes;
+    if (!name) return false;
+    if (solver->plain && strcmp(name, "apart") == 0) {
+        solver->way = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
+        return true;
+    }
+    return cuda_narrow_named(context, &solver->problem, name, &solver->way) ||
+           (solver->dnn && dnn_graph_named(solver->dnn, workspace, name, &solver->way)) ||
+           (solver->product && cuda_product_named(solver->product, workspace, name, &solver->way));
+}
+
+/* Which libraries are asked. */
+static void describe(const ole_device_context *context, cuda_solver *solver) {
+    const cuda_problem *p = &solver->problem;
+    bool product = cuda_problem_is_product(p), vectors = p->in_h * p->in_w == 1;
+    if (p->bias) {
+        solver->y = cuda_layout_of(context, p->n, (ole_shape){p->out, p->out_h, p->out_w});
+        if (p->type != CUDA_FLOAT) return; /* both want a bias of the same type */
+    }
+    if (product) solver->product = cuda_product_create(context, p);
+    if (!product || !vectors) solver->dnn = dnn_graph_create(context->dnn, p);
+}
+
+static ole_status make(ole_device_context *context, const cuda_problem *problem, const char *layer,
+                       cuda_solver *solver, ole_error *error) {
+    solver->problem = *problem;
+    name_problem(problem, solver->key);
+    if (problem->add || problem->bias) {
+        cuda_problem plain = *problem;
+        plain.add = plain.bias = false;
+        ole_status status = cuda_solver_find(context, &plain, layer, &solver->plain, error);
+        if (status != OLE_OK) return status;
+    }
+    ole_status status = OLE_OK;
+    cuda_setup_lock();
+    describe(context, solver);
+    if (!recall(context, solver)) {
+        cudaGetLastError(); /* of a plan that could not be made again */
+        cuda_cache_refresh(context->tune->cache);
+        if (!recall(context, solver)) status = tune(context, solver, layer, error);
+    }
+    cuda_setup_unlock();
+    return status;
+}
+
+ole_status cuda_solver_find(ole_device_context *context, const cuda_problem *problem,
+                            const char *layer, const cuda_solver **solver, ole_error *error) {
+    char key[MAX_KEY];
+    name_problem(problem, key);
+    for (cuda_solver *s = context->tune->first; s; s = s->next)
+        if (strcmp(s->key, key) == 0) {
+            *solver = s;
+            return OLE_OK;
+        }
+    if (context->failed != OLE_OK) return failure_of(context, error);
+    cuda_solver *made = calloc(1, sizeof *made);
+    if (!made) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_status status = make(context, problem, layer, made, error);
+    if (status != OLE_OK) {
+        free_solver(made);
+        return status;
+    }
+    made->next = context->tune->first;
+    context->tune->first = made;
+    *solver = made;
+    return OLE_OK;
+}

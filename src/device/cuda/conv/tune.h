@@ -1,0 +1,26 @@
+/*
+ * src/device/cuda/conv/tune.h - solvers: problems with the way that was chosen to compute each.
+ *
+ * A solver is made once for each problem and shared by all layers and plans of a context; it lives
+ * as long as the context's cuda_tune.  The way comes from the file of what was measured (cache.h),
+ * or is found by measuring all that the libraries offer, which takes a fraction of a second.
+ */
+#ifndef OLE_SRC_DEVICE_CUDA_CONV_TUNE_H
+#define OLE_SRC_DEVICE_CUDA_CONV_TUNE_H
+
+#include "device/cuda/conv/algorithm.h"
+
+typedef struct cuda_solver cuda_solver;
+
+/* `layer`: for messages. Nothing may be captured meanwhile. */
+ole_status cuda_solver_find(ole_device_context *context, const cuda_problem *problem,
+                            const char *layer, const cuda_solver **solver, ole_error *error);
+
+/* Bytes of arrays->scratch that it needs. */
+size_t cuda_solver_scratch(const cuda_solver *solver);
+
+/* Queues it on arrays->stream (context->stream where the problem is to `add`). */
+void cuda_solver_run(ole_device_context *context, const cuda_solver *solver,
+                     const cuda_arrays *arrays);
+
+#endif

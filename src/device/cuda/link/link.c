@@ -1,0 +1,310 @@
+/*
+ * src/device/cuda/link/link.c - device/link.h on CUDA: sums between cards, and gradients in
+ * buckets.
+ *
+ * All that goes between cards is queued on one stream of its own, link->stream, by one
+ * communicator: every rank queues the same in the same order, and no two of its kernels ever wait
+ * for each other. What stands in the way of the step (statistics, losses, features) makes
+ * context->stream wait for it; buckets do not, until bucket_join().  Both become edges of a graph
+ * where the step is recorded.
+ */
+#include "device/cuda/link/link.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda_link {
+    const cuda_collectives *collectives;
+    void *group;
+    int rank, size;
+    cudaStream_t stream;
+    cudaEvent_t from, to; /* where stream's work follows context->stream's, and the other way */
+    bool muted;
+    bool pending; /* buckets that context->stream does not wait for yet */
+};
+
+/* Gradients that are floats and lie one behind the other are summed where they are: no tiles. */
+struct ole_bucket {
+    cuda_bucket_item *items; /* device memory, like the next two */
+    int32_t *tiles;
+    float *floats;
+    bool in_place;
+    int tile_count;
+    int64_t size;
+};
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static void name_card(ole_device_context *context, char name[OLE_LINK_CARD]) {
+    memset(name, 0, OLE_LINK_CARD);
+    if (cudaDeviceGetPCIBusId(name, OLE_LINK_CARD, context->card) == cudaSuccess) return;
+    cudaGetLastError();
+    snprintf(name, OLE_LINK_CARD, "cuda:%d", context->card);
+}
+
+static ole_status check(ole_error *error) {
+    return cuda_collectives_load(error) ? OLE_OK : OLE_ERROR_UNSUPPORTED;
+}
+
+static ole_status make_id(unsigned char id[OLE_LINK_ID], ole_error *error) {
+    const cuda_collectives *collectives = cuda_collectives_load(error);
+    if (!collectives) return OLE_ERROR_UNSUPPORTED;
+    const char *reason = collectives->make_id(id);
+    if (!reason) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED, "NCCL: no group of ranks can be made: %s",
+                    reason);
+}
+
+void cuda_link_close(ole_device_context *context) {
+    struct cuda_link *link = context->link;
+    if (!link) return;
+    if (link->group) link->collectives->close(link->group, context->failed != OLE_OK);
+    if (link->from) cudaEventDestroy(link->from);
+    if (link->to) cudaEventDestroy(link->to);
+    if (link->stream) cudaStreamDestroy(link->stream);
+    free(link);
+    context->link = NULL;
+}
+
+static ole_status open_stream(ole_device_context *context, struct cuda_link *link) {
+    int least, greatest;
+    cudaSetDevice(context->card);
+    cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    cuda_failed(context,
+                cudaStreamCreateWithPriority(&link->stream, cudaStreamNonBlocking, greatest),
+                "linking the cards");
+    cudaEvent_t *events[] = {&link->from, &link->to};
+    for (int i = 0; i < 2; i++)
+        cuda_failed(context, cudaEventCreateWithFlags(events[i], cudaEventDisableTiming),
+                    "linking the cards");
+    return context->failed;
+}
+
+static ole_status open_link(ole_device_context *context, const unsigned char id[OLE_LINK_ID],
+                            int rank, int size, ole_error *error) {
+    const cuda_collectives *collectives = cuda_collectives_load(error);
+    if (!collectives) return OLE_ERROR_UNSUPPORTED;
+    struct cuda_link *link = calloc(1, sizeof *link);
+    if (!link) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    *link = (struct cuda_link){.collectives = collectives, .rank = rank, .size = size};
+    context->link = link;
+    if (open_stream(context, link) != OLE_OK) {
+        if (error) *error = context->failure;
+        return context->failed;
+    }
+    const char *reason = collectives->open(&link->group, id, rank, size);
+    if (!reason) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "NCCL: rank %d of %d cannot be linked: %s; NCCL_DEBUG=INFO tells more, "
+                    "OLE_NCCL=off does without",
+                    rank, size, reason);
+}
+
+/* ---- streams ------------------------------------------------------------------------------ */
+
+static bool failed(ole_device_context *context, const char *reason, const char *doing) {
+    if (!reason) return false;
+    if (context->failed == OLE_OK)
+        context->failed = ole_fail(&context->failure, OLE_ERROR_IO, "NCCL, %s: %s", doing, reason);
+    return true;
+}
+
+static void follow(ole_device_context *context, cudaEvent_t event, cudaStream_t first,
+                   cudaStream_t second) {
+    if (!cuda_failed(context, cudaEventRecord(event, first), "between ranks"))
+        cuda_failed(context, cudaStreamWaitEvent(second, event, 0), "between ranks");
+}
+
+/* What is queued on link->stream from now on follows what context->stream holds. */
+static struct cuda_link *begin(ole_device_context *context) {
+    cudaSetDevice(context->card);
+    follow(context, context->link->from, context->stream, context->link->stream);
+    return context->link;
+}
+
+/* What is queued on context->stream from now on follows what link->stream holds. */
+static void join(ole_device_context *context) {
+    follow(context, context->link->to, context->link->stream, context->stream);
+    context->link->pending = false;
+}
+
+static bool is_silent(const ole_device_context *context) {
+    return context->failed != OLE_OK || context->link->muted;
+}
+
+static void mute(ole_device_context *context, bool on) {
+    context->link->muted = on;
+}
+
+static void sum(ole_device_context *context, void *data, int64_t count, ole_dtype type) {
+    if (is_silent(context)) return;
+    struct cuda_link *link = begin(context);
+    failed(context, link->collectives->sum(link->group, data, count, type, link->stream), "a sum");
+    join(context);
+}
+
+static void gather(ole_device_context *context, const void *mine, const int64_t *bytes, void *all) {
+    if (is_silent(context)) return;
+    struct cuda_link *link = begin(context);
+    failed(context,
+           link->collectives->gather(link->group, mine, bytes, link->size, all, link->stream),
+           "gathering");
+    join(context);
+}
+
+/* ---- buckets ------------------------------------------------------------------------------ */
+
+static void bucket_free(ole_device_context *context, ole_bucket *bucket) {
+    if (!bucket) return;
+    cudaStreamSynchronize(context->stream);
+    cudaFree(bucket->items);
+    cudaFree(bucket->tiles);
+    if (!bucket->in_place) cudaFree(bucket->floats);
+    free(bucket);
+}
+
+/* The items of a bucket, and the pieces of them that blocks take. */
+static int64_t list_items(const ole_device_context *context, const ole_update_item *given,
+                          int count, cuda_bucket_item *items) {
+    int64_t first = 0;
+    for (int i = 0; i < count; i++) {
+        bool narrow = context->type == CUDA_BFLOAT16 && cuda_param_is_weight(given[i].param);
+        items[i] = (cuda_bucket_item){.gradient = (void *)(uintptr_t)given[i].gradient,
+                                      .size = cuda_param_size(given[i].node, given[i].param),
+                                      .first = first,
+                                      .type = narrow ? CUDA_BFLOAT16 : CUDA_FLOAT};
+        first += items[i].size;
+    }
+    return first;
+}
+
+/* Floats from the first gradient to the end of the last, where that is a piece of memory that holds
+ * nothing else but the gaps that align them; 0: it is not. */
+static int64_t span_of(const cuda_bucket_item *items, int count) {
+    const float *start = count > 0 ? items[0].gradient : NULL, *end = start;
+    for (int i = 0; i < count; i++) {
+        const float *gradient = items[i].gradient;
+        bool next = gradient >= end && gradient - end < CUDA_ALIGNMENT / (int)sizeof *gradient;
+        if (items[i].type != CUDA_FLOAT || !next) return 0;
+        end = gradient + items[i].size;
+    }
+    return end - start;
+}
+
+static int list_tiles(const cuda_bucket_item *items, int count, int32_t *tiles) {
+    int listed = 0;
+    for (int i = 0; i < count; i++)
+        for (int64_t t = 0; t * CUDA_UPDATE_TILE < items[i].size; t++, listed++) {
+            tiles[2 * listed] = i;
+            tiles[2 * listed + 1] = (int32_t)t;
+        }
+    return listed;
+}
+
+static void send(ole_device_context *context, void **to, const void *from, size_t bytes) {
+    if (!cuda_failed(context, cudaMalloc(to, bytes ? bytes : 1), "planning buckets") && from)
+        cuda_copy(context, *to, from, bytes, cudaMemcpyHostToDevice, "planning buckets");
+}
+
+static ole_status bucket_create(ole_device_context *context, const ole_update_item *given,
+                                int count, ole_bucket **result, ole_error *error) {
+    ole_bucket *bucket = calloc(1, sizeof *bucket);
+    cuda_bucket_item *items = calloc((size_t)count + 1, sizeof *items);
+    int64_t size = items ? list_items(context, given, count, items) : 0;
+    int32_t *tiles = calloc((size_t)(size / CUDA_UPDATE_TILE + count + 1) * 2, sizeof *tiles);
+    bool whole = bucket && items && tiles;
+    *result = NULL;
+    cudaSetDevice(context->card);
+    int64_t span = whole ? span_of(items, count) : 0;
+    if (span > 0) {
+        *bucket = (ole_bucket){.floats = items[0].gradient, .in_place = true, .size = span};
+    } else if (whole) {
+        bucket->size = size;
+        bucket->tile_count = list_tiles(items, count, tiles);
+        send(context, (void **)&bucket->items, items, (size_t)count * sizeof *items);
+        send(context, (void **)&bucket->tiles, tiles,
+             (size_t)bucket->tile_count * 2 * sizeof *tiles);
+        send(context, (void **)&bucket->floats, NULL, (size_t)size * sizeof(float));
+    }
+    free(items);
+    free(tiles);
+    if (whole && context->failed == OLE_OK) {
+        *result = bucket;
+        return OLE_OK;
+    }
+    bucket_free(context, bucket);
+    if (!whole) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for buckets of gradients");
+    if (error) *error = context->failure;
+    return context->failed;
+}
+
+static int64_t bucket_size(const ole_bucket *bucket) {
+    return bucket->size;
+}
+
+static void pack(ole_device_context *context, ole_bucket *b, cudaStream_t stream) {
+    if (b->tile_count > 0)
+        cuda_bucket_pack(context, b->items, b->tiles, b->tile_count, b->floats, stream);
+}
+
+static void unpack(ole_device_context *context, ole_bucket *b, cudaStream_t stream) {
+    if (b->tile_count > 0)
+        cuda_bucket_unpack(context, b->items, b->tiles, b->tile_count, b->floats, stream);
+}
+
+/* Weight gradients may still be under way beside context->stream. */
+static void bucket_sum(ole_device_context *context, ole_bucket *bucket) {
+    if (is_silent(context)) return;
+    struct cuda_link *link = begin(context);
+    cuda_side_follow(context, link->stream);
+    pack(context, bucket, link->stream);
+    failed(context,
+           link->collectives->sum(link->group, bucket->floats, bucket->size, OLE_F32, link->stream),
+           "gradients");
+    unpack(context, bucket, link->stream);
+    link->pending = true;
+}
+
+static void bucket_join(ole_device_context *context) {
+    if (context->link->pending) join(context);
+}
+
+static void clear(ole_device_context *context, void *memory, size_t bytes) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaMemsetAsync(memory, 0, bytes, context->stream), "clearing gradients");
+}
+
+static void bucket_read(ole_device_context *context, ole_bucket *bucket, float *to) {
+    cudaSetDevice(context->card);
+    cuda_side_follow(context, context->stream);
+    pack(context, bucket, context->stream);
+    cuda_copy(context, to, bucket->floats, (size_t)bucket->size * sizeof *to,
+              cudaMemcpyDeviceToHost, "reading gradients");
+}
+
+static void bucket_write(ole_device_context *context, ole_bucket *bucket, const float *from) {
+    cuda_copy(context, bucket->floats, from, (size_t)bucket->size * sizeof *from,
+              cudaMemcpyHostToDevice, "writing gradients");
+    unpack(context, bucket, context->stream);
+}
+
+const ole_linker cuda_linker = {
+    .card = name_card,
+    .check = check,
+    .make_id = make_id,
+    .open = open_link,
+    .sum = sum,
+    .gather = gather,
+    .bucket_create = bucket_create,
+    .bucket_free = bucket_free,
+    .bucket_size = bucket_size,
+    .bucket_sum = bucket_sum,
+    .bucket_join = bucket_join,
+    .mute = mute,
+    .clear = clear,
+    .bucket_read = bucket_read,
+    .bucket_write = bucket_write,
+};

@@ -1,0 +1,101 @@
+/*
+ * src/device/cuda/ops/update_all.c - all parameters updated by one launch: the table of them on the
+ * card, made anew only when they are not those of the last call.
+ */
+#include "device/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct cuda_update_table {
+    cuda_update_item *host; /* what the card's table says */
+    int count;
+    cuda_update_item *items; /* device memory */
+    int32_t *tiles;          /* device memory [tile_count, 2] */
+    int tile_count;
+} cuda_update_table;
+
+void cuda_update_table_free(ole_device_context *context) {
+    cuda_update_table *table = context->updates;
+    if (!table) return;
+    cudaFree(table->items);
+    cudaFree(table->tiles);
+    free(table->host);
+    free(table);
+    context->updates = NULL;
+}
+
+static cuda_update_item item_of(const ole_device_context *context, const ole_update_item *given) {
+    int64_t size = cuda_param_size(given->node, given->param);
+    bool narrow = context->type == CUDA_BFLOAT16 && cuda_param_is_weight(given->param);
+    return (cuda_update_item){.master = given->data,
+                              .copy = narrow ? (float *)given->data + size : NULL,
+                              .gradient = given->gradient,
+                              .state = {given->state[0], given->state[1]},
+                              .size = size,
+                              .gradient_type = narrow ? CUDA_BFLOAT16 : CUDA_FLOAT};
+}
+
+/* The thread blocks' pieces: [count, 2] of item and tile; free() it. */
+static int32_t *make_tiles(const cuda_update_item *items, int count, int *tile_count) {
+    int64_t tiles = 0;
+    for (int i = 0; i < count; i++)
+        tiles += (items[i].size + CUDA_UPDATE_TILE - 1) / CUDA_UPDATE_TILE;
+    int32_t *list = malloc((size_t)(tiles + 1) * 2 * sizeof *list), *next = list;
+    *tile_count = (int)tiles;
+    for (int i = 0; list && i < count; i++)
+        for (int64_t t = 0; t * CUDA_UPDATE_TILE < items[i].size; t++) {
+            *next++ = i;
+            *next++ = (int32_t)t;
+        }
+    return list;
+}
+
+/* Takes `items` (malloc'd) over and brings them to the card. */
+static bool build(ole_device_context *context, cuda_update_item *items, int count) {
+    cuda_update_table_free(context);
+    cuda_update_table *table = calloc(1, sizeof *table);
+    int tile_count = 0;
+    int32_t *tiles = make_tiles(items, count, &tile_count);
+    if (!table || !tiles) {
+        free(table);
+        free(tiles);
+        free(items);
+        return !cuda_failed(context, cudaErrorMemoryAllocation, "listing the parameters");
+    }
+    *table = (cuda_update_table){.host = items, .count = count, .tile_count = tile_count};
+    context->updates = table;
+    size_t item_bytes = (size_t)count * sizeof *items;
+    size_t tile_bytes = (size_t)tile_count * 2 * sizeof *tiles;
+    bool failed =
+        cuda_failed(context, cudaMalloc((void **)&table->items, item_bytes), "listing parameters");
+    failed = failed || cuda_failed(context, cudaMalloc((void **)&table->tiles, tile_bytes),
+                                   "listing parameters");
+    failed = failed || !cuda_copy(context, table->items, items, item_bytes, cudaMemcpyHostToDevice,
+                                  "listing parameters");
+    failed = failed || !cuda_copy(context, table->tiles, tiles, tile_bytes, cudaMemcpyHostToDevice,
+                                  "listing parameters");
+    free(tiles);
+    return !failed;
+}
+
+void cuda_update_all(ole_device_context *context, const ole_update *update,
+                     const ole_update_item *given, int count) {
+    if (count == 0) return;
+    cuda_update_item *items = calloc((size_t)count, sizeof *items);
+    if (!items) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "listing the parameters");
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        items[i] = item_of(context, &given[i]);
+    cuda_update_table *table = context->updates;
+    bool same = table && table->count == count &&
+                memcmp(table->host, items, (size_t)count * sizeof *items) == 0;
+    if (same)
+        free(items);
+    else if (!build(context, items, count))
+        return;
+    table = context->updates;
+    cuda_update(context, update, table->items, table->tiles, table->tile_count);
+}

@@ -1,0 +1,470 @@
+/*
+ * src/device/cuda/record/recorder.c - device/recorder.h on CUDA graphs: samples on the card, steps
+ * captured once from the stream and launched again and again.
+ *
+ * What a step needs for the first time (the table of parameters) is made when it is rehearsed,
+ * before it is recorded: copies wait for the stream, which breaks a recording of it.
+ */
+#include "device/recorder.h"
+#include "base/error.h"
+#include "device/cuda/cuda.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ole_resident {
+    void *data;
+    int card;
+    bool floating;
+    int c, h, w;
+    size_t bytes;
+    uint64_t hash;
+    int users;
+    struct ole_resident *next;
+};
+
+struct ole_feed {
+    cuda_samples samples;
+    int64_t batch, batches, count;
+    int64_t *index; /* device memory, like the next four */
+    int32_t *labels;
+    float *table;
+    int32_t *order; /* [batches * batch] */
+    double *rates;  /* [batches] */
+};
+
+struct ole_recording {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    int64_t nodes;
+};
+
+enum { RING = 64 };
+
+/* Which replays are done. */
+struct cuda_replays {
+    cudaEvent_t done[RING];
+    int64_t queued;
+    int64_t first_step; /* clock->step at start() */
+};
+
+void cuda_replays_free(ole_device_context *context) {
+    if (!context->replays) return;
+    for (int i = 0; i < RING; i++)
+        if (context->replays->done[i]) cudaEventDestroy(context->replays->done[i]);
+    free(context->replays);
+    context->replays = NULL;
+}
+
+static ole_status failure_of(const ole_device_context *context, ole_error *error) {
+    if (context->failed != OLE_OK && error) *error = context->failure;
+    return context->failed;
+}
+
+/* ---- samples ------------------------------------------------------------------------------ */
+
+/* Device memory filled from the host's. */
+static void *send(ole_device_context *context, const void *from, size_t bytes) {
+    void *to = NULL;
+    if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), "bringing the samples over"))
+        return NULL;
+    if (from && bytes)
+        cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, "bringing the samples over");
+    return to;
+}
+
+/*
+ * Runs side by side read the same data set: it is on a card once.  What it is is told by its size,
+ * shape and a hash of its bytes.
+ */
+static struct {
+    pthread_mutex_t mutex;
+    ole_resident *first;
+} residents = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t hash_of(const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    uint64_t hash = 0x9E3779B97F4A7C15u, word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = (hash ^ word) * 0xFF51AFD7ED558CCDu;
+        hash ^= hash >> 32;
+    }
+    for (; bytes > 0; bytes--, at++)
+        hash = (hash ^ *at) * 0xFF51AFD7ED558CCDu;
+    return hash;
+}
+
+static void resident_free(ole_device_context *context, ole_resident *resident) {
+    if (!resident) return;
+    cudaStreamSynchronize(context->stream);
+    pthread_mutex_lock(&residents.mutex);
+    bool last = --resident->users == 0;
+    ole_resident **link = &residents.first;
+    while (last && *link && *link != resident)
+        link = &(*link)->next;
+    if (last && *link) *link = resident->next;
+    pthread_mutex_unlock(&residents.mutex);
+    if (!last) return;
+    cudaFree(resident->data);
+    free(resident);
+}
+
+static bool is_same(const ole_resident *a, const ole_resident *b) {
+    return a->card == b->card && a->floating == b->floating && a->c == b->c && a->h == b->h &&
+           a->w == b->w && a->bytes == b->bytes && a->hash == b->hash;
+}
+
+/* One that is there already, or a copy of `wanted` with the data brought over. */
+static ole_resident *find_or_send(ole_device_context *context, const ole_resident *wanted,
+                                  const void *data) {
+    ole_resident *found = residents.first;
+    while (found && !is_same(found, wanted))
+        found = found->next;
+    if (found) {
+        found->users++;
+        return found;
+    }
+    ole_resident *made = malloc(sizeof *made);
+    if (!made) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "bringing the samples over");
+        return NULL;
+    }
+    *made = *wanted;
+    made->data = send(context, data, made->bytes);
+    if (context->failed != OLE_OK) {
+        cudaFree(made->data);
+        free(made);
+        return NULL;
+    }
+    made->users = 1;
+    made->next = residents.first;
+    residents.first = made;
+    return made;
+}
+
+static ole_status resident_create(ole_device_context *context, const ole_resident_spec *spec,
+                                  ole_resident **result, ole_error *error) {
+    const void *data = spec->bytes ? (const void *)spec->bytes : (const void *)spec->floats;
+    size_t size = (size_t)spec->channels * (size_t)spec->height * (size_t)spec->width, room, whole;
+    ole_resident wanted = {.card = context->card,
+                           .floating = !spec->bytes,
+                           .c = spec->channels,
+                           .h = spec->height,
+                           .w = spec->width,
+                           .bytes = (size_t)spec->count * size * (spec->bytes ? 1 : sizeof(float))};
+    *result = NULL;
+    cudaSetDevice(context->card);
+    if (cudaMemGetInfo(&room, &whole) == cudaSuccess && wanted.bytes > room / 2)
+        return ole_fail(error, OLE_ERROR_MEMORY,
+                        "the data set takes %.3g GiB, over half of the %.3g that are free on the "
+                        "card",
+                        (double)wanted.bytes / 1073741824.0, (double)room / 1073741824.0);
+    wanted.hash = hash_of(data, wanted.bytes);
+    pthread_mutex_lock(&residents.mutex);
+    *result = find_or_send(context, &wanted, data);
+    pthread_mutex_unlock(&residents.mutex);
+    return failure_of(context, error);
+}
+
+static void feed_free(ole_device_context *context, ole_feed *feed) {
+    if (!feed) return;
+    cudaStreamSynchronize(context->stream);
+    void *all[] = {feed->index, feed->labels, feed->table, feed->order, feed->rates};
+    for (int i = 0; i < 5; i++)
+        cudaFree(all[i]);
+    free(feed);
+}
+
+/* [channels, 256] of bytes, or [channels, 2] mean and deviation of floats. */
+static float *send_table(ole_device_context *context, const ole_feed_spec *spec) {
+    if (!spec->resident->floating)
+        return send(context, spec->table, (size_t)spec->channels * 256 * sizeof(float));
+    float *pairs = malloc((size_t)spec->channels * 2 * sizeof *pairs);
+    if (!pairs) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "bringing the statistics over");
+        return NULL;
+    }
+    for (int c = 0; c < spec->channels; c++) {
+        pairs[2 * c] = spec->mean[c];
+        pairs[2 * c + 1] = spec->deviation[c];
+    }
+    float *to = send(context, pairs, (size_t)spec->channels * 2 * sizeof *pairs);
+    free(pairs);
+    return to;
+}
+
+static ole_status feed_create(ole_device_context *context, const ole_feed_spec *spec,
+                              ole_feed **result, ole_error *error) {
+    *result = NULL;
+    ole_feed *feed = calloc(1, sizeof *feed);
+    if (!feed) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    cudaSetDevice(context->card);
+    const ole_resident *resident = spec->resident;
+    feed->batch = spec->batch;
+    feed->batches = spec->batches;
+    feed->count = spec->samples;
+    feed->index = send(context, spec->index, (size_t)spec->samples * sizeof *feed->index);
+    feed->labels = send(context, spec->labels, (size_t)spec->samples * sizeof *feed->labels);
+    feed->table = send_table(context, spec);
+    feed->order = send(context, NULL, (size_t)(spec->batches * spec->batch) * sizeof *feed->order);
+    feed->rates = send(context, NULL, (size_t)spec->batches * sizeof *feed->rates);
+    feed->samples = (cuda_samples){
+        .bytes = resident->floating ? NULL : resident->data,
+        .floats = resident->floating ? resident->data : NULL,
+        .index = feed->index,
+        .labels = feed->labels,
+        .c = resident->c,
+        .h = resident->h,
+        .w = resident->w,
+        .seed = spec->seed,
+        .stream = spec->stream,
+        .crop = spec->crop,
+        .flip = spec->flip,
+        .table = feed->table,
+        .statistics = spec->channels,
+    };
+    if (context->failed != OLE_OK) {
+        feed_free(context, feed);
+        return failure_of(context, error);
+    }
+    *result = feed;
+    return OLE_OK;
+}
+
+/* ---- recording ---------------------------------------------------------------------------- */
+
+static void lock(ole_device_context *context) {
+    (void)context;
+    cuda_setup_lock();
+}
+
+static void unlock(ole_device_context *context) {
+    (void)context;
+    cuda_setup_unlock();
+}
+
+static ole_status begin(ole_device_context *context, ole_error *error) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "before recording");
+    cuda_failed(context, cudaStreamBeginCapture(context->stream, cudaStreamCaptureModeRelaxed),
+                "recording");
+    return failure_of(context, error);
+}
+
+static void recording_free(ole_device_context *context, ole_recording *recording) {
+    if (!recording) return;
+    cudaStreamSynchronize(context->stream);
+    if (recording->exec) cudaGraphExecDestroy(recording->exec);
+    if (recording->graph) cudaGraphDestroy(recording->graph);
+    free(recording);
+}
+
+static ole_status end(ole_device_context *context, ole_recording **result, ole_error *error) {
+    *result = NULL;
+    ole_recording *recording = calloc(1, sizeof *recording);
+    cudaGraph_t graph = NULL;
+    cuda_failed(context, cudaStreamEndCapture(context->stream, &graph), "recording");
+    if (!recording) {
+        if (graph) cudaGraphDestroy(graph);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    }
+    recording->graph = graph;
+    size_t nodes = 0;
+    if (context->failed == OLE_OK) {
+        cuda_failed(context, cudaGraphGetNodes(graph, NULL, &nodes), "recording");
+        cuda_failed(context, cudaGraphInstantiate(&recording->exec, graph, 0), "recording");
+        cuda_failed(context, cudaGraphUpload(recording->exec, context->stream), "recording");
+    }
+    recording->nodes = (int64_t)nodes;
+    if (context->failed != OLE_OK) {
+        recording_free(context, recording);
+        return failure_of(context, error);
+    }
+    *result = recording;
+    return OLE_OK;
+}
+
+static int64_t recording_nodes(const ole_recording *recording) {
+    return recording->nodes;
+}
+
+/* ---- parts of a step ---------------------------------------------------------------------- */
+
+static void tick(ole_device_context *context, const ole_feed *feed) {
+    cuda_tick(context, feed->rates);
+}
+
+static void assemble(ole_device_context *context, const ole_feed *feed, int64_t n,
+                     ole_layout layout, void *images, int32_t *labels) {
+    cuda_assemble(context, &feed->samples, feed->order, feed->batch, n, layout, images, labels);
+}
+
+static void softmax(ole_device_context *context, int64_t n, ole_layout layout, const void *logits,
+                    const int32_t *labels, double scale, void *dlogits) {
+    (void)n;
+    cuda_softmax(context, layout, logits, labels, scale, dlogits, NULL, NULL, true);
+}
+
+static void add_loss(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
+                     double share) {
+    cuda_add_ole(context, outcome, weight, share);
+}
+
+static void keep(ole_device_context *context, int64_t n, ole_layout layout, ole_shape shape,
+                 const void *tensor, float *all) {
+    (void)n;
+    (void)shape;
+    cuda_keep(context, layout, tensor, all);
+}
+
+static ole_rows rows(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape) {
+    const cuda_layout *tensor = layout;
+    (void)n;
+    if (tensor->stacked) return (ole_rows){false, ole_shape_size(shape), OLE_F32};
+    return (ole_rows){true, shape.h * shape.w * tensor->part[0].pitch,
+                      context->type == CUDA_BFLOAT16 ? OLE_BF16 : OLE_F32};
+}
+
+static void rows_read(ole_device_context *context, ole_layout layout, const void *tensor,
+                      float *plain) {
+    cuda_to_plain(context, layout, tensor, plain);
+}
+
+static void rows_add(ole_device_context *context, ole_layout layout, const float *plain,
+                     bool accumulate, void *tensor) {
+    cuda_from_plain(context, layout, plain, accumulate, tensor);
+}
+
+static void rows_take(ole_device_context *context, ole_layout layout, const void *rows,
+                      bool accumulate, void *tensor) {
+    const cuda_layout *of = layout;
+    int64_t count = of->pixels * of->part[0].pitch;
+    size_t bytes = (size_t)count * cuda_element(of->type);
+    if (accumulate)
+        cuda_accumulate(context, of->type, count, rows, tensor);
+    else
+        cuda_failed(context,
+                    cudaMemcpyAsync(tensor, rows, bytes, cudaMemcpyDeviceToDevice, context->stream),
+                    "taking rows");
+}
+
+static void *stream(ole_device_context *context) {
+    return context->stream;
+}
+
+static int card(ole_device_context *context) {
+    return context->card;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static bool open_replays(ole_device_context *context) {
+    if (context->replays) return true;
+    context->replays = calloc(1, sizeof *context->replays);
+    if (!context->replays)
+        return !cuda_failed(context, cudaErrorMemoryAllocation, "starting an epoch");
+    for (int i = 0; i < RING; i++)
+        cuda_failed(context,
+                    cudaEventCreateWithFlags(&context->replays->done[i],
+                                             cudaEventDisableTiming | cudaEventBlockingSync),
+                    "starting an epoch");
+    return context->failed == OLE_OK;
+}
+
+/* The order as the card has it: 32 bits, -1 where the last batch has no more samples. */
+static void send_order(ole_device_context *context, ole_feed *feed, const int64_t *order) {
+    size_t length = (size_t)(feed->batches * feed->batch);
+    int32_t *list = malloc(length * sizeof *list);
+    if (!list) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "starting an epoch");
+        return;
+    }
+    for (size_t i = 0; i < length; i++)
+        list[i] = (int32_t)order[i];
+    cuda_copy(context, feed->order, list, length * sizeof *list, cudaMemcpyHostToDevice,
+              "starting an epoch");
+    free(list);
+}
+
+static ole_status start(ole_device_context *context, ole_feed *feed, const ole_feed_epoch *epoch,
+                        ole_error *error) {
+    cudaSetDevice(context->card);
+    cuda_failed(context, cudaStreamSynchronize(context->stream), "starting an epoch");
+    if (!open_replays(context)) return failure_of(context, error);
+    context->replays->queued = 0;
+    context->replays->first_step = (int64_t)epoch->step;
+    send_order(context, feed, epoch->order);
+    cuda_copy(context, feed->rates, epoch->rates, (size_t)feed->batches * sizeof *feed->rates,
+              cudaMemcpyHostToDevice, "starting an epoch");
+    const cuda_clock clock = {.step = epoch->step,
+                              .epoch = epoch->epoch,
+                              .batch = epoch->first,
+                              .batches = feed->batches,
+                              .bad_step = epoch->idle,
+                              .bad_row = -1};
+    cuda_copy(context, context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice,
+              "starting an epoch");
+    return failure_of(context, error);
+}
+
+static void replay(ole_device_context *context, ole_recording *recording) {
+    struct cuda_replays *replays = context->replays;
+    if (context->failed != OLE_OK) return;
+    cuda_failed(context, cudaGraphLaunch(recording->exec, context->stream), "a step");
+    cuda_failed(context, cudaEventRecord(replays->done[replays->queued % RING], context->stream),
+                "a step");
+    replays->queued++;
+}
+
+static ole_status follow(ole_device_context *context, int behind, ole_error *error) {
+    struct cuda_replays *replays = context->replays;
+    int64_t wanted = replays->queued - behind - 1;
+    if (wanted >= 0 && wanted > replays->queued - RING)
+        cuda_failed(context, cudaEventSynchronize(replays->done[wanted % RING]), "a step");
+    return failure_of(context, error);
+}
+
+static ole_status read_clock(ole_device_context *context, ole_queue_sums *sums, ole_error *error) {
+    cuda_clock clock = {0};
+    cuda_copy(context, &clock, context->clock, sizeof clock, cudaMemcpyDeviceToHost, "a step");
+    *sums = (ole_queue_sums){.steps = (int64_t)clock.step - context->replays->first_step,
+                             .loss = clock.loss,
+                             .softmax_loss = clock.softmax_loss,
+                             .added_loss = clock.ole_loss,
+                             .correct = clock.correct,
+                             .bad_step = clock.bad_step,
+                             .bad_row = clock.bad_row};
+    return failure_of(context, error);
+}
+
+const ole_recorder cuda_recorder = {
+    .resident_create = resident_create,
+    .resident_free = resident_free,
+    .feed_create = feed_create,
+    .feed_free = feed_free,
+    .lock = lock,
+    .unlock = unlock,
+    .begin = begin,
+    .end = end,
+    .recording_free = recording_free,
+    .recording_nodes = recording_nodes,
+    .tick = tick,
+    .assemble = assemble,
+    .softmax = softmax,
+    .add_loss = add_loss,
+    .check = cuda_check,
+    .tock = cuda_tock,
+    .keep = keep,
+    .rows = rows,
+    .rows_read = rows_read,
+    .rows_add = rows_add,
+    .rows_take = rows_take,
+    .stream = stream,
+    .card = card,
+    .start = start,
+    .replay = replay,
+    .follow = follow,
+    .read = read_clock,
+};

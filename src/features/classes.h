@@ -1,0 +1,51 @@
+/*
+ * src/features/classes.h - an embedding checked, its rows that count grouped by class, and samples
+ * of them.
+ */
+#ifndef OLE_SRC_FEATURES_CLASSES_H
+#define OLE_SRC_FEATURES_CLASSES_H
+
+#include "base/pool.h"
+#include "linalg/unit_rows.h"
+#include "ole/geometry.h"
+
+typedef struct ole_classes {
+    int64_t rows; /* that count: label >= 0 */
+    int64_t classes;
+    int64_t *order; /* [rows]: rows of the embedding by (label, row) */
+    int64_t *begin; /* [classes + 1]: class c is order[begin[c]] to order[begin[c + 1] - 1] */
+    int64_t *label; /* [classes], rising */
+} ole_classes;
+
+/* Types, sizes and pointers; `who` is the public function that was called. */
+ole_status ole_embedding_check(const char *who, const ole_embedding *embedding, int threads,
+                               ole_error *error);
+
+/* Groups the rows. There may be none that counts. On failure there is nothing to free. */
+ole_status ole_classes_create(ole_classes *classes, int64_t rows, const int64_t *labels,
+                              ole_error *error);
+void ole_classes_destroy(ole_classes *classes);
+
+/* Names the first row with NaN or Inf among those that count. */
+ole_status ole_classes_check_finite(const ole_classes *classes, const ole_embedding *embedding,
+                                    ole_pool *pool, ole_error *error);
+
+/* All of the above, and a pool to work with; no row that counts is an error. */
+ole_status ole_classes_open(ole_classes *classes, ole_pool **pool, const char *who,
+                            const ole_embedding *embedding, int threads, ole_error *error);
+void ole_classes_close(ole_classes *classes, ole_pool *pool);
+
+/* The class of a label, -1 for an unknown one. */
+int64_t ole_classes_find(const ole_classes *classes, int64_t label);
+
+/* Rows of an embedding by their numbers. */
+ole_row_set ole_embedding_rows(const ole_embedding *embedding, const int64_t *index, int64_t rows);
+
+/*
+ * Draws `limit` of the positions 0 to count - 1 (all of them for a limit of 0 or over count),
+ * rising, into `chosen`, which has room for ole_sample_size().
+ */
+int64_t ole_sample_size(int64_t count, int64_t limit);
+void ole_sample_draw(int64_t count, int64_t limit, uint64_t seed, int64_t *chosen);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * src/features/subspace.c - principal subspaces from Gram matrices.
+ *
+ * For a class X_c of n rows the smaller of X_c X_c^T and X_c^T X_c is formed in float64 and
+ * decomposed: its eigenvalues are σ², its eigenvectors the left or right singular vectors. Squaring
+ * loses only directions with σ/σ_max under 1e-8, far below the share of energy that counts here.
+ * Rows are scaled by a power of two first, so that squares neither overflow nor vanish.
+ */
+#include "features/subspace.h"
+
+#include "base/error.h"
+#include "features/one_out.h"
+#include "linalg/eigen.h"
+#include "linalg/kernels.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 256 }; /* rows gathered at once where a class has more rows than dimensions */
+static const double resolved = 1e-10; /* the least share of energy of a direction */
+
+/* What the tasks of one call share. */
+typedef struct job {
+    const ole_subspaces *subspaces;
+    const ole_embedding *embedding;
+    const ole_classes *classes;
+    ole_subspace_rule rule;
+    const ole_one_out *one_out; /* or NULL */
+    double *scratch;            /* of all workers */
+    int64_t scratch_size;
+    bool *converged; /* [classes] */
+} job;
+
+/* A worker's scratch, cut into what one class of `rows` rows needs. */
+typedef struct workspace {
+    double *gram;     /* [pad, pad], 64-byte aligned */
+    double *work;     /* the same size */
+    double *values;   /* [pad] */
+    double *scratch;  /* of ole_eigen() */
+    double *gathered; /* [min(rows, chunk), dim] */
+    double *panels;   /* gathered, packed; then of ole_eigen() */
+    double *spare;    /* for leaving rows out */
+    int64_t size;     /* doubles in all */
+} workspace;
+
+static int64_t round_up(int64_t n, int64_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+static bool is_tall(int64_t rows, int64_t dim) {
+    return rows > dim;
+}
+
+static workspace cut_workspace(double *memory, int64_t rows, int64_t dim) {
+    int64_t width = ole_kernels_get()->width;
+    int64_t side = is_tall(rows, dim) ? dim : rows;
+    int64_t pad = ole_eigen_pad(side);
+    int64_t gathered = is_tall(rows, dim) && rows > CHUNK ? CHUNK : rows;
+    int64_t depth = is_tall(rows, dim) ? gathered : dim;
+    int64_t packed = round_up(side, width) * depth, eigen = ole_eigen_panels(side);
+    const int64_t sizes[] = {pad * pad,
+                             pad * pad,
+                             pad,
+                             ole_eigen_scratch(side),
+                             gathered * dim,
+                             packed > eigen ? packed : eigen,
+                             4 * side + ole_one_out_scratch(side)};
+    double *at[sizeof sizes / sizeof *sizes] = {0};
+    int64_t used = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (memory) at[i] = memory + used;
+        used += round_up(sizes[i], 8); /* 64 bytes */
+    }
+    return (workspace){at[0], at[1], at[2], at[3], at[4], at[5], at[6], used};
+}
+
+/* ---- One class ---------------------------------------------------------------------------- */
+
+/* Rows of the class order. */
+static ole_row_set ordered_rows(const job *j) {
+    return ole_embedding_rows(j->embedding, j->classes->order, j->classes->rows);
+}
+
+/* The power of two that brings the largest element of the class into [0.5, 1); 0 for all zero. */
+static int class_exponent(const job *j, int64_t begin, int64_t end, double *row) {
+    const ole_row_set set = ordered_rows(j);
+    double largest = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+        ole_row_copy(&set, i, row);
+        for (int64_t k = 0; k < set.dim; k++)
+            largest = fabs(row[k]) > largest ? fabs(row[k]) : largest;
+    }
+    int exponent;
+    frexp(largest, &exponent);
+    return exponent;
+}
+
+/* Copies rows [begin, end) of the order, times 2^-exponent (in two steps: one may overflow). */
+static void gather(const job *j, int64_t begin, int64_t end, int exponent, double *to) {
+    const ole_row_set set = ordered_rows(j);
+    double first = ldexp(1.0, -(exponent / 2)), second = ldexp(1.0, exponent / 2 - exponent);
+    for (int64_t i = begin; i < end; i++, to += set.dim) {
+        ole_row_copy(&set, i, to);
+        for (int64_t k = 0; k < set.dim; k++)
+            to[k] = to[k] * first * second;
+    }
+}
+
+/* The lower triangle of the smaller Gram matrix; for a class that is not tall, gathers it whole. */
+static void form_gram(const job *j, int64_t begin, int64_t end, int exponent, const workspace *w) {
+    const ole_kernels *k = ole_kernels_get();
+    int64_t dim = j->subspaces->dim;
+    if (!is_tall(end - begin, dim)) {
+        int64_t n = end - begin;
+        gather(j, begin, end, exponent, w->gathered);
+        k->pack_f64(w->panels, w->gathered, dim, 1, n, dim);
+        k->multiply(w->panels, w->panels, n, n, dim, 1.0, w->gram, ole_eigen_pad(n), 0, 0, true,
+                    OLE_STORE_SET);
+        return;
+    }
+    for (int64_t i = begin; i < end; i += CHUNK) {
+        int64_t stop = i + CHUNK < end ? i + CHUNK : end;
+        gather(j, i, stop, exponent, w->gathered);
+        k->pack_f64(w->panels, w->gathered, 1, dim, dim, stop - i);
+        k->multiply(w->panels, w->panels, dim, dim, stop - i, 1.0, w->gram, ole_eigen_pad(dim), 0,
+                    0, true, i == begin ? OLE_STORE_SET : OLE_STORE_ADD);
+    }
+}
+
+/*
+ * The eigenvalues that hold the share of the rule, largest first: their positions into `chosen`.
+ * Plain selection: there are at most OLE_SUBSPACE_MAX, and an equal value keeps its order.
+ */
+static int64_t choose(const double *values, int64_t count, ole_subspace_rule rule,
+                      int64_t chosen[OLE_SUBSPACE_MAX]) {
+    double total = 0.0, held = 0.0;
+    for (int64_t i = 0; i < count; i++)
+        total += fmax(values[i], 0.0);
+    int64_t size = 0;
+    while (size < rule.most && size < count && held < rule.energy * total) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < count; i++) {
+            bool taken = false;
+            for (int64_t t = 0; t < size; t++)
+                taken |= chosen[t] == i;
+            if (!taken && (best < 0 || values[i] > values[best])) best = i;
+        }
+        if (!(values[best] > rule.resolved * total)) break;
+        held += values[best];
+        chosen[size++] = best;
+    }
+    return size;
+}
+
+/* Makes row `i` of the basis orthogonal to those before it, twice for full accuracy, and unit. */
+static void orthonormalise(double *basis, int64_t i, int64_t dim) {
+    const ole_kernels *k = ole_kernels_get();
+    double *v = basis + i * dim;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t p = 0; p < i; p++) {
+            const double *before = basis + p * dim;
+            k->axpy(v, -k->dot_f64(v, before, dim), before, dim);
+        }
+        double scale = 1.0 / sqrt(k->dot_f64(v, v, dim));
+        for (int64_t c = 0; c < dim; c++)
+            v[c] *= scale;
+    }
+}
+
+typedef struct ranked {
+    double value;
+    int64_t at;
+} ranked;
+
+static int falling(const void *left, const void *right) {
+    const ranked *a = left, *b = right;
+    if (a->value != b->value) return a->value > b->value ? -1 : 1;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/*
+ * What each wanted row has in the subspace of the class's other rows.  The eigenvectors, rows of
+ * w->gram, are right singular vectors for a tall class and left ones for another: there a row's
+ * coordinates are σ times its elements in them.
+ */
+static void leave_each_out(const job *j, int64_t c, int exponent, const workspace *w) {
+    const ole_kernels *k = ole_kernels_get();
+    int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
+    bool tall = is_tall(end - begin, dim);
+    int64_t side = tall ? dim : end - begin, pad = ole_eigen_pad(side);
+    ranked *rank = (ranked *)w->spare;
+    double *lambda = w->spare + 2 * side, *z = lambda + side, *scratch = z + side;
+    for (int64_t i = 0; i < side; i++)
+        rank[i] = (ranked){fmax(w->values[i], 0.0), i};
+    qsort(rank, (size_t)side, sizeof *rank, falling);
+    for (int64_t i = 0; i < side; i++)
+        lambda[i] = rank[i].value;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t row = j->classes->order[r];
+        if (!j->one_out->wanted[row]) continue;
+        if (tall) gather(j, r, r + 1, exponent, w->gathered);
+        for (int64_t i = 0; i < side; i++) {
+            const double *vector = w->gram + rank[i].at * pad;
+            z[i] =
+                tall ? k->dot_f64(vector, w->gathered, dim) : sqrt(lambda[i]) * vector[r - begin];
+        }
+        j->one_out->share[row] = ole_share_one_out(lambda, z, side, j->rule, scratch);
+    }
+}
+
+static void solve_class(void *context, int64_t c, int worker) {
+    const job *j = context;
+    const ole_kernels *k = ole_kernels_get();
+    ole_subspace *s = &j->subspaces->of[c];
+    int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
+    int64_t n = end - begin;
+    workspace w = cut_workspace(j->scratch + worker * j->scratch_size, n, dim);
+    int exponent = class_exponent(j, begin, end, w.gathered);
+    form_gram(j, begin, end, exponent, &w);
+
+    int64_t side = is_tall(n, dim) ? dim : n, pad = ole_eigen_pad(side);
+    j->converged[c] = ole_eigen(NULL, w.gram, side, w.values, w.work, w.panels, w.scratch);
+    int64_t chosen[OLE_SUBSPACE_MAX];
+    s->size = choose(w.values, side, j->rule, chosen);
+    for (int64_t i = 0; i < s->size; i++) {
+        const double *vector = w.gram + chosen[i] * pad;
+        double *v = s->basis + i * dim;
+        if (is_tall(n, dim)) {
+            memcpy(v, vector, (size_t)dim * sizeof *v);
+            continue;
+        }
+        memset(v, 0, (size_t)dim * sizeof *v);
+        for (int64_t r = 0; r < n; r++)
+            k->axpy(v, vector[r], w.gathered + r * dim, dim);
+        orthonormalise(s->basis, i, dim);
+    }
+    if (j->one_out && j->converged[c]) leave_each_out(j, c, exponent, &w);
+}
+
+/* ---- All classes -------------------------------------------------------------------------- */
+
+static int64_t max_size(int64_t rows, int64_t dim) {
+    int64_t side = rows < dim ? rows : dim;
+    return side < OLE_SUBSPACE_MAX ? side : OLE_SUBSPACE_MAX;
+}
+
+/* Allocates the subspaces and the scratch; sets labels and where each basis lies. */
+static bool allocate(ole_subspaces *s, job *j, int threads) {
+    const int64_t *begin = j->classes->begin;
+    int64_t total = 0;
+    for (int64_t c = 0; c < s->classes; c++) {
+        int64_t n = begin[c + 1] - begin[c];
+        int64_t need = cut_workspace(NULL, n, s->dim).size;
+        if (need > j->scratch_size) j->scratch_size = need;
+        total += max_size(n, s->dim) * s->dim;
+    }
+    size_t classes = s->classes > 0 ? (size_t)s->classes : 0;
+    s->of = calloc(classes, sizeof *s->of);
+    s->memory = malloc((size_t)total * sizeof *s->memory);
+    j->converged = calloc(classes, sizeof *j->converged);
+    j->scratch = aligned_alloc(64, (size_t)(threads * j->scratch_size) * sizeof *j->scratch);
+    if (!s->of || !s->memory || !j->converged || !j->scratch) return false;
+    double *next = s->memory;
+    for (int64_t c = 0; c < s->classes; c++) {
+        s->of[c] = (ole_subspace){.label = j->classes->label[c], .basis = next};
+        next += max_size(begin[c + 1] - begin[c], s->dim) * s->dim;
+    }
+    return true;
+}
+
+ole_status ole_subspaces_of(ole_subspaces *s, const ole_embedding *embedding,
+                            const ole_classes *classes, double energy, const ole_one_out *one_out,
+                            ole_pool *pool, int threads, ole_error *error) {
+    *s = (ole_subspaces){.dim = embedding->dim, .classes = classes->classes};
+    if (s->classes <= 0) return OLE_OK;
+    job j = {.subspaces = s,
+             .embedding = embedding,
+             .classes = classes,
+             .rule = {energy, resolved, OLE_SUBSPACE_MAX},
+             .one_out = one_out};
+    ole_status status = OLE_OK;
+    if (!allocate(s, &j, threads)) {
+        status = ole_fail(error, OLE_ERROR_MEMORY,
+                          "out of memory for %" PRId64 " classes of %" PRId64 " dimensions",
+                          s->classes, s->dim);
+    } else {
+        ole_pool_run(pool, s->classes, solve_class, &j);
+        for (int64_t c = 0; c < s->classes && status == OLE_OK; c++)
+            if (!j.converged[c])
+                status = ole_fail(error, OLE_ERROR_NUMERIC,
+                                  "the eigenvalues of class %" PRId64 " do not converge",
+                                  s->of[c].label);
+    }
+    free(j.converged);
+    free(j.scratch);
+    if (status != OLE_OK) ole_subspaces_destroy(s);
+    return status;
+}
+
+ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
+                                ole_dtype dtype, const void *features, const int64_t *labels,
+                                double energy, ole_pool *pool, int threads, ole_error *error) {
+    *subspaces = (ole_subspaces){0};
+    const ole_embedding embedding = {rows, dim, dtype, features, labels};
+    ole_classes classes;
+    ole_status status = ole_classes_create(&classes, rows, labels, error);
+    if (status != OLE_OK) return status;
+    status = ole_classes_check_finite(&classes, &embedding, pool, error);
+    if (status == OLE_OK)
+        status =
+            ole_subspaces_of(subspaces, &embedding, &classes, energy, NULL, pool, threads, error);
+    ole_classes_destroy(&classes);
+    return status;
+}
+
+void ole_subspaces_destroy(ole_subspaces *subspaces) {
+    free(subspaces->of);
+    free(subspaces->memory);
+    *subspaces = (ole_subspaces){0};
+}

@@ -1,0 +1,160 @@
+/*
+ * src/formats/json.c - the JSON writer of src/formats/json.h.
+ *
+ * It holds no text of its own: every call prints at once.  Misuse (a key inside an array, a close
+ * too many, nesting too deep) counts as a failed write instead of leaving a file that no reader
+ * takes.
+ */
+#include "formats/json.h"
+
+#include "base/utf8.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put(ole_json *writer, const char *text) {
+    if (fputs(text, writer->file) == EOF) writer->failed = true;
+}
+
+/* A new line, indented for `depth`; nothing in one-line output. */
+static void put_line_break(ole_json *writer, int depth) {
+    if (writer->indent <= 0) return;
+    fprintf(writer->file, "\n%*s", depth * writer->indent, "");
+}
+
+static void put_control(ole_json *writer, unsigned char c) {
+    static const char plain[] = "\b\f\n\r\t", letters[] = "bfnrt";
+    const char *at = memchr(plain, c, sizeof plain - 1);
+    if (at)
+        fprintf(writer->file, "\\%c", letters[at - plain]);
+    else
+        fprintf(writer->file, "\\u%04x", c);
+}
+
+static void put_quoted(ole_json *writer, const char *string) {
+    putc('"', writer->file);
+    for (const char *s = string; *s;) {
+        size_t length = ole_utf8_sequence(s);
+        if (length == 0) {
+            put(writer, "\\ufffd"); /* the replacement character stands for one bad byte */
+            length = 1;
+        } else if (*s == '"' || *s == '\\') {
+            fprintf(writer->file, "\\%c", *s);
+        } else if ((unsigned char)*s < 0x20) {
+            put_control(writer, (unsigned char)*s);
+        } else {
+            fwrite(s, 1, length, writer->file);
+        }
+        s += length;
+    }
+    putc('"', writer->file);
+}
+
+/* What comes before a value: comma, line break, key.  False when no value may stand here. */
+static bool begin_value(ole_json *writer, const char *key) {
+    bool in_object = writer->depth > 0 && writer->closers[writer->depth - 1] == '}';
+    if (in_object != (key != NULL)) writer->failed = true;
+    if (writer->failed) return false;
+    if (writer->depth > 0) {
+        bool *empty = &writer->empty[writer->depth - 1];
+        if (!*empty) put(writer, writer->indent > 0 ? "," : ", ");
+        *empty = false;
+        put_line_break(writer, writer->depth);
+    }
+    if (key) {
+        put_quoted(writer, key);
+        put(writer, ": ");
+    }
+    return true;
+}
+
+/* What comes after a value: at the top, the end of the line. */
+static void end_value(ole_json *writer) {
+    if (writer->depth == 0) put(writer, "\n");
+    if (ferror(writer->file)) writer->failed = true;
+}
+
+void ole_json_init(ole_json *writer, FILE *file, int indent) {
+    *writer = (ole_json){.file = file, .indent = indent};
+}
+
+void ole_json_open(ole_json *writer, const char *key, char bracket) {
+    bool known = bracket == '{' || bracket == '[';
+    if (!known || writer->depth >= OLE_JSON_MAX_DEPTH) writer->failed = true;
+    if (!begin_value(writer, key)) return;
+    putc(bracket, writer->file);
+    writer->closers[writer->depth] = bracket == '{' ? '}' : ']';
+    writer->empty[writer->depth] = true;
+    writer->depth++;
+}
+
+void ole_json_close(ole_json *writer) {
+    if (writer->depth == 0) writer->failed = true;
+    if (writer->failed) return;
+    writer->depth--;
+    if (!writer->empty[writer->depth]) put_line_break(writer, writer->depth);
+    putc(writer->closers[writer->depth], writer->file);
+    end_value(writer);
+}
+
+/* The process's locale may write 0,5; JSON has the point alone. */
+static void force_point(char *text) {
+    char *out = text;
+    bool foreign = false;
+    for (const char *in = text; *in; in++) {
+        bool keep = strchr("0123456789+-eE.", *in) != NULL;
+        if (keep)
+            *out++ = *in;
+        else if (!foreign)
+            *out++ = '.'; /* one point for a mark of several bytes */
+        foreign = !keep;
+    }
+    *out = '\0';
+}
+
+void ole_json_number(ole_json *writer, const char *key, double value) {
+    if (!begin_value(writer, key)) return;
+    char text[64] = "null";
+    if (isfinite(value)) {
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, value);
+            if (strtod(text, NULL) == value) break;
+        }
+        force_point(text);
+    }
+    put(writer, text);
+    end_value(writer);
+}
+
+void ole_json_integer(ole_json *writer, const char *key, int64_t value) {
+    if (!begin_value(writer, key)) return;
+    fprintf(writer->file, "%lld", (long long)value);
+    end_value(writer);
+}
+
+void ole_json_unsigned(ole_json *writer, const char *key, uint64_t value) {
+    if (!begin_value(writer, key)) return;
+    fprintf(writer->file, "%llu", (unsigned long long)value);
+    end_value(writer);
+}
+
+void ole_json_string(ole_json *writer, const char *key, const char *value) {
+    if (!begin_value(writer, key)) return;
+    if (value)
+        put_quoted(writer, value);
+    else
+        put(writer, "null");
+    end_value(writer);
+}
+
+void ole_json_bool(ole_json *writer, const char *key, bool value) {
+    if (!begin_value(writer, key)) return;
+    put(writer, value ? "true" : "false");
+    end_value(writer);
+}
+
+/* Flushes: a full disk shows only when the buffer is written out. */
+bool ole_json_good(const ole_json *writer) {
+    return !writer->failed && fflush(writer->file) == 0 && !ferror(writer->file);
+}

@@ -1,0 +1,268 @@
+/*
+ * src/model/checkpoint.c - writing and reading models and checkpoints.
+ */
+#include "model/checkpoint.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Weights, two moments, counters and sums. */
+enum { KINDS = 3, COUNTERS = 8, SUMS = 8, NAME = OLE_NODE_NAME + 48 };
+
+static const char *const kind_prefix[KINDS] = {"", "optimizer.0.", "optimizer.1."};
+
+static void name_tensor(char name[NAME], int kind, const ole_param *param) {
+    snprintf(name, NAME, "%s%s", kind_prefix[kind], param->name);
+}
+
+/* ---- The state as tensors ----------------------------------------------------------------- */
+
+static void pack_state(const ole_state *s, int64_t counters[COUNTERS], double sums[SUMS]) {
+    const int64_t c[COUNTERS] = {s->epoch,      s->step,       s->updates,     s->metrics_bytes,
+                                 s->best_epoch, s->sums.steps, s->sums.images, s->sums.correct};
+    const double d[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
+                            s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
+                            s->sums.ole_seconds,  s->sums.comm_seconds};
+    memcpy(counters, c, sizeof c);
+    memcpy(sums, d, sizeof d);
+}
+
+static ole_state unpack_state(const int64_t c[COUNTERS], const double d[SUMS]) {
+    return (ole_state){.epoch = c[0],
+                       .step = c[1],
+                       .updates = c[2],
+                       .metrics_bytes = c[3],
+                       .best_epoch = c[4],
+                       .best_error = d[0],
+                       .seconds = d[1],
+                       .sums = {.loss = d[2],
+                                .softmax_loss = d[3],
+                                .ole_loss = d[4],
+                                .seconds = d[5],
+                                .ole_seconds = d[6],
+                                .comm_seconds = d[7],
+                                .steps = c[5],
+                                .images = c[6],
+                                .correct = c[7]}};
+}
+
+/* ---- Saving ------------------------------------------------------------------------------- */
+
+/* The tensors of a file being written, and the memory they lie in. */
+typedef struct collection {
+    const ole_graph *graph;
+    ole_tensor *tensors;
+    size_t count;
+    char (*names)[NAME];
+    float *values;
+    int64_t used;
+} collection;
+
+static ole_status collection_open(collection *c, const ole_graph *graph, int kinds,
+                                  ole_error *error) {
+    size_t most = (size_t)graph->params * (size_t)kinds + 2, elements = 1;
+    for (int i = 0; i < graph->params; i++)
+        elements += (size_t)graph->param[i].count * (size_t)kinds;
+    *c = (collection){.graph = graph,
+                      .tensors = calloc(most, sizeof *c->tensors),
+                      .names = calloc(most, sizeof *c->names),
+                      .values = malloc(elements * sizeof *c->values)};
+    if (c->tensors && c->names && c->values) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a checkpoint");
+}
+
+static void collection_close(collection *c) {
+    free(c->tensors);
+    free(c->names);
+    free(c->values);
+}
+
+/* Adds parameter i (kind 0) or one of its moments; returns its values, to be filled. */
+static float *collection_add(collection *c, int kind, int i) {
+    const ole_param *param = &c->graph->param[i];
+    float *values = c->values + c->used;
+    c->used += param->count;
+    name_tensor(c->names[c->count], kind, param);
+    ole_tensor tensor = {
+        .name = c->names[c->count], .dtype = OLE_F32, .ndim = param->ndim, .data = values};
+    memcpy(tensor.shape, param->shape, sizeof param->shape);
+    c->tensors[c->count++] = tensor;
+    return values;
+}
+
+static ole_status collect_weights(collection *c, const ole_network *network, ole_error *error) {
+    for (int i = 0; i < c->graph->params; i++) {
+        float *values = collection_add(c, 0, i);
+        ole_params_get(network->params, i, values);
+        for (int64_t e = 0; e < c->graph->param[i].count; e++)
+            if (!isfinite(values[e]))
+                return ole_fail(error, OLE_ERROR_NUMERIC,
+                                "the weights of %s hold NaN or Inf and were not saved: lower --lr "
+                                "or --lambda, or add --warmup",
+                                c->graph->param[i].name);
+    }
+    return OLE_OK;
+}
+
+static void collect_moments(collection *c, const ole_network *network, int moments) {
+    for (int kind = 1; kind <= moments; kind++)
+        for (int i = 0; i < c->graph->params; i++)
+            if (c->graph->param[i].trained)
+                ole_params_get_state(network->params, i, kind - 1, collection_add(c, kind, i));
+}
+
+static ole_status write_collection(const collection *c, const char *path, const ole_card *card,
+                                   const char *config, ole_error *error) {
+    ole_card_texts texts;
+    ole_status status = ole_card_write(card, &texts, error);
+    if (status != OLE_OK) return status;
+    ole_metadata metadata[OLE_CARD_TEXTS + 1];
+    size_t count = OLE_CARD_TEXTS;
+    memcpy(metadata, texts.pair, sizeof texts.pair);
+    if (config) metadata[count++] = (ole_metadata){"config", config};
+    status = ole_safetensors_write(path, c->tensors, c->count, metadata, count, error);
+    ole_card_texts_free(&texts);
+    return status;
+}
+
+ole_status ole_model_save(const char *path, const ole_network *network, const ole_card *card,
+                          ole_error *error) {
+    collection c;
+    ole_status status = collection_open(&c, network->graph, 1, error);
+    if (status == OLE_OK) status = collect_weights(&c, network, error);
+    if (status == OLE_OK) status = write_collection(&c, path, card, NULL, error);
+    collection_close(&c);
+    return status;
+}
+
+ole_status ole_checkpoint_save(const char *path, const ole_network *network, const ole_card *card,
+                               int moments, const char *config, const ole_state *state,
+                               ole_error *error) {
+    collection c;
+    int64_t counters[COUNTERS];
+    double sums[SUMS];
+    pack_state(state, counters, sums);
+    ole_status status = collection_open(&c, network->graph, 1 + moments, error);
+    if (status == OLE_OK) {
+        c.tensors[c.count++] = (ole_tensor){"train.counters", OLE_I64, 1, {COUNTERS}, counters};
+        c.tensors[c.count++] = (ole_tensor){"train.sums", OLE_F64, 1, {SUMS}, sums};
+        status = collect_weights(&c, network, error);
+    }
+    if (status == OLE_OK) {
+        collect_moments(&c, network, moments);
+        status = write_collection(&c, path, card, config, error);
+    }
+    collection_close(&c);
+    return status;
+}
+
+/* ---- Loading ------------------------------------------------------------------------------ */
+
+bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param) {
+    if (tensor->ndim != param->ndim) return false;
+    for (int d = 0; d < param->ndim; d++)
+        if (tensor->shape[d] != param->shape[d]) return false;
+    return tensor->dtype == OLE_F32 || tensor->dtype == OLE_F64;
+}
+
+/* The tensor of a parameter (kind 0) or of one of its moments. */
+static ole_status find_tensor(const ole_safetensors *file, const char *path, int kind,
+                              const ole_param *param, const ole_tensor **tensor, ole_error *error) {
+    char name[NAME];
+    name_tensor(name, kind, param);
+    *tensor = ole_safetensors_find(file, name);
+    ole_quoted quoted;
+    if (!*tensor)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: tensor '%s' is missing",
+                        ole_quote_string(&quoted, path), name);
+    if (!ole_tensor_fits(*tensor, param))
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: tensor '%s' does not have the shape and type that the net needs",
+                        ole_quote_string(&quoted, path), name);
+    return OLE_OK;
+}
+
+static ole_status read_tensor(const ole_safetensors *file, const char *path, int kind,
+                              const ole_param *param, float *plain, ole_error *error) {
+    const ole_tensor *tensor;
+    ole_status status = find_tensor(file, path, kind, param, &tensor, error);
+    if (status == OLE_OK) ole_tensor_read(tensor, OLE_F32, plain);
+    return status;
+}
+
+ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_safetensors *file,
+                            const char *path, ole_error *error) {
+    ole_error wrong;
+    ole_quoted quoted;
+    ole_status status = ole_graph_parse(graph, card->net, card->input, card->classes, &wrong);
+    if (status != OLE_OK) /* what cannot be a net is the file's mistake */
+        return ole_fail(error, status == OLE_ERROR_ARGUMENT ? OLE_ERROR_FORMAT : status, "%s: %s",
+                        ole_quote_string(&quoted, path), wrong.message);
+    const ole_tensor *tensor;
+    for (int i = 0; i < (*graph)->params && status == OLE_OK; i++)
+        status = find_tensor(file, path, 0, &(*graph)->param[i], &tensor, error);
+    if (status == OLE_OK) return OLE_OK;
+    ole_graph_free(*graph);
+    *graph = NULL;
+    return status;
+}
+
+/* The tensors of all parameters of one kind into the network. */
+static ole_status load_kind(const ole_safetensors *file, const char *path, int kind,
+                            ole_network *network, ole_error *error) {
+    const ole_graph *graph = network->graph;
+    float *plain = ole_network_plain(network);
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a checkpoint");
+    ole_status status = OLE_OK;
+    for (int i = 0; i < graph->params && status == OLE_OK; i++) {
+        if (kind > 0 && !graph->param[i].trained) continue;
+        status = read_tensor(file, path, kind, &graph->param[i], plain, error);
+        if (status != OLE_OK) break;
+        if (kind == 0)
+            ole_params_set(network->params, i, plain);
+        else
+            ole_params_set_state(network->params, i, kind - 1, plain);
+    }
+    free(plain);
+    return status;
+}
+
+ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
+                           float *plain, ole_error *error) {
+    return read_tensor(file, path, 0, param, plain, error);
+}
+
+ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_network *network,
+                            ole_error *error) {
+    return load_kind(file, path, 0, network, error);
+}
+
+ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ole_network *network,
+                               int moments, ole_state *state, ole_error *error) {
+    const ole_tensor *c = ole_safetensors_find(file, "train.counters");
+    const ole_tensor *d = ole_safetensors_find(file, "train.sums");
+    int64_t counters[COUNTERS];
+    double sums[SUMS] = {0.0};
+    int64_t given = d ? ole_tensor_count(d) : 0; /* one fewer before there were ranks */
+    bool good = c && ole_tensor_count(c) == COUNTERS && (given == SUMS || given == SUMS - 1) &&
+                ole_tensor_read(c, OLE_I64, counters) && ole_tensor_read(d, OLE_F64, sums);
+    for (int i = 0; good && i < COUNTERS; i++)
+        good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* sums of them are taken */
+    if (!good) {
+        ole_quoted quoted;
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: a model, not a checkpoint of a run: it does not say where the run "
+                        "stands",
+                        ole_quote_string(&quoted, path));
+    }
+    *state = unpack_state(counters, sums);
+    ole_status status = OLE_OK;
+    for (int kind = 0; kind <= moments && status == OLE_OK; kind++)
+        status = load_kind(file, path, kind, network, error);
+    return status;
+}

@@ -1,0 +1,229 @@
+/*
+ * src/model/confidence.c - scores, and where a model's file keeps what they need.
+ */
+#include "model/confidence.h"
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/quote.h"
+#include "model/network.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char sizes_name[] = "novelty.sizes", basis_name[] = "novelty.directions";
+
+static const char *const names[] = {"none",     "softmax", "calibrated",
+                                    "residual", "cosine",  "energy"};
+enum { NAMES = sizeof names / sizeof *names };
+
+const char *ole_score_name(ole_score score) {
+    return (int)score >= 0 && (int)score < NAMES ? names[score] : "unknown";
+}
+
+bool ole_score_parse(const char *name, ole_score *score) {
+    *score = OLE_SCORE_NONE;
+    for (int i = 0; i < NAMES; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *score = (ole_score)i;
+            return true;
+        }
+    return false;
+}
+
+bool ole_score_of_features(ole_score score) {
+    return score == OLE_SCORE_RESIDUAL || score == OLE_SCORE_COSINE;
+}
+
+/* ---- Scoring ------------------------------------------------------------------------------ */
+
+double ole_sum_exp(const float *logits, int classes, double temperature, double *largest) {
+    double sum = 0.0;
+    *largest = logits[ole_largest(logits, classes)];
+    for (int c = 0; c < classes; c++)
+        sum += exp((logits[c] - *largest) / temperature);
+    return sum;
+}
+
+double ole_log_sum_exp(const float *logits, int classes, double temperature) {
+    double largest, sum = ole_sum_exp(logits, classes, temperature, &largest);
+    return largest / temperature + log(sum);
+}
+
+static double largest_softmax(const float *logits, int classes, double temperature) {
+    double largest;
+    return 1.0 / ole_sum_exp(logits, classes, temperature, &largest);
+}
+
+/* In eight sums, which the compiler can keep in vectors. */
+static double dot(const float *a, const float *b, int64_t count) {
+    enum { LANES = 8 };
+    double sum[LANES] = {0.0};
+    int64_t whole = count - count % LANES;
+    for (int64_t k = 0; k < whole; k += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            sum[lane] += (double)a[k + lane] * b[k + lane];
+    for (int64_t k = whole; k < count; k++)
+        sum[0] += (double)a[k] * b[k];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+/* Of all classes the largest share of ‖x‖² inside its subspace, or cosine; 0 for a zero feature. */
+static double nearest_class(const ole_score_directions *d, const float *x, bool cosine) {
+    double square = dot(x, x, d->dim), best = cosine ? -1.0 : 0.0;
+    if (!(square > 0.0)) return square == 0.0 ? 0.0 : NAN;
+    const float *direction = d->basis;
+    for (int c = 0; c < d->classes; c++) {
+        double inside = 0.0, along = -1.0;
+        for (int64_t i = 0; i < d->size[c]; i++, direction += d->dim) {
+            along = dot(direction, x, d->dim) / sqrt(square);
+            inside += along * along;
+        }
+        best = fmax(best, cosine ? along : inside);
+    }
+    return best;
+}
+
+double ole_score_sample(const ole_scorer *s, const float *feature, const float *logits) {
+    switch (s->score) {
+    case OLE_SCORE_SOFTMAX:
+        return largest_softmax(logits, s->classes, 1.0);
+    case OLE_SCORE_CALIBRATED:
+        return largest_softmax(logits, s->classes, s->temperature);
+    case OLE_SCORE_RESIDUAL:
+    case OLE_SCORE_COSINE:
+        return nearest_class(s->directions, feature, s->score == OLE_SCORE_COSINE);
+    case OLE_SCORE_ENERGY:
+        return ole_log_sum_exp(logits, s->classes, 1.0);
+    default:
+        return NAN;
+    }
+}
+
+/* ---- Directions --------------------------------------------------------------------------- */
+
+ole_status ole_score_directions_make(ole_score_directions *d, int classes, int64_t dim,
+                                     int64_t rows, ole_error *error) {
+    *d = (ole_score_directions){.classes = classes, .dim = dim};
+    d->size = calloc((size_t)classes, sizeof *d->size);
+    d->basis = calloc((size_t)(rows * dim) + 1, sizeof *d->basis);
+    if (d->size && d->basis) return OLE_OK;
+    ole_score_directions_free(d);
+    return ole_fail(error, OLE_ERROR_MEMORY,
+                    "out of memory for %" PRId64 " directions of %" PRId64 " dimensions", rows,
+                    dim);
+}
+
+void ole_score_directions_free(ole_score_directions *d) {
+    free(d->size);
+    free(d->basis);
+    *d = (ole_score_directions){0};
+}
+
+int64_t ole_score_directions_rows(const ole_score_directions *d) {
+    int64_t rows = 0;
+    for (int c = 0; c < d->classes; c++)
+        rows += d->size[c];
+    return rows;
+}
+
+static bool shapes_fit(const ole_tensor *sizes, const ole_tensor *basis, int classes, int64_t dim) {
+    return sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == classes &&
+           basis && basis->dtype == OLE_F32 && basis->ndim == 2 && basis->shape[1] == dim;
+}
+
+static bool sizes_fit(const int64_t *size, int classes, int64_t rows) {
+    for (int c = 0; c < classes; c++) {
+        if (size[c] < 0 || size[c] > rows) return false;
+        rows -= size[c];
+    }
+    return rows == 0;
+}
+
+ole_status ole_score_directions_read(ole_score_directions *d, const ole_safetensors *file,
+                                     const char *name, int classes, int64_t dim, ole_error *error) {
+    *d = (ole_score_directions){0};
+    const ole_tensor *sizes = ole_safetensors_find(file, sizes_name);
+    const ole_tensor *basis = ole_safetensors_find(file, basis_name);
+    if (!sizes && !basis) return OLE_OK;
+    if (shapes_fit(sizes, basis, classes, dim)) {
+        ole_status status = ole_score_directions_make(d, classes, dim, basis->shape[0], error);
+        if (status != OLE_OK) return status;
+        ole_tensor_read(sizes, OLE_I64, d->size);
+        ole_tensor_read(basis, OLE_F32, d->basis);
+        if (sizes_fit(d->size, classes, basis->shape[0])) return OLE_OK;
+    }
+    ole_score_directions_free(d);
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: tensors '%s' and '%s' do not fit the model: the file is damaged",
+                    ole_quote_string(&quoted, name), sizes_name, basis_name);
+}
+
+/* ---- Storing ------------------------------------------------------------------------------ */
+
+/* Texts that change; the rest of the metadata is kept. */
+enum { CHANGED = 3 };
+
+typedef struct changes {
+    char threshold[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
+    ole_metadata pair[CHANGED];
+} changes;
+
+static void list_changes(changes *c, const ole_scorer *s, double threshold) {
+    c->pair[0] = (ole_metadata){"threshold", ole_number_write(c->threshold, 17, threshold)};
+    c->pair[1] = (ole_metadata){"threshold_score", ole_score_name(s->score)};
+    c->pair[2] =
+        (ole_metadata){"temperature", ole_number_write(c->temperature, 17, s->temperature)};
+}
+
+static bool is_changed(const char *key) {
+    return strcmp(key, "threshold") == 0 || strcmp(key, "threshold_score") == 0 ||
+           strcmp(key, "temperature") == 0 || strcmp(key, "checksum") == 0; /* written anew */
+}
+
+/* The tensors of the file but for old directions, then new ones; returns how many. */
+static size_t list_tensors(const ole_safetensors *file, const ole_scorer *s, ole_tensor *to) {
+    size_t count = 0;
+    for (size_t i = 0; i < ole_safetensors_count(file); i++) {
+        const ole_tensor *tensor = ole_safetensors_get(file, i);
+        if (strcmp(tensor->name, sizes_name) != 0 && strcmp(tensor->name, basis_name) != 0)
+            to[count++] = *tensor;
+    }
+    const ole_score_directions *d = s->directions;
+    if (!ole_score_of_features(s->score)) return count;
+    to[count++] = (ole_tensor){sizes_name, OLE_I64, 1, {d->classes}, d->size};
+    to[count++] =
+        (ole_tensor){basis_name, OLE_F32, 2, {ole_score_directions_rows(d), d->dim}, d->basis};
+    return count;
+}
+
+ole_status ole_score_store(const char *path, const ole_scorer *scorer, double threshold,
+                           ole_error *error) {
+    ole_safetensors *file;
+    ole_status status = ole_safetensors_open(&file, path, error);
+    if (status != OLE_OK) return status;
+    size_t texts = ole_safetensors_texts(file);
+    ole_tensor *tensors = calloc(ole_safetensors_count(file) + 2, sizeof *tensors);
+    ole_metadata *metadata = calloc(texts + CHANGED, sizeof *metadata);
+    if (tensors && metadata) {
+        changes c;
+        list_changes(&c, scorer, threshold);
+        size_t count = 0;
+        for (size_t i = 0; i < texts; i++) {
+            ole_metadata pair = ole_safetensors_text(file, i);
+            if (pair.key && !is_changed(pair.key)) metadata[count++] = pair;
+        }
+        memcpy(metadata + count, c.pair, sizeof c.pair);
+        status = ole_safetensors_write(path, tensors, list_tensors(file, scorer, tensors), metadata,
+                                       count + CHANGED, error);
+    } else {
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory to rewrite a model");
+    }
+    free(tensors);
+    free(metadata);
+    ole_safetensors_close(file);
+    return status;
+}

@@ -1,0 +1,61 @@
+/*
+ * src/model/confidence.h - how sure a model is that it knows what it sees (ole_score of
+ * ole/train/model.h), and keeping the threshold of such a score in the model's file.
+ *
+ * Scores of features compare them with directions of each class: an orthonormal basis of the
+ * class's subspace, or its one mean direction.  They are kept as float32, and scores are computed
+ * from what is kept, so that a threshold found before storing holds after loading.
+ */
+#ifndef OLE_SRC_MODEL_CONFIDENCE_H
+#define OLE_SRC_MODEL_CONFIDENCE_H
+
+#include "formats/safetensors.h"
+#include "ole/train/model.h"
+
+typedef struct ole_score_directions {
+    int classes; /* 0: none */
+    int64_t dim;
+    int64_t *size; /* [classes]: directions of each class */
+    float *basis;  /* [sum of size, dim] */
+} ole_score_directions;
+
+/* Room for `rows` directions in all, sizes and basis still zero; on failure as after a free. */
+ole_status ole_score_directions_make(ole_score_directions *directions, int classes, int64_t dim,
+                                     int64_t rows, ole_error *error);
+void ole_score_directions_free(ole_score_directions *directions);
+int64_t ole_score_directions_rows(const ole_score_directions *directions);
+
+/* What a score is computed with. */
+typedef struct ole_scorer {
+    ole_score score;
+    int classes;
+    double temperature;
+    const ole_score_directions *directions; /* where ole_score_of_features(score) */
+} ole_scorer;
+
+bool ole_score_of_features(ole_score score);
+
+/* The score of one sample; `feature` is read where the score is one of features. */
+double ole_score_sample(const ole_scorer *scorer, const float *feature, const float *logits);
+
+/* The sum of exp((logits - *largest) / temperature): 1 over it is the largest softmax score. */
+double ole_sum_exp(const float *logits, int classes, double temperature, double *largest);
+
+/* log of the sum of exp(logits / temperature). */
+double ole_log_sum_exp(const float *logits, int classes, double temperature);
+
+/* OLE_SCORE_NONE and false for a name that is none. */
+bool ole_score_parse(const char *name, ole_score *score);
+
+/* The directions of a model's file; none is no error. `name` is the file's, for messages. */
+ole_status ole_score_directions_read(ole_score_directions *directions, const ole_safetensors *file,
+                                     const char *name, int classes, int64_t dim, ole_error *error);
+
+/*
+ * Rewrites a model's file with this threshold, and the directions where the score needs them; all
+ * else stays as it is.
+ */
+ole_status ole_score_store(const char *path, const ole_scorer *scorer, double threshold,
+                           ole_error *error);
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * src/model/init_from.c - starting from weights that are there already.
+ */
+#include "model/init_from.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "model/caffe.h"
+#include "model/checkpoint.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What happened so far: counts, and the first names of those that did not fit. */
+typedef struct tally {
+    int loaded, skipped, left;
+    char skipped_names[120], left_names[120];
+} tally;
+
+static void add_name(char names[120], const char *name) {
+    size_t used = strlen(names);
+    if (used + strlen(name) + 8 < 120)
+        snprintf(names + used, 120 - used, "%s%s", used ? ", " : "", name);
+    else if (used < 5 || strcmp(names + used - 5, ", ...") != 0)
+        snprintf(names + used, 120 - used, ", ...");
+}
+
+static void skip(tally *t, const char *name) {
+    t->skipped++;
+    add_name(t->skipped_names, name);
+}
+
+static void leave(tally *t, const char *name) {
+    t->left++;
+    add_name(t->left_names, name);
+}
+
+static void write_report(const tally *t, const char *path, char report[OLE_REPORT_ROOM]) {
+    ole_quoted quoted;
+    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left as they are%s%s%s",
+             ole_quote_string(&quoted, path), t->loaded, t->skipped, t->skipped ? " (" : "",
+             t->skipped_names, t->skipped ? ")" : "", t->left, t->left ? " (" : "", t->left_names,
+             t->left ? ")" : "");
+}
+
+/* ---- safetensors -------------------------------------------------------------------------- */
+
+/* The state of a run is no weight and is not worth a word. */
+static bool is_state(const char *name) {
+    return strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0;
+}
+
+static ole_status load_safetensors(ole_network *network, const ole_safetensors *file, float *plain,
+                                   tally *t, ole_error *error) {
+    const ole_graph *graph = network->graph;
+    size_t count = ole_safetensors_count(file);
+    bool *used = calloc(count + 1, sizeof *used); /* [count] */
+    if (!used) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for first weights");
+    for (int i = 0; i < graph->params; i++) {
+        const ole_tensor *tensor = ole_safetensors_find(file, graph->param[i].name);
+        if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) {
+            leave(t, graph->param[i].name);
+            continue;
+        }
+        ole_tensor_read(tensor, OLE_F32, plain);
+        ole_params_set(network->params, i, plain);
+        used[ole_safetensors_index(file, tensor)] = true;
+        t->loaded++;
+    }
+    for (size_t k = 0; k < count; k++) {
+        ole_quoted quoted;
+        const char *name = ole_safetensors_get(file, k)->name;
+        if (!used[k] && !is_state(name)) skip(t, ole_quote_string(&quoted, name));
+    }
+    free(used);
+    return OLE_OK;
+}
+
+/* ---- Caffe -------------------------------------------------------------------------------- */
+
+/* Caffe's images are BGR, ours are RGB: exchanges channels 0 and 2 of [out, 3, k, k]. */
+static void turn_channels(const ole_param *param, const float *from, float *to) {
+    int64_t plane = param->shape[2] * param->shape[3];
+    for (int64_t o = 0; o < param->shape[0]; o++)
+        for (int64_t c = 0; c < 3; c++)
+            memcpy(to + (o * 3 + c) * plane, from + (o * 3 + 2 - c) * plane,
+                   (size_t)plane * sizeof *to);
+}
+
+/* The blob of a parameter: the weight is 0, the bias 1. */
+static int blob_of(const ole_param *param) {
+    return param->kind == OLE_PARAM_WEIGHT ? 0 : 1;
+}
+
+/* Whether a layer has a node's parameters; it may be without a bias. */
+static bool layer_fits(const ole_graph *graph, const ole_node *node, const ole_caffe_layer *layer) {
+    for (int p = 0; p < node->params; p++) {
+        const ole_param *param = &graph->param[node->first_param + p];
+        int64_t count = layer->count[blob_of(param)];
+        if (count != param->count && (blob_of(param) == 0 || count > 0)) return false;
+    }
+    return true;
+}
+
+/* Weight and bias of one node; false, and nothing is loaded, where they do not fit. */
+static bool load_layer(ole_network *network, const ole_node *node, const ole_caffe_layer *layer,
+                       bool first, float *plain) {
+    if (!layer_fits(network->graph, node, layer)) return false;
+    for (int p = 0; p < node->params; p++) {
+        int i = node->first_param + p;
+        const ole_param *param = &network->graph->param[i];
+        int blob = blob_of(param);
+        if (layer->count[blob] != param->count) continue;
+        memcpy(plain, layer->data[blob], (size_t)param->count * sizeof *plain);
+        if (first && blob == 0 && param->ndim == 4 && param->shape[1] == 3)
+            turn_channels(param, layer->data[blob], plain);
+        ole_params_set(network->params, i, plain);
+    }
+    return true;
+}
+
+static void load_caffe(ole_network *network, const ole_caffe *model, float *plain, tally *t) {
+    const ole_graph *graph = network->graph;
+    int next = 0;
+    for (int n = 0; n < graph->nodes; n++) {
+        const ole_node *node = &graph->node[n];
+        if (node->op != OLE_OP_CONV && node->op != OLE_OP_LINEAR) continue;
+        const ole_caffe_layer *layer = next < model->layers ? &model->layer[next] : NULL;
+        bool loaded = layer && load_layer(network, node, layer, next == 0, plain);
+        if (loaded) {
+            t->loaded++;
+        } else {
+            if (layer) skip(t, layer->name);
+            leave(t, node->name);
+        }
+        next++;
+    }
+    for (; next < model->layers; next++)
+        skip(t, model->layer[next].name);
+}
+
+/* ---- Both --------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static ole_status load_file(ole_network *network, const char *path, float *plain, tally *t,
+                            ole_error *error) {
+    if (ends_with(path, ".caffemodel")) {
+        ole_caffe model;
+        ole_status status = ole_caffe_read(&model, path, error);
+        if (status == OLE_OK) load_caffe(network, &model, plain, t);
+        ole_caffe_free(&model);
+        return status;
+    }
+    ole_safetensors *file;
+    ole_status status = ole_safetensors_open(&file, path, error);
+    if (status == OLE_OK) status = load_safetensors(network, file, plain, t, error);
+    ole_safetensors_close(file);
+    return status;
+}
+
+ole_status ole_init_from(ole_network *network, const char *path, char report[OLE_REPORT_ROOM],
+                         ole_error *error) {
+    float *plain = ole_network_plain(network);
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for first weights");
+    tally t = {0};
+    ole_status status = load_file(network, path, plain, &t, error);
+    free(plain);
+    if (status != OLE_OK) return status;
+    write_report(&t, path, report);
+    if (t.loaded > 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: nothing in it fits the net", report);
+}
+
+/* Whether a parameter's name begins so; the digits of a number are taken whole: 1 is not 10. */
+static bool begins_with(const char *name, const char *prefix, size_t length) {
+    if (length == 0 || strncmp(name, prefix, length) != 0) return false;
+    return !isdigit((unsigned char)prefix[length - 1]) || !isdigit((unsigned char)name[length]);
+}
+
+ole_status ole_freeze(ole_network *network, const char *prefixes, ole_error *error) {
+    const ole_graph *graph = network->graph;
+    for (const char *at = prefixes; *at;) {
+        size_t length = strcspn(at, ",");
+        bool found = false;
+        for (int i = 0; i < graph->params; i++)
+            if (begins_with(graph->param[i].name, at, length)) {
+                ole_params_freeze(network->params, i);
+                found = true;
+            }
+        if (!found) {
+            ole_quoted quoted;
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "freeze: no parameter begins with '%s'; 'ole net' lists the layers",
+                            ole_quote(&quoted, at, length));
+        }
+        at += length;
+        at += *at == ',';
+    }
+    return OLE_OK;
+}

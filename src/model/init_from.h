@@ -1,0 +1,20 @@
+/* src/model/init_from.h - first weights from a file, and which weights stay as they are. */
+#ifndef OLE_SRC_MODEL_INIT_FROM_H
+#define OLE_SRC_MODEL_INIT_FROM_H
+
+#include "model/network.h"
+
+enum { OLE_REPORT_ROOM = 512 };
+
+/*
+ * Loads what fits: from .safetensors the tensors of the same name and shape; from .caffemodel the
+ * convolutions and linear layers in their order, where the sizes agree (the first convolution's
+ * input turned from BGR to RGB).  `report` says what was loaded, skipped and left.
+ */
+ole_status ole_init_from(ole_network *network, const char *path, char report[OLE_REPORT_ROOM],
+                         ole_error *error);
+
+/* Freezes the parameters whose names begin with one of the comma-separated prefixes. */
+ole_status ole_freeze(ole_network *network, const char *prefixes, ole_error *error);
+
+#endif

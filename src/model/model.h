@@ -1,0 +1,50 @@
+/*
+ * src/model/model.h - what the rest of the library needs of models beyond ole/train/model.h: making
+ * one from a network trained in this process, and collecting its outputs for whole splits.
+ */
+#ifndef OLE_SRC_MODEL_MODEL_H
+#define OLE_SRC_MODEL_MODEL_H
+
+#include "model/model_card.h"
+#include "model/network.h"
+#include "model/run_folder.h"
+#include "ole/train/model.h"
+
+/* Copies the weights and the card; the network may go. */
+ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
+                           ole_error *error);
+
+/* The file that a path stands for: for a run folder its best model, or its last. */
+ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error);
+
+/* Calls the callback of ole_model_watch(), as an ole_part_callback; true: it asks to stop. */
+bool ole_model_report(void *model, const char *part, int64_t done, int64_t total);
+
+/* Samples to take through a model: one split of a data set, or all three. */
+typedef struct ole_part {
+    const char *name; /* for progress and messages: "novel samples" */
+    const ole_dataset *set;
+    ole_split split;
+    bool all;
+    ole_part_callback *callback; /* called after each batch, or NULL */
+    void *callback_context;
+} ole_part;
+
+/* What a model makes of them. */
+typedef struct ole_outputs {
+    int64_t count;
+    float *features; /* [count, features] */
+    float *logits;   /* [count, classes]; NULL where not asked for */
+    int32_t *labels; /* [count] */
+} ole_outputs;
+
+/*
+ * Collects features, labels and, if `logits`, logits.  *stopped is set where the callback asks to
+ * stop.  NaN or Inf among the outputs is OLE_ERROR_NUMERIC.  On failure, or stopped, there is
+ * nothing to free.
+ */
+ole_status ole_outputs_collect(ole_outputs *outputs, ole_model *model, const ole_part *part,
+                               bool logits, bool *stopped, ole_error *error);
+void ole_outputs_free(ole_outputs *outputs);
+
+#endif

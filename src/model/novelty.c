@@ -1,0 +1,354 @@
+/*
+ * src/model/novelty.c - known against novel: scores, thresholds, curves, calibration.
+ */
+#include "model/novelty.h"
+
+#include "base/error.h"
+#include "base/pool.h"
+#include "base/sort.h"
+#include "data/dataset.h"
+#include "model/calibration.h"
+#include "model/model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ole_novelty_options_init(ole_novelty_options *options) {
+    *options = (ole_novelty_options){.struct_size = sizeof *options,
+                                     .keep = 0.95,
+                                     .known_split = OLE_SPLIT_TEST,
+                                     .novel_split = OLE_SPLIT_TEST,
+                                     .novel_all = true,
+                                     .threads = 1};
+}
+
+/* What a measurement works with. */
+typedef struct work {
+    ole_model *model;
+    const ole_model_info *info;
+    const ole_dataset *known, *novel;
+    const ole_novelty_options *options;
+    ole_pool *pool;
+    ole_outputs validation, judged, strange; /* of the known set, of it again, of the novel set */
+    bool interrupted;
+} work;
+
+/* ---- Checks ------------------------------------------------------------------------------- */
+
+static ole_status check_options(const ole_novelty_options *o, ole_error *error) {
+    ole_status fits =
+        ole_check_struct(o->struct_size, sizeof *o, "ole_novelty_options_init", error);
+    if (fits != OLE_OK) return fits;
+    if (!(o->keep > 0.0 && o->keep <= 1.0))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.keep is %g: give a share over 0, at most 1", o->keep);
+    if (!(o->temperature >= 0.0 && isfinite(o->temperature)))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.temperature is %g: give 0 to fit it, or more", o->temperature);
+    if (!ole_is_split(o->known_split) || !ole_is_split(o->novel_split))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.known_split is %d, options.novel_split %d: give an ole_split",
+                        (int)o->known_split, (int)o->novel_split);
+    if (o->threads < 1 || o->threads > 1024)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 1 to 1024",
+                        o->threads);
+    return OLE_OK;
+}
+
+/* The names of the model's classes must be those of the known set, in the same order. */
+static ole_status check_classes(const work *w, ole_error *error) {
+    const ole_dataset_info *set = ole_dataset_get_info(w->known);
+    if (set->classes < w->info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model knows %d classes, the known set %s has %d: the threshold is "
+                        "found on samples of all of them; give the set that it was trained on",
+                        w->info->classes, set->name, set->classes);
+    if (set->classes > w->info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model knows %d classes, the known set %s has %d: choose them with "
+                        "--known-classes",
+                        w->info->classes, set->name, set->classes);
+    for (int c = 0; c < set->classes; c++)
+        if (strcmp(set->class_names[c], w->info->class_names[c]) != 0)
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "class %d of the model is '%.100s', that of the known set %s is "
+                            "'%.100s': choose them with --known-classes, in the model's order",
+                            c, w->info->class_names[c], set->name, set->class_names[c]);
+    return OLE_OK;
+}
+
+static ole_status check_data(const work *w, ole_error *error) {
+    const ole_dataset_info *known = ole_dataset_get_info(w->known);
+    const ole_dataset_info *novel = ole_dataset_get_info(w->novel);
+    const int64_t *count = novel->count;
+    if (!w->info->classifier)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model was trained with OLE alone: its classifier was not trained, so "
+                        "that its scores mean nothing; train with --loss softmax+ole");
+    ole_status status = check_classes(w, error);
+    if (status != OLE_OK) return status;
+    if (known->count[OLE_SPLIT_VALIDATION] == 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s has no validation samples to set the threshold on: train with "
+                        "--val-split 10%%, and give the same here",
+                        known->name);
+    if (known->count[w->options->known_split] == 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "the known set %s has no samples in this split",
+                        known->name);
+    if ((w->options->novel_all ? count[0] + count[1] + count[2] : count[w->options->novel_split]) ==
+        0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "the novel set %s has no samples in this split",
+                        novel->name);
+    return OLE_OK;
+}
+
+/* ---- Collecting --------------------------------------------------------------------------- */
+
+/* One split, or all three, unless an earlier call was interrupted. */
+static ole_status collect(work *w, ole_outputs *to, const char *name, const ole_dataset *set,
+                          ole_split split, bool all, ole_error *error) {
+    if (w->interrupted) return OLE_OK;
+    const ole_novelty_options *o = w->options;
+    const ole_part part = {name, set, split, all, o->callback, o->callback_context};
+    return ole_outputs_collect(to, w->model, &part, true, &w->interrupted, error);
+}
+
+static ole_status collect_all(work *w, ole_novelty *n, ole_error *error) {
+    const ole_novelty_options *o = w->options;
+    ole_outputs training = {0};
+    n->directions = calloc(1, sizeof *n->directions);
+    if (!n->directions) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_status status = collect(w, &w->validation, "validation samples", w->known,
+                                OLE_SPLIT_VALIDATION, false, error);
+    if (status == OLE_OK)
+        status = collect(w, &w->judged, "known samples", w->known, o->known_split, false, error);
+    if (status == OLE_OK)
+        status =
+            collect(w, &w->strange, "novel samples", w->novel, o->novel_split, o->novel_all, error);
+    if (status == OLE_OK)
+        status = collect(w, &training, "training samples", w->known, OLE_SPLIT_TRAIN, false, error);
+    if (status == OLE_OK && !w->interrupted)
+        status = ole_novelty_directions_make(n->directions, &training, w->info->classes,
+                                             w->info->features, o->threads, error);
+    ole_outputs_free(&training);
+    return status;
+}
+
+/* ---- Scores ------------------------------------------------------------------------------- */
+
+static ole_scorer make_scorer(const ole_novelty *n, ole_score score, int classes) {
+    return (ole_scorer){score, classes, n->after.temperature,
+                        score == OLE_SCORE_COSINE ? &n->directions->means
+                                                  : &n->directions->subspaces};
+}
+
+/* Scoring at work: samples [task * ROWS, ...) are one task. */
+enum { ROWS = 64 };
+
+typedef struct scoring {
+    const ole_scorer *scorer;
+    const ole_outputs *outputs;
+    int64_t features;
+    double *scores;
+} scoring;
+
+static void score_rows(void *context, int64_t task, int worker) {
+    (void)worker;
+    const scoring *s = context;
+    int64_t end = (task + 1) * ROWS;
+    for (int64_t i = task * ROWS; i < end && i < s->outputs->count; i++)
+        s->scores[i] = ole_score_sample(s->scorer, s->outputs->features + i * s->features,
+                                        s->outputs->logits + i * s->scorer->classes);
+}
+
+/* The scores of all samples; free() them. NULL without memory. */
+static double *score_all(const work *w, const ole_scorer *scorer, const ole_outputs *o) {
+    scoring s = {scorer, o, w->info->features, malloc((size_t)o->count * sizeof(double))};
+    if (s.scores) ole_pool_run(w->pool, (o->count + ROWS - 1) / ROWS, score_rows, &s);
+    return s.scores;
+}
+
+/*
+ * The threshold that keeps at least a share of these scores, which it sorts: halfway between the
+ * lowest kept and the one below, so that rounding does not decide.
+ */
+static double find_threshold(double *scores, int64_t count, double keep) {
+    qsort(scores, (size_t)count, sizeof *scores, ole_by_rising_double);
+    int64_t kept = (int64_t)fmax(1.0, ceil(keep * (double)count - 1e-9)), left_out = count - kept;
+    return left_out > 0 ? 0.5 * (scores[left_out - 1] + scores[left_out]) : scores[0];
+}
+
+static double share_from(const double *scores, int64_t count, double threshold) {
+    int64_t over = 0;
+    for (int64_t i = 0; i < count; i++)
+        over += scores[i] >= threshold;
+    return 100.0 * (double)over / (double)count;
+}
+
+/* The known samples that are classified right and kept at each threshold of the curve, in %. */
+static ole_status trace_accuracy(ole_novelty_score *s, const ole_novelty *n, ole_error *error) {
+    double *right = malloc((size_t)n->known_count * sizeof *right);
+    s->accuracy_at = malloc((size_t)s->roc.points * sizeof *s->accuracy_at);
+    if (!right || !s->accuracy_at) {
+        free(right);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a curve");
+    }
+    int64_t count = 0, over = 0;
+    for (int64_t i = 0; i < n->known_count; i++)
+        if (n->known_predicted[i] == n->known_label[i]) right[count++] = s->known[i];
+    qsort(right, (size_t)count, sizeof *right, ole_by_falling_double);
+    s->accuracy = 0.0;
+    for (int64_t p = 0; p < s->roc.points; p++) {
+        while (over < count && right[over] >= s->roc.threshold[p])
+            over++;
+        s->accuracy_at[p] = 100.0 * (double)over / (double)n->known_count;
+        if (s->roc.threshold[p] >= s->threshold) s->accuracy = s->accuracy_at[p];
+    }
+    free(right);
+    return OLE_OK;
+}
+
+static ole_status measure_score(const work *w, ole_novelty *n, ole_score score, ole_error *error) {
+    ole_novelty_score *s = &n->score[score - 1];
+    s->score = score;
+    const ole_scorer scorer = make_scorer(n, score, w->info->classes);
+    double *validation = score_all(w, &scorer, &w->validation);
+    s->known = score_all(w, &scorer, &w->judged);
+    s->novel = score_all(w, &scorer, &w->strange);
+    ole_status status = OLE_OK;
+    if (!validation || !s->known || !s->novel)
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for scores");
+    else
+        s->threshold = find_threshold(validation, w->validation.count, w->options->keep);
+    free(validation);
+    if (status == OLE_OK)
+        status = ole_roc_make(&s->roc, s->known, n->known_count, s->novel, n->novel_count, error);
+    if (status != OLE_OK) return status;
+    s->kept = share_from(s->known, n->known_count, s->threshold);
+    s->accepted = share_from(s->novel, n->novel_count, s->threshold);
+    return trace_accuracy(s, n, error);
+}
+
+/* ---- All together ------------------------------------------------------------------------- */
+
+static int32_t *predict_all(const work *w, const ole_outputs *o) {
+    int32_t *predicted = malloc((size_t)o->count * sizeof *predicted);
+    for (int64_t i = 0; i < o->count && predicted; i++)
+        predicted[i] = ole_largest(o->logits + i * w->info->classes, w->info->classes);
+    return predicted;
+}
+
+/* In %. */
+static double accuracy_of(const ole_outputs *o, int classes) {
+    int64_t right = 0;
+    for (int64_t i = 0; i < o->count; i++)
+        right += ole_largest(o->logits + i * classes, classes) == o->labels[i];
+    return 100.0 * (double)right / (double)o->count;
+}
+
+/* Labels move over to the result. */
+static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
+    n->validation_count = w->validation.count;
+    n->known_count = w->judged.count;
+    n->novel_count = w->strange.count;
+    n->accuracy = accuracy_of(&w->judged, w->info->classes);
+    n->validation_accuracy = accuracy_of(&w->validation, w->info->classes);
+    n->known_predicted = predict_all(w, &w->judged);
+    n->novel_predicted = predict_all(w, &w->strange);
+    if (!n->known_predicted || !n->novel_predicted)
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for predictions");
+    n->known_label = w->judged.labels;
+    n->novel_label = w->strange.labels;
+    w->judged.labels = w->strange.labels = NULL;
+    return OLE_OK;
+}
+
+static void calibrate(const work *w, ole_novelty *n) {
+    const ole_logits validation = {w->validation.count, w->info->classes, w->validation.logits,
+                                   w->validation.labels};
+    const ole_logits known = {n->known_count, w->info->classes, w->judged.logits, n->known_label};
+    double temperature = w->options->temperature;
+    if (temperature == 0.0) n->temperature_fitted = ole_temperature_fit(&validation, &temperature);
+    ole_calibration_measure(&n->before, &known, 1.0);
+    ole_calibration_measure(&n->after, &known, temperature);
+}
+
+static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
+    ole_status status = check_data(w, error);
+    if (status == OLE_OK) status = collect_all(w, n, error);
+    if (status != OLE_OK || w->interrupted) return status;
+    status = predict(w, n, error);
+    if (status == OLE_OK) calibrate(w, n);
+    for (int s = 1; s <= OLE_SCORES && status == OLE_OK; s++)
+        status = measure_score(w, n, (ole_score)s, error);
+    return status;
+}
+
+ole_status ole_novelty_measure(ole_novelty *result, ole_model *model, const ole_dataset *known,
+                               const ole_dataset *novel, const ole_novelty_options *options,
+                               ole_error *error) {
+    if (!result || !model || !known || !novel)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_novelty_measure: result, model, known or novel is NULL");
+    ole_novelty_options defaults;
+    ole_novelty_options_init(&defaults);
+    if (!options) options = &defaults;
+    ole_status status = check_options(options, error);
+    if (status != OLE_OK) return status;
+    work w = {.model = model,
+              .info = ole_model_get_info(model),
+              .known = known,
+              .novel = novel,
+              .options = options};
+    ole_novelty n = {0};
+    status = ole_pool_create(&w.pool, options->threads, error);
+    if (status != OLE_OK) return status;
+    status = measure(&w, &n, error);
+    ole_pool_destroy(w.pool);
+    ole_outputs_free(&w.validation);
+    ole_outputs_free(&w.judged);
+    ole_outputs_free(&w.strange);
+    if (status != OLE_OK || w.interrupted) ole_novelty_free(&n);
+    if (status != OLE_OK) return status;
+    n.interrupted = w.interrupted;
+    *result = n;
+    return OLE_OK;
+}
+
+void ole_novelty_free(ole_novelty *n) {
+    if (!n) return;
+    for (int s = 0; s < OLE_SCORES; s++) {
+        ole_roc_free(&n->score[s].roc);
+        free(n->score[s].accuracy_at);
+        free(n->score[s].known);
+        free(n->score[s].novel);
+    }
+    free(n->known_label);
+    free(n->known_predicted);
+    free(n->novel_label);
+    free(n->novel_predicted);
+    ole_novelty_directions_free(n->directions);
+    *n = (ole_novelty){0};
+}
+
+const ole_novelty_score *ole_novelty_get(const ole_novelty *result, ole_score score) {
+    if (!result || score < OLE_SCORE_SOFTMAX || score > OLE_SCORE_ENERGY) return NULL;
+    return &result->score[score - 1];
+}
+
+ole_status ole_novelty_store(const ole_novelty *result, ole_score score, const char *path,
+                             ole_error *error) {
+    const ole_novelty_score *s = ole_novelty_get(result, score);
+    if (!s || !path || !result->directions)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_novelty_store: there is no result, no such score, or no path");
+    char file[OLE_RUN_PATH], same[OLE_RUN_PATH];
+    ole_status status = ole_model_find(path, file, error);
+    if (status == OLE_OK && strcmp(file, path) != 0) /* of a run folder: not through a link */
+        status = ole_run_output(same, path, file + strlen(path) + 1, error);
+    if (status != OLE_OK) return status;
+    const ole_scorer scorer = make_scorer(result, score, result->directions->means.classes);
+    return ole_score_store(file, &scorer, s->threshold, error);
+}

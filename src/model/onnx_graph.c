@@ -1,0 +1,260 @@
+/*
+ * src/model/onnx_graph.c - the ops of a network as nodes of an ONNX graph.
+ *
+ * Dropout does nothing at inference and has no node: who reads it reads what it reads.  The same
+ * goes for a batch norm that is folded into the layer before it.
+ */
+#include "base/error.h"
+#include "model/onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Tensors ------------------------------------------------------------------------------ */
+
+/* Adds a tensor; returns its name for the node that reads it, "" when out of memory. */
+static const char *add_tensor(ole_onnx *o, const char *name, ole_onnx_source source, int index,
+                              int ndim, const int64_t *shape) {
+    if (o->tensors == o->room) {
+        int room = o->room ? 2 * o->room : 64;
+        ole_onnx_tensor *grown = realloc(o->tensor, (size_t)room * sizeof *grown);
+        if (!grown) {
+            o->failed = true;
+            return "";
+        }
+        o->tensor = grown;
+        o->room = room;
+    }
+    ole_onnx_tensor *t = &o->tensor[o->tensors++];
+    *t = (ole_onnx_tensor){.ndim = ndim, .count = 1, .source = source, .index = index};
+    snprintf(t->name, sizeof t->name, "%s", name);
+    for (int d = 0; d < ndim; d++) {
+        t->shape[d] = shape[d];
+        t->count *= shape[d];
+    }
+    return t->name;
+}
+
+int ole_onnx_find_param(const ole_graph *graph, const ole_node *node, ole_param_kind kind) {
+    for (int i = node->first_param; i < node->first_param + node->params; i++)
+        if (graph->param[i].kind == kind) return i;
+    return -1;
+}
+
+static void read_tensor(ole_onnx *o, const char *name) {
+    ole_protobuf_string(&o->nodes, OLE_ONNX_NODE_INPUT, name);
+}
+
+static void read_param(ole_onnx *o, int i, ole_onnx_source source, int index) {
+    const ole_param *p = &o->graph->param[i];
+    read_tensor(o, add_tensor(o, p->name, source, index, p->ndim, p->shape));
+}
+
+/* Gamma or beta: where a norm has none, ones or zeros. */
+static void read_affine(ole_onnx *o, const ole_node *node, ole_param_kind kind) {
+    int i = ole_onnx_find_param(o->graph, node, kind);
+    if (i >= 0) {
+        read_param(o, i, OLE_ONNX_FROM_PARAM, i);
+        return;
+    }
+    bool gamma = kind == OLE_PARAM_GAMMA;
+    char name[OLE_NODE_NAME + 16];
+    snprintf(name, sizeof name, "%s.%s", node->name, gamma ? "ones" : "zeros");
+    read_tensor(o, add_tensor(o, name, gamma ? OLE_ONNX_FROM_ONES : OLE_ONNX_FROM_ZEROS, 0, 1,
+                              &node->out.c));
+}
+
+/* Weight and bias of a conv or linear node. */
+static void read_weights(ole_onnx *o, const ole_node *node) {
+    int weight = ole_onnx_find_param(o->graph, node, OLE_PARAM_WEIGHT);
+    int bias = ole_onnx_find_param(o->graph, node, OLE_PARAM_BIAS);
+    if (o->norm[node->index] < 0) {
+        read_param(o, weight, OLE_ONNX_FROM_PARAM, weight);
+        if (bias >= 0) read_param(o, bias, OLE_ONNX_FROM_PARAM, bias);
+        return;
+    }
+    read_param(o, weight, OLE_ONNX_FROM_FOLDED_WEIGHT, node->index);
+    char name[OLE_NODE_NAME + 16];
+    snprintf(name, sizeof name, "%s.bias", node->name);
+    read_tensor(o, add_tensor(o, name, OLE_ONNX_FROM_FOLDED_BIAS, node->index, 1, &node->out.c));
+}
+
+/* ---- Nodes -------------------------------------------------------------------------------- */
+
+/* How the output of node i is called. */
+static const char *value_name(const ole_onnx *o, int i) {
+    int value = o->value[i];
+    if (value == o->value[o->graph->features]) return "features";
+    if (value == o->value[o->graph->classifier]) return "logits";
+    return value == 0 ? "normalized" : o->graph->node[value].name;
+}
+
+static size_t open_node(ole_onnx *o, const char *type, const char *name, const char *output) {
+    o->ops++;
+    size_t mark = ole_protobuf_open(&o->nodes, OLE_ONNX_GRAPH_NODE);
+    ole_protobuf_string(&o->nodes, OLE_ONNX_NODE_OP_TYPE, type);
+    ole_protobuf_string(&o->nodes, OLE_ONNX_NODE_NAME, name);
+    ole_protobuf_string(&o->nodes, OLE_ONNX_NODE_OUTPUT, output);
+    return mark;
+}
+
+static size_t open_attribute(ole_onnx *o, const char *name, int type) {
+    size_t mark = ole_protobuf_open(&o->nodes, OLE_ONNX_NODE_ATTRIBUTE);
+    ole_protobuf_string(&o->nodes, OLE_ONNX_ATTRIBUTE_NAME, name);
+    ole_protobuf_integer(&o->nodes, OLE_ONNX_ATTRIBUTE_TYPE, type);
+    return mark;
+}
+
+static void add_integer(ole_onnx *o, const char *name, int64_t value) {
+    size_t mark = open_attribute(o, name, OLE_ONNX_ATTRIBUTE_IS_I);
+    ole_protobuf_integer(&o->nodes, OLE_ONNX_ATTRIBUTE_I, value);
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+static void add_float(ole_onnx *o, const char *name, float value) {
+    size_t mark = open_attribute(o, name, OLE_ONNX_ATTRIBUTE_IS_F);
+    ole_protobuf_float(&o->nodes, OLE_ONNX_ATTRIBUTE_F, value);
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+static void add_integers(ole_onnx *o, const char *name, int count, const int64_t *values) {
+    size_t mark = open_attribute(o, name, OLE_ONNX_ATTRIBUTE_IS_INTS);
+    for (int i = 0; i < count; i++)
+        ole_protobuf_integer(&o->nodes, OLE_ONNX_ATTRIBUTE_INTS, values[i]);
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+static void add_window(ole_onnx *o, const ole_node *node) {
+    int64_t kernel = node->kernel, stride = node->stride, pad = node->pad;
+    add_integers(o, "kernel_shape", 2, (const int64_t[]){kernel, kernel});
+    add_integers(o, "strides", 2, (const int64_t[]){stride, stride});
+    add_integers(o, "pads", 4, (const int64_t[]){pad, pad, pad, pad});
+}
+
+static const char *op_type(const ole_node *node) {
+    static const char *const types[] = {
+        [OLE_OP_CONV] = "Conv",       [OLE_OP_NORM] = "BatchNormalization",
+        [OLE_OP_RELU] = "Relu",       [OLE_OP_MAXPOOL] = "MaxPool",
+        [OLE_OP_FLATTEN] = "Flatten", [OLE_OP_LINEAR] = "Gemm",
+        [OLE_OP_ADD] = "Add",         [OLE_OP_CONCAT] = "Concat",
+    };
+    if (node->op == OLE_OP_AVGPOOL) return node->kernel ? "AveragePool" : "GlobalAveragePool";
+    return types[node->op];
+}
+
+/* What the op reads besides other nodes, and its attributes. */
+static void add_details(ole_onnx *o, const ole_node *node) {
+    switch (node->op) {
+    case OLE_OP_CONV:
+        read_weights(o, node);
+        add_window(o, node);
+        break;
+    case OLE_OP_LINEAR:
+        read_weights(o, node);
+        add_integer(o, "transB", 1);
+        break;
+    case OLE_OP_NORM: {
+        int mean = ole_onnx_find_param(o->graph, node, OLE_PARAM_MEAN);
+        int variance = ole_onnx_find_param(o->graph, node, OLE_PARAM_VAR);
+        read_affine(o, node, OLE_PARAM_GAMMA);
+        read_affine(o, node, OLE_PARAM_BETA);
+        read_param(o, mean, OLE_ONNX_FROM_PARAM, mean);
+        read_param(o, variance, OLE_ONNX_FROM_PARAM, variance);
+        add_float(o, "epsilon", (float)OLE_ONNX_EPSILON);
+        break;
+    }
+    case OLE_OP_MAXPOOL:
+        add_window(o, node);
+        break;
+    case OLE_OP_AVGPOOL:
+        if (node->kernel == 0) break;
+        add_window(o, node);
+        add_integer(o, "count_include_pad", 1);
+        break;
+    case OLE_OP_FLATTEN:
+    case OLE_OP_CONCAT:
+        add_integer(o, "axis", 1);
+        break;
+    default:
+        break;
+    }
+}
+
+static void add_node(ole_onnx *o, const ole_node *node) {
+    int norm = o->norm[node->index];
+    size_t mark =
+        open_node(o, op_type(node), node->name, value_name(o, norm >= 0 ? norm : node->index));
+    for (int k = 0; k < OLE_MAX_INPUTS && node->input[k] >= 0; k++)
+        read_tensor(o, value_name(o, node->input[k]));
+    add_details(o, node);
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+/* (images - mean) / deviation, with one number a channel, or one for all of a vector. */
+static void add_normalisation(ole_onnx *o) {
+    const ole_shape input = o->card->input;
+    const int64_t shape[4] = {1, input.h * input.w == 1 ? 1 : input.c, 1, 1};
+    size_t mark = open_node(o, "Sub", "centre", "centred");
+    read_tensor(o, "images");
+    read_tensor(o, add_tensor(o, "mean", OLE_ONNX_FROM_MEAN, 0, 4, shape));
+    ole_protobuf_close(&o->nodes, mark);
+    mark = open_node(o, "Div", "normalize", "normalized");
+    read_tensor(o, "centred");
+    read_tensor(o, add_tensor(o, "deviation", OLE_ONNX_FROM_DEVIATION, 0, 4, shape));
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+/* ---- The graph ---------------------------------------------------------------------------- */
+
+/* Which norms go into the conv or linear layer before them: those that alone read it. */
+static void choose_folds(ole_onnx *o, const int *readers) {
+    for (int i = 0; i < o->graph->nodes; i++) {
+        const ole_node *norm = &o->graph->node[i];
+        if (norm->op != OLE_OP_NORM) continue;
+        int before = norm->input[0];
+        ole_op op = o->graph->node[before].op;
+        if ((op != OLE_OP_CONV && op != OLE_OP_LINEAR) || readers[before] != 1) continue;
+        o->norm[before] = i;
+        o->folded++;
+    }
+}
+
+static void resolve(ole_onnx *o, bool fold, int *readers) {
+    const ole_graph *graph = o->graph;
+    for (int i = 0; i < graph->nodes; i++) {
+        o->norm[i] = -1;
+        o->value[i] = graph->node[i].op == OLE_OP_DROPOUT ? o->value[graph->node[i].input[0]] : i;
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (graph->node[i].input[k] >= 0) readers[graph->node[i].input[k]]++;
+    }
+    if (fold) choose_folds(o, readers);
+}
+
+ole_status ole_onnx_build(ole_onnx *o, bool fold, ole_error *error) {
+    size_t nodes = (size_t)o->graph->nodes;
+    o->norm = calloc(nodes, sizeof *o->norm);
+    o->value = calloc(nodes, sizeof *o->value);
+    int *readers = calloc(nodes, sizeof *readers);
+    o->failed = !o->norm || !o->value || !readers;
+    if (!o->failed) {
+        resolve(o, fold, readers);
+        add_normalisation(o);
+        for (int i = 1; i < o->graph->nodes; i++) {
+            const ole_node *node = &o->graph->node[i];
+            bool folded = node->op == OLE_OP_NORM && o->norm[node->input[0]] == i;
+            if (node->op != OLE_OP_DROPOUT && !folded) add_node(o, node);
+        }
+    }
+    free(readers);
+    if (!o->failed && !o->nodes.failed) return OLE_OK;
+    ole_onnx_free(o);
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an ONNX graph");
+}
+
+void ole_onnx_free(ole_onnx *o) {
+    free(o->norm);
+    free(o->value);
+    free(o->tensor);
+    free(o->nodes.bytes);
+    *o = (ole_onnx){0};
+}

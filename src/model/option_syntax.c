@@ -1,0 +1,149 @@
+/*
+ * src/model/option_syntax.c - parsing the options that have a small language of their own.
+ */
+#include "model/option_syntax.h"
+
+#include "base/error.h"
+#include "base/number.h"
+#include "base/quote.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ole_status fail_text(const char *option, const char *text, const char *expected,
+                            ole_error *error) {
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "%s '%s': expected %s", option,
+                    ole_quote_string(&quoted, text), expected);
+}
+
+/* A whole number from min to max at *at, which moves behind it. */
+static bool take_whole(const char **at, long min, long max, int *value) {
+    char *end;
+    if (**at < '0' || **at > '9') return false;
+    long number = strtol(*at, &end, 10);
+    if (number < min || number > max) return false;
+    *value = (int)number;
+    *at = end;
+    return true;
+}
+
+/* A finite number at *at, which moves behind it. */
+static bool take_number(const char **at, double *value) {
+    char *end;
+    *value = ole_number_read(*at, &end);
+    if (end == *at || !isfinite(*value)) return false;
+    *at = end;
+    return true;
+}
+
+static bool take_word(const char **at, const char *word) {
+    size_t length = strlen(word);
+    if (strncmp(*at, word, length) != 0) return false;
+    *at += length;
+    return true;
+}
+
+/* Behind an item: true at the end or after a comma that something follows. */
+static bool take_comma(const char **at) {
+    if (**at == '\0') return true;
+    if (**at != ',' || (*at)[1] == '\0') return false;
+    ++*at;
+    return true;
+}
+
+ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_error *error) {
+    *augment = (ole_augment_spec){0};
+    const char *at = text;
+    while (*at) {
+        bool crop = take_word(&at, "crop:"), twice = crop ? augment->crop > 0 : augment->flip;
+        bool good = crop ? take_whole(&at, 1, 1024, &augment->crop)
+                         : (augment->flip = take_word(&at, "flip"));
+        if (twice || !good || !take_comma(&at))
+            return fail_text(
+                "augment", text,
+                "crop:PIXELS with 1 to 1024 pixels, flip, or both separated by a comma", error);
+    }
+    return OLE_OK;
+}
+
+ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_error *error) {
+    *sampler = (ole_sampler_spec){0};
+    if (!*text) return OLE_OK;
+    const char *at = text;
+    if (take_word(&at, "balanced:") && take_whole(&at, 1, 100000, &sampler->classes) &&
+        take_word(&at, "x") && take_whole(&at, 1, 100000, &sampler->samples) && !*at)
+        return OLE_OK;
+    return fail_text("sampler", text, "balanced:CxK, C classes with K samples each", error);
+}
+
+/* Values with commas between, until `stop` or the end; how many there were, 0 for a mistake. */
+static int take_values(const char **at, char stop, float out[OLE_MAX_CHANNELS]) {
+    for (int count = 0; count < OLE_MAX_CHANNELS;) {
+        double value;
+        if (!take_number(at, &value)) return 0;
+        out[count++] = (float)value;
+        if (!isfinite(out[count - 1])) return 0;
+        if (**at == stop) return count;
+        if (**at != ',') return 0;
+        ++*at;
+    }
+    return 0;
+}
+
+ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, ole_error *error) {
+    static const ole_normalize_spec none = {.channels = 1, .mean = {0}, .deviation = {1}};
+    static const ole_normalize_spec half = {.channels = 1, .mean = {0.5f}, .deviation = {0.5f}};
+    static const ole_normalize_spec cifar = {.channels = 3,
+                                             .mean = {0.4914f, 0.4822f, 0.4465f},
+                                             .deviation = {0.2023f, 0.1994f, 0.2010f}};
+    static const ole_normalize_spec automatic = {.automatic = true};
+    static const struct {
+        const char *name;
+        const ole_normalize_spec *values;
+    } known[] = {{"auto", &automatic}, {"none", &none}, {"half", &half}, {"cifar", &cifar}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(text, known[i].name) == 0) {
+            *normalize = *known[i].values;
+            return OLE_OK;
+        }
+    *normalize = (ole_normalize_spec){0};
+    const char *at = text;
+    int means = take_values(&at, '/', normalize->mean);
+    if (means > 0) at++;
+    int deviations = means > 0 ? take_values(&at, '\0', normalize->deviation) : 0;
+    bool positive = true;
+    for (int i = 0; i < deviations; i++)
+        positive &= normalize->deviation[i] > 0.0f;
+    normalize->channels = means;
+    if (means > 0 && means == deviations && positive) return OLE_OK;
+    return fail_text(
+        "normalize", text,
+        "auto, none, half, cifar, or means and deviations such as 0.5,0.5,0.5/0.2,0.2,0.2", error);
+}
+
+ole_status ole_acts_parse(ole_acts *acts, const char *text, double lambda, ole_error *error) {
+    *acts = (ole_acts){0};
+    const char *at = text;
+    while (*at) {
+        int i = acts->count;
+        if (i == OLE_MAX_ACTS)
+            return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_at names more than %d tokens",
+                            OLE_MAX_ACTS);
+        bool good = take_whole(&at, 1, 1000000, &acts->token[i]);
+        acts->weight[i] = lambda;
+        if (good && take_word(&at, ":"))
+            good = take_number(&at, &acts->weight[i]) && acts->weight[i] >= 0.0;
+        for (int k = 0; k < i && good; k++)
+            good = acts->token[k] != acts->token[i];
+        if (!good || !take_comma(&at))
+            return fail_text("ole_at", text,
+                             "different tokens from 1 on, with weights where they differ from "
+                             "lambda, such as 3:0.1,5",
+                             error);
+        acts->count++;
+    }
+    return OLE_OK;
+}

@@ -1,0 +1,46 @@
+/*
+ * src/model/option_syntax.h - options that have a small language of their own: augmentation,
+ * sampling, normalisation, and where OLÉ acts.  Errors name the option and show the text.
+ */
+#ifndef OLE_SRC_MODEL_OPTION_SYNTAX_H
+#define OLE_SRC_MODEL_OPTION_SYNTAX_H
+
+#include "ole/train/data.h"
+
+/* "crop:4,flip" */
+typedef struct ole_augment_spec {
+    int crop;
+    bool flip;
+} ole_augment_spec;
+
+ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_error *error);
+
+/* "balanced:CxK"; zeros for "" (all samples, shuffled). */
+typedef struct ole_sampler_spec {
+    int classes, samples;
+} ole_sampler_spec;
+
+ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_error *error);
+
+/* x = (x - mean) / deviation for each channel; `automatic`: from the training set. */
+typedef struct ole_normalize_spec {
+    bool automatic;
+    int channels; /* how many values were given; 1 holds for all channels */
+    float mean[OLE_MAX_CHANNELS], deviation[OLE_MAX_CHANNELS];
+} ole_normalize_spec;
+
+ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, ole_error *error);
+
+/* Where OLÉ acts: tokens of the notation, each with its weight. None: at the features. */
+enum { OLE_MAX_ACTS = 16 };
+
+typedef struct ole_acts {
+    int count;
+    int token[OLE_MAX_ACTS];
+    double weight[OLE_MAX_ACTS];
+} ole_acts;
+
+/* A token without a weight takes `lambda`. */
+ole_status ole_acts_parse(ole_acts *acts, const char *text, double lambda, ole_error *error);
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * src/model/run_folder.c - paths of a run folder, making and taking it.
+ */
+#include "model/run_folder.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *name,
+                        ole_error *error) {
+    int length = snprintf(path, OLE_RUN_PATH, "%s/%s", out, name);
+    if (length < OLE_RUN_PATH) return OLE_OK;
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path is too long",
+                    ole_quote_string(&quoted, out));
+}
+
+static ole_status fail_obstacle(const char *path, const char *what, ole_error *error) {
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_IO, "%s: %s; remove it, or choose another folder",
+                    ole_quote_string(&quoted, path), what);
+}
+
+/* "out/name" into `path`, and what is there on the way from `out` to it and at its end. */
+static ole_status find_output(char path[OLE_RUN_PATH], const char *out, const char *name,
+                              bool is_folder, ole_error *error) {
+    ole_status status = ole_run_path(path, out, name, error);
+    char *at = path + strlen(out) + 1;
+    for (bool last = false; !last && status == OLE_OK; at++) {
+        struct stat about;
+        at += strcspn(at, "/");
+        last = !*at;
+        *at = '\0';
+        bool there = lstat(path, &about) == 0, folder = !last || is_folder;
+        if (there && S_ISLNK(about.st_mode))
+            return fail_obstacle(path, "a symbolic link, which nothing is written through", error);
+        if (there && !(folder ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode)))
+            return fail_obstacle(path, folder ? "not a folder" : "not a regular file", error);
+        if (!last) *at = '/';
+    }
+    return status;
+}
+
+ole_status ole_run_output(char path[OLE_RUN_PATH], const char *out, const char *name,
+                          ole_error *error) {
+    return find_output(path, out, name, false, error);
+}
+
+ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const char *out, const char *name,
+                                 ole_error *error) {
+    return find_output(path, out, name, true, error);
+}
+
+ole_status ole_run_refuse_files(const char *out, const char *const *names, ole_error *error) {
+    for (; *names; names++) {
+        char path[OLE_RUN_PATH];
+        struct stat about;
+        ole_status status = ole_run_output(path, out, *names, error);
+        if (status != OLE_OK) return status;
+        if (lstat(path, &about) == 0 && about.st_size > 0) {
+            ole_quoted quoted;
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "%s: a file that is not of a run; move it away, or choose another "
+                            "folder",
+                            ole_quote_string(&quoted, path));
+        }
+    }
+    return OLE_OK;
+}
+
+ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    size_t first = 0;
+    ole_status status = ole_run_path(path, out, "", error);
+    for (char *at = path + 1; status == OLE_OK && *at; at++) {
+        if (*at != '/') continue;
+        *at = '\0';
+        if (mkdir(path, 0777) == 0) {
+            if (first == 0) first = (size_t)(at - path);
+        } else if (errno != EEXIST) {
+            ole_quoted quoted;
+            status = ole_fail(error, OLE_ERROR_IO, "%s: cannot make the folder: %s",
+                              ole_quote_string(&quoted, path), strerror(errno));
+        }
+        *at = '/';
+    }
+    if (status != OLE_OK) {
+        ole_run_remove_folder(out, first);
+        first = 0;
+    }
+    if (made) *made = first;
+    return status;
+}
+
+void ole_run_remove_folder(const char *out, size_t made) {
+    char path[OLE_RUN_PATH];
+    if (made == 0 || ole_run_path(path, out, "", NULL) != OLE_OK) return;
+    char *away = strstr(path + made, "/../"); /* what new/../mine leads to may have been there */
+    if (away) away[1] = '\0';
+    for (size_t length = strlen(path) - 1; length >= made; length--) {
+        if (path[length] != '/') continue;
+        path[length] = '\0';
+        rmdir(path);
+    }
+}
+
+bool ole_run_has(const char *out, const char *name) {
+    char path[OLE_RUN_PATH];
+    ole_error error;
+    return ole_run_path(path, out, name, &error) == OLE_OK && access(path, F_OK) == 0;
+}
+
+/* What the folder of a resumed run or runs must not hold; NULL: nothing of it is there. */
+static const char *find_other(const char *out, int64_t seeds, const char *first) {
+    bool one = ole_run_has(out, "last.safetensors") || ole_run_has(out, "previous.safetensors");
+    if (seeds > 1 && one)
+        return "there is one run in it, not one for each seed: leave --seeds out, or name another "
+               "folder";
+    if (seeds <= 1 && !one && ole_run_has(out, first))
+        return "there are runs of several seeds in it: go on with as many --seeds, or in the "
+               "folder of one of them";
+    return NULL;
+}
+
+/* What a run writes into its folder. */
+static const char *const run_files[] = {"config.yaml",
+                                        "metrics.jsonl",
+                                        "last.safetensors",
+                                        "previous.safetensors",
+                                        "best.safetensors",
+                                        "report.html",
+                                        NULL};
+
+ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint64_t seed,
+                               ole_error *error) {
+    bool begun = ole_run_has(out, "config.yaml") || ole_run_has(out, "last.safetensors") ||
+                 ole_run_has(out, "previous.safetensors");
+    char first[32];
+    const char *why = NULL;
+    snprintf(first, sizeof first, "seed-%" PRIu64, seed);
+    if (ole_run_has(out, "study.json"))
+        why = "this is a folder of 'ole tune', 'ole sweep' or 'ole reproduce': name another";
+    else if (resume)
+        why = find_other(out, seeds, first);
+    else if (begun)
+        why = "there is a run already: go on with it by --resume, or name another folder";
+    ole_quoted quoted;
+    if (why)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s", ole_quote_string(&quoted, out), why);
+    if (!begun) return ole_run_refuse_files(out, run_files, error);
+    char path[OLE_RUN_PATH];
+    ole_status status = OLE_OK;
+    for (int i = 0; run_files[i] && status == OLE_OK; i++)
+        status = ole_run_output(path, out, run_files[i], error);
+    return status;
+}
+
+ole_status ole_run_lock(int *lock, const char *out, ole_error *error) {
+    ole_quoted quoted;
+    *lock = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0)
+        return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
+                        ole_quote_string(&quoted, out), strerror(errno));
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
+    close(*lock);
+    *lock = -1;
+    return ole_fail(error, OLE_ERROR_IO,
+                    "%s: another process is at work in this folder: wait for it, or name another",
+                    ole_quote_string(&quoted, out));
+}

@@ -1,0 +1,250 @@
+/* src/ranks/mpi/wire.c - sockets of the side channel. */
+#include "ranks/mpi/wire.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { HEADER = offsetof(ole_note, text) };
+
+/* What a rank says first. */
+typedef struct hello {
+    unsigned char secret[OLE_WIRE_SECRET];
+    int32_t rank;
+} hello;
+
+static const double connect_seconds = 5, hello_seconds = 2;
+
+/* ---- Rank 0 ---------------------------------------------------------------------------------- */
+
+static void add_address(ole_invitation *invitation, const struct sockaddr *address, uint16_t port) {
+    if (invitation->count == OLE_WIRE_ADDRESSES) return;
+    struct sockaddr_storage *to = &invitation->addresses[invitation->count++];
+    if (address->sa_family == AF_INET) {
+        memcpy(to, address, sizeof(struct sockaddr_in));
+        ((struct sockaddr_in *)to)->sin_port = port;
+    } else {
+        memcpy(to, address, sizeof(struct sockaddr_in6));
+        ((struct sockaddr_in6 *)to)->sin6_port = port;
+    }
+}
+
+/* Interfaces that are up and reach other hosts; an IPv6 address of the link alone does not do. */
+static void add_interfaces(ole_invitation *invitation, bool with_ipv6, uint16_t port) {
+    struct ifaddrs *all;
+    if (getifaddrs(&all) != 0) return;
+    for (int family = AF_INET; family; family = family == AF_INET && with_ipv6 ? AF_INET6 : 0)
+        for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+            if (!i->ifa_addr || i->ifa_addr->sa_family != family) continue;
+            if (!(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK) continue;
+            if (family == AF_INET6 &&
+                IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr))
+                continue;
+            add_address(invitation, i->ifa_addr, port);
+        }
+    freeifaddrs(all);
+}
+
+/* A socket that listens at `address`, whose port is filled in. -1: it failed. */
+static int listen_at(struct sockaddr *address, socklen_t length) {
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), off = 0;
+    if (fd < 0) return -1;
+    if (address->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, address, length) == 0 && listen(fd, SOMAXCONN) == 0 &&
+        getsockname(fd, address, &length) == 0)
+        return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+ole_status ole_wire_listen(bool same_host, int *listener, ole_invitation *invitation,
+                           ole_error *error) {
+    memset(invitation, 0, sizeof *invitation);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } at = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT}};
+    *listener = same_host ? -1 : listen_at(&at.any, sizeof at.v6);
+    uint16_t port = at.v6.sin6_port;
+    bool with_ipv6 = *listener >= 0;
+    if (*listener < 0) {
+        in_addr_t where = same_host ? INADDR_LOOPBACK : INADDR_ANY;
+        at.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(where)};
+        *listener = listen_at(&at.any, sizeof at.v4);
+        port = at.v4.sin_port;
+    }
+    if (*listener < 0)
+        return ole_fail(error, OLE_ERROR_IO, "ranks: cannot listen for the other ranks: %s",
+                        strerror(errno));
+    if (same_host)
+        add_address(invitation, &at.any, port);
+    else
+        add_interfaces(invitation, with_ipv6, port);
+    bool secret = getrandom(invitation->secret, OLE_WIRE_SECRET, 0) == OLE_WIRE_SECRET;
+    if (invitation->count > 0 && secret) return OLE_OK;
+    close(*listener);
+    *listener = -1;
+    return ole_fail(error, OLE_ERROR_IO, "ranks: %s",
+                    secret ? "this host has no network interface that other hosts can reach"
+                           : "the system has no random numbers to give");
+}
+
+/* Waits until `events` hold; false when they did not in time. */
+static bool await(int fd, short events, double deadline) {
+    for (;;) {
+        double left = deadline - ole_clock();
+        if (left <= 0) return false;
+        struct pollfd p = {.fd = fd, .events = events};
+        int ready = poll(&p, 1, (int)(left * 1e3) + 1);
+        if (ready > 0) return true;
+        if (ready < 0 && errno != EINTR) return false;
+    }
+}
+
+static void prepare(int fd) {
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* The rank at the other end, or -1 for somebody who is none. */
+static int read_hello(int fd, const ole_invitation *invitation, int size) {
+    hello said;
+    size_t have = 0;
+    double deadline = ole_clock() + hello_seconds;
+    while (have < sizeof said && await(fd, POLLIN, deadline)) {
+        ssize_t got = recv(fd, (char *)&said + have, sizeof said - have, 0);
+        if (got <= 0 && errno != EAGAIN && errno != EINTR) return -1;
+        if (got == 0) return -1;
+        if (got > 0) have += (size_t)got;
+    }
+    if (have < sizeof said || memcmp(said.secret, invitation->secret, OLE_WIRE_SECRET) != 0)
+        return -1;
+    return said.rank > 0 && said.rank < size ? said.rank : -1;
+}
+
+int ole_wire_accept(int listener, const ole_invitation *invitation, int size, double seconds,
+                    ole_wire *wire) {
+    double deadline = ole_clock() + seconds;
+    while (await(listener, POLLIN, deadline)) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) continue;
+        prepare(fd);
+        int rank = read_hello(fd, invitation, size);
+        if (rank > 0) {
+            *wire = (ole_wire){.fd = fd};
+            return rank;
+        }
+        close(fd);
+    }
+    return -1;
+}
+
+/* ---- The others ------------------------------------------------------------------------------ */
+
+/* 0, or errno. */
+static int try_address(const struct sockaddr_storage *address, int *fd) {
+    socklen_t length =
+        address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    *fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0) return errno;
+    int reason = connect(*fd, (const struct sockaddr *)address, length) == 0 ? 0 : errno;
+    if (reason == EINPROGRESS) {
+        socklen_t room = sizeof reason;
+        if (!await(*fd, POLLOUT, ole_clock() + connect_seconds))
+            reason = ETIMEDOUT;
+        else if (getsockopt(*fd, SOL_SOCKET, SO_ERROR, &reason, &room) != 0)
+            reason = errno;
+    }
+    if (reason == 0) return 0;
+    close(*fd);
+    *fd = -1;
+    return reason;
+}
+
+static void address_text(const struct sockaddr_storage *address, char *out, size_t room) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+    bool four = address->ss_family == AF_INET;
+    inet_ntop(address->ss_family, four ? (const void *)&v4->sin_addr : (const void *)&v6->sin6_addr,
+              host, sizeof host);
+    snprintf(out, room, "%s port %d", host, ntohs(four ? v4->sin_port : v6->sin6_port));
+}
+
+ole_status ole_wire_connect(const ole_invitation *invitation, int rank, ole_wire *wire,
+                            ole_error *error) {
+    hello words = {.rank = rank};
+    memcpy(words.secret, invitation->secret, OLE_WIRE_SECRET);
+    int reason = 0, fd = -1;
+    for (int i = 0; i < invitation->count; i++) {
+        reason = try_address(&invitation->addresses[i], &fd);
+        if (reason == 0 && send(fd, &words, sizeof words, MSG_NOSIGNAL) == (ssize_t)sizeof words) {
+            prepare(fd);
+            *wire = (ole_wire){.fd = fd};
+            return OLE_OK;
+        }
+        if (fd >= 0) close(fd);
+    }
+    char text[80];
+    address_text(&invitation->addresses[0], text, sizeof text);
+    return ole_fail(error, OLE_ERROR_IO,
+                    "ranks: cannot connect to rank 0 at %s: %s; ranks need TCP connections between "
+                    "their hosts",
+                    text, strerror(reason ? reason : EPIPE));
+}
+
+/* ---- Notes ----------------------------------------------------------------------------------- */
+
+void ole_wire_send(ole_wire *wire, ole_note_kind kind, const char *text) {
+    if (wire->fd < 0) return;
+    ole_note note = {.kind = (uint16_t)kind};
+    snprintf(note.text, sizeof note.text, "%s", text);
+    note.length = (uint16_t)strlen(note.text);
+    ssize_t sent = send(wire->fd, &note, HEADER + note.length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)sent;
+}
+
+int ole_wire_receive(ole_wire *wire, ole_note *note) {
+    for (;;) {
+        size_t want = HEADER;
+        if (wire->have >= HEADER) {
+            if (wire->note.length >= sizeof wire->note.text) return -1;
+            want += wire->note.length;
+        }
+        if (wire->have >= HEADER && wire->have == want) {
+            *note = wire->note;
+            note->text[note->length] = '\0';
+            wire->have = 0;
+            return 1;
+        }
+        ssize_t got =
+            recv(wire->fd, (char *)&wire->note + wire->have, want - wire->have, MSG_DONTWAIT);
+        if (got > 0)
+            wire->have += (size_t)got;
+        else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+            return -1;
+        else
+            return 0;
+    }
+}
+
+void ole_wire_close(ole_wire *wire) {
+    if (wire->fd >= 0) close(wire->fd);
+    wire->fd = -1;
+}

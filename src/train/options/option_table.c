@@ -1,0 +1,120 @@
+/*
+ * src/train/options/option_table.c - every option of a training run: the struct's fields, their
+ * defaults, the keys of a recipe and the flags of the commands that train.
+ *
+ * A new option is a row here and a field of ole_train_options.  Recipes are written in this order.
+ */
+#include "train/options/option_table.h"
+
+#include "data/loader/loader.h"
+#include "ole/loss.h"
+#include "ole/train/train.h"
+
+#define ROW(field, type)                                                                           \
+    .name = #field, .kind = OLE_##type, .offset = offsetof(ole_train_options, field)
+
+const ole_option ole_train_table[] = {
+    {ROW(data, TEXT), .value = "NAME[:PATH]", .help = "data set",
+     .flags = OLE_RESUMABLE | OLE_PER_RANK, .heading = "The run"},
+    {ROW(net, TEXT), .value = "NET",
+     .help = "network: a name from 'ole net' or layers such as C32-MP-FC64 (default: chosen to "
+             "suit the data)"},
+    {ROW(out, TEXT), .value = "FOLDER", .help = "output folder",
+     .flags = OLE_EXECUTION | OLE_PER_RANK | OLE_TRANSIENT},
+    {ROW(resume, SWITCH), .help = "continue in the output folder, with its options",
+     .flags = OLE_EXECUTION | OLE_PER_RANK | OLE_TRANSIENT},
+
+    {ROW(loss, CHOICE), .value = "softmax|ole|softmax+ole", .initial = "softmax+ole",
+     .min = OLE_LOSS_SOFTMAX, .help = "what to minimise", .heading = "Loss"},
+    {ROW(lambda, NUMBER), .value = "X", .initial = "0.25", .help = "weight of OLE",
+     .idle_with = "loss=softmax"},
+    {ROW(ole_at, TEXT), .value = "N[:W],...", .initial = "",
+     .help = "apply OLE after these tokens of the network, with these weights (default: to the "
+             "classifier's input, with lambda)",
+     .idle_with = "loss=softmax"},
+    {ROW(delta_floor, NUMBER), .value = "X", .initial = "1", .flags = OLE_LATER,
+     .help = "floor under each class's nuclear norm", .idle_with = "loss=softmax"},
+    {ROW(delta_abs, NUMBER), .value = "X", .initial = "1e-6", .flags = OLE_LATER,
+     .help = "singular values up to X count as zero", .idle_with = "loss=softmax"},
+    {ROW(delta_rel, NUMBER), .value = "X", .initial = "auto", .flags = OLE_LATER, .special = "auto",
+     .special_value = OLE_DELTA_REL_AUTO, .idle_with = "loss=softmax",
+     .help = "the same, relative to the largest one (default auto: 64 epsilon)"},
+
+    {ROW(epochs, WHOLE), .value = "N", .initial = "20", .max = 1e9,
+     .help = "passes over the training set (default 20; 'ole train' takes more for small sets)",
+     .flags = OLE_RESUMABLE | OLE_NOT_ZERO, .heading = "Optimisation"},
+    {ROW(batch_size, WHOLE), .value = "N", .initial = "64", .min = 1, .max = 1e9,
+     .help = "samples per step", .idle_with = "sampler"},
+    {ROW(opt, WORD), .value = "sgd|adam", .initial = "sgd", .help = "optimiser"},
+    {ROW(lr, NUMBER), .value = "X", .help = "learning rate (default 0.1 for sgd, 0.001 for adam)",
+     .flags = OLE_NOT_ZERO},
+    {ROW(milestones, TEXT), .value = "50%,75%", .initial = "50%,75%",
+     .help = "when the learning rate drops: shares of the run, epochs, cosine or none"},
+    {ROW(gamma, NUMBER), .value = "X", .initial = "0.1",
+     .help = "factor of the learning rate at each milestone",
+     .idle_with = "milestones=cosine|none"},
+    {ROW(warmup, NUMBER), .value = "EPOCHS", .help = "length of the linear warm-up"},
+    {ROW(momentum, NUMBER), .value = "X", .initial = "0.9", .max = 1, .help = "momentum of sgd",
+     .idle_with = "opt=adam"},
+    {ROW(nesterov, SWITCH), .initial = "true", .help = "Nesterov momentum",
+     .idle_with = "opt=adam"},
+    {ROW(weight_decay, NUMBER), .value = "X", .initial = "1e-4",
+     .help = "L2 penalty, added to the gradient"},
+
+    {ROW(augment, TEXT), .value = "crop:4,flip", .initial = "",
+     .help = "random crops of padded images, random mirroring (default none)",
+     .heading = "Batches and seeds"},
+    {ROW(normalize, TEXT), .value = "HOW", .initial = "auto",
+     .help = "auto (mean and deviation of the training set), none, half, cifar, or M,M,M/S,S,S"},
+    {ROW(sampler, TEXT), .value = "balanced:CxK", .initial = "",
+     .help = "batches of C classes with K samples each (default: shuffled samples)"},
+    {ROW(seed, SEED), .value = "N", .help = "random seed"},
+    {ROW(seeds, WHOLE), .value = "K", .initial = "1", .min = 1, .max = 1e6,
+     .help = "number of runs, with consecutive seeds", .flags = OLE_EXECUTION},
+
+    {ROW(samples_per_class, WHOLE), .value = "K", .max = 1e9,
+     .help = "train on K samples per class (default 0: all)", .heading = "Data"},
+    {ROW(classes, TEXT), .value = "A,B,...", .help = "use only these classes"},
+    {ROW(val_split, SHARE), .value = "10%",
+     .help = "share of the training set held out for validation, stratified (default 0)"},
+    {ROW(test_share, SHARE), .value = "20%", .initial = "20%",
+     .help = "share held out for the test, if the data have no test set"},
+    {ROW(skip_test, SWITCH), .help = "never read the test set; report validation errors only"},
+    {ROW(resize, INTEGER), .value = "N", .max = 4096,
+     .help = "image folders: scale the shorter side to N pixels, then crop the centre (default "
+             "0: only if needed)"},
+    {ROW(channels, INTEGER), .value = "1|3", .max = 4,
+     .help = "image folders: grey or colour (default 0: as the files are)"},
+    {ROW(skip_bad, SWITCH), .help = "image folders: skip unreadable images"},
+
+    {ROW(init, WORD), .value = "xavier|msra", .initial = "xavier", .help = "random initial weights",
+     .heading = "Initial weights"},
+    {ROW(init_from, TEXT), .value = "FILE",
+     .help = "initial weights from a .safetensors or .caffemodel file", .flags = OLE_RESUMABLE},
+    {ROW(freeze, TEXT), .value = "A,B,...", .help = "keep parameters whose names start with these"},
+
+    {ROW(eval_every, WHOLE), .value = "N", .initial = "1", .min = 1, .max = 1e9,
+     .help = "epochs between evaluations", .flags = OLE_EXECUTION,
+     .heading = "Where and how it runs"},
+    {ROW(save_every, WHOLE), .value = "N", .max = 1e9,
+     .help = "epochs between checkpoints (default 0: as often as 5% of the time allows)",
+     .flags = OLE_EXECUTION},
+    {ROW(device, TEXT), .value = "auto|cpu|cuda[:i]|ref", .initial = "auto",
+     .help = "device to train on", .flags = OLE_EXECUTION | OLE_PER_RANK},
+    {ROW(precision, WORD), .value = "fp32|tf32|bf16", .initial = "fp32",
+     .help = "precision of the arithmetic"},
+    {ROW(conv, WORD), .value = "auto|direct", .initial = "auto",
+     .help = "convolutions: the fastest algorithm, or never Winograd"},
+    {ROW(bn, WORD), .value = "sync|local", .initial = "sync",
+     .help = "multiple ranks: batch norm over the whole batch or over each rank's part"},
+    {ROW(ole_scope, WORD), .value = "global|local", .initial = "global",
+     .help = "multiple ranks: OLE of the whole batch or of each rank's part"},
+    {ROW(threads, INTEGER), .value = "N", .max = 1024,
+     .help = "threads (default 0: all processors)", .flags = OLE_EXECUTION | OLE_PER_RANK},
+    {ROW(workers, INTEGER), .value = "N", .initial = "1", .max = OLE_LOADER_MAX_THREADS,
+     .help = "threads that assemble batches", .flags = OLE_EXECUTION | OLE_PER_RANK},
+    {0},
+};
+
+_Static_assert(sizeof ole_train_table / sizeof *ole_train_table <= OLE_TRAIN_MOST_OPTIONS,
+               "raise OLE_TRAIN_MOST_OPTIONS");

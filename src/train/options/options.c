@@ -1,0 +1,151 @@
+/*
+ * src/train/options/options.c - the public functions over the option table, and the checks that
+ * involve more than one option.
+ */
+#include "train/options/options.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+#include "model/option_syntax.h"
+#include "train/options/schedule.h"
+
+#include <string.h>
+
+void ole_train_options_init(ole_train_options *options) {
+    *options = (ole_train_options){.struct_size = sizeof *options};
+    ole_options_init(ole_train_table, options);
+}
+
+void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *data) {
+    ole_dataset_options_init(data);
+    data->validation = o->val_split;
+    data->samples_per_class = o->samples_per_class;
+    data->classes = o->classes;
+    data->seed = o->seed;
+    data->resize = o->resize;
+    data->channels = o->channels;
+    data->skip_bad = o->skip_bad;
+    data->test_share = o->test_share;
+    data->apart = o->out;
+}
+
+size_t ole_train_option_count(void) {
+    size_t count = 0;
+    while (ole_train_table[count].name)
+        count++;
+    return count;
+}
+
+ole_train_option ole_train_option_get(size_t i) {
+    if (i >= ole_train_option_count()) return (ole_train_option){0};
+    const ole_option *o = &ole_train_table[i];
+    return (ole_train_option){o->name, o->value, o->help};
+}
+
+const char *ole_train_option_text(const ole_train_options *options, size_t i,
+                                  char room[OLE_TRAIN_OPTION_TEXT]) {
+    if (i >= ole_train_option_count()) return NULL;
+    return ole_option_text(&ole_train_table[i], options, room);
+}
+
+ole_status ole_train_options_set(ole_train_options *options, const char *name, const char *text,
+                                 ole_error *error) {
+    if (!options || !name || !text)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_train_options_set: an argument is NULL");
+    char why[OLE_OPTION_WHY];
+    const ole_option *o = ole_option_find(ole_train_table, name, strlen(name));
+    if (o) {
+        if (ole_option_set(o, options, name, text, why)) return OLE_OK;
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s", why);
+    }
+    ole_quoted quoted;
+    ole_quote_string(&quoted, name);
+    o = ole_option_nearest(ole_train_table, name, strlen(name));
+    if (!o) return ole_fail(error, OLE_ERROR_ARGUMENT, "unknown option %s", quoted.text);
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "unknown option %s; did you mean %s?", quoted.text,
+                    o->name);
+}
+
+/* ---- Checking ----------------------------------------------------------------------------- */
+
+/* Texts go into the run's files, which are UTF-8. */
+static ole_status check_utf8(const ole_option *o, const char *text, ole_error *error) {
+    size_t length = 1;
+    for (const char *at = text; *at && length > 0; at += length)
+        length = ole_utf8_sequence(at);
+    if (length > 0) return OLE_OK;
+    ole_quoted quoted;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s '%s': not UTF-8, as a run's files are; rename it", o->name,
+                    ole_quote_string(&quoted, text));
+}
+
+/* One option on its own: a missing text gets its default. */
+static ole_status check_option(ole_train_options *options, const ole_option *o, ole_error *error) {
+    char why[OLE_OPTION_WHY];
+    if (o->kind == OLE_TEXT || o->kind == OLE_WORD) {
+        const char **text = (const char **)((char *)options + o->offset);
+        if (!*text) *text = o->initial;
+        bool stored = *text && !(o->flags & OLE_TRANSIENT);
+        ole_status status = stored ? check_utf8(o, *text, error) : OLE_OK;
+        if (status != OLE_OK) return status;
+    }
+    if (ole_option_check(o, options, o->name, why)) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "%s", why);
+}
+
+/* The options whose text has a form of its own. */
+static ole_status check_texts(const ole_train_options *o, ole_error *error) {
+    ole_schedule schedule;
+    ole_augment_spec augment;
+    ole_sampler_spec sampler;
+    ole_normalize_spec normalize;
+    ole_acts acts;
+    ole_status status = ole_schedule_init(&schedule, o, 1, error);
+    if (status == OLE_OK) status = ole_augment_parse(&augment, o->augment, error);
+    if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
+    if (status == OLE_OK) status = ole_normalize_parse(&normalize, o->normalize, error);
+    if (status == OLE_OK) status = ole_acts_parse(&acts, o->ole_at, o->lambda, error);
+    return status;
+}
+
+static ole_status check_together(const ole_train_options *o, ole_error *error) {
+    if (!o->data || !*o->data)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "data is missing: name a data set, as digits");
+    if ((o->resize != 0 || o->channels != 0) && strncmp(o->data, "folder:", 7) != 0) {
+        ole_quoted quoted;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s %d is for image folders (folder:PATH): the samples of %s stay as they "
+                        "are; leave it out",
+                        o->resize ? "resize" : "channels", o->resize ? o->resize : o->channels,
+                        ole_quote_string(&quoted, o->data));
+    }
+    if (o->net && !*o->net)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "net is empty: give a name or the notation, or leave it out");
+    if (o->resume && !o->out)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "resume needs out, the run folder to go on in");
+    if (o->model && o->seeds > 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "several seeds train several models: take them from their run folders");
+    return OLE_OK;
+}
+
+ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
+                                   ole_error *error) {
+    ole_train_options_init(out);
+    if (!given || given->struct_size < offsetof(ole_train_options, data))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the options were not filled by ole_train_options_init()");
+    size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
+    memcpy(out, given, size);
+    out->struct_size = sizeof *out;
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        ole_status status = check_option(out, o, error);
+        if (status != OLE_OK) return status;
+    }
+    if (out->lr == 0.0) out->lr = strcmp(out->opt, "adam") == 0 ? 1e-3 : 0.1;
+    ole_status status = check_together(out, error);
+    return status == OLE_OK ? check_texts(out, error) : status;
+}

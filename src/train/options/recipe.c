@@ -1,0 +1,358 @@
+/*
+ * src/train/options/recipe.c - options from YAML and back, by libyaml.
+ *
+ * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
+ * between.  The key `paper` has a map of notes, which are kept and change no option.  Aliases and
+ * other maps have no place in it; anchors and tags change nothing.
+ *
+ * A recipe may come from anywhere (config.yaml lies beside every model), so reading one takes time
+ * and memory in proportion to its size, which is limited.
+ */
+#include "train/options/recipe.h"
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/memory_file.h"
+#include "base/quote.h"
+#include "base/read_file.h"
+#include "train/options/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <yaml.h>
+
+/*
+ * Bytes of a recipe; notes in it, which are compared in pairs; and lines for directives, which
+ * libyaml compares in pairs.
+ */
+enum { MAX_BYTES = 1 << 20, MAX_NOTES = 1000, MAX_DIRECTIVES = 100 };
+
+typedef struct kept {
+    struct kept *next;
+    char *text;
+} kept;
+
+struct ole_recipe {
+    kept *texts; /* every string that options and notes point to */
+    ole_recipe_note *notes;
+    size_t note_count;
+    bool noted; /* the key of the notes was seen */
+};
+
+typedef struct reader {
+    yaml_parser_t parser;
+    const char *name; /* of the file, shown */
+    ole_recipe *recipe;
+    ole_train_options *options;
+    bool seen[OLE_TRAIN_MOST_OPTIONS];
+} reader;
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static ole_status fail_at(const reader *r, yaml_mark_t where, const char *what, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %zu: %s", r->name, where.line + 1, what);
+}
+
+static ole_status out_of_memory(const reader *r, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", r->name);
+}
+
+static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
+    if (yaml_parser_parse(&r->parser, event)) return OLE_OK;
+    if (r->parser.error == YAML_MEMORY_ERROR) return out_of_memory(r, error);
+    const char *problem = r->parser.problem ? r->parser.problem : "not YAML";
+    return fail_at(r, r->parser.problem_mark, problem, error);
+}
+
+/* Has the recipe free the text, which may be NULL; returns it, or NULL when out of memory. */
+static const char *keep(ole_recipe *recipe, char *text) {
+    kept *k = text ? malloc(sizeof *k) : NULL;
+    if (!k) {
+        free(text);
+        return NULL;
+    }
+    *k = (kept){recipe->texts, text};
+    recipe->texts = k;
+    return text;
+}
+
+static const char *scalar_text(const yaml_event_t *event) {
+    return (const char *)event->data.scalar.value;
+}
+
+/* Prints a scalar, or a list of them with commas between. */
+static ole_status join_scalars(reader *r, FILE *joined, ole_error *error) {
+    yaml_event_t event;
+    bool list = false, first = true;
+    for (;;) {
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        yaml_event_type_t type = event.type;
+        if (type == YAML_SCALAR_EVENT) {
+            fprintf(joined, "%s%s", first ? "" : ",", scalar_text(&event));
+            first = false;
+        } else if (type == YAML_SEQUENCE_START_EVENT && !list) {
+            list = true;
+        } else if (type == YAML_ALIAS_EVENT) {
+            status =
+                fail_at(r, event.start_mark, "an alias is not read: write the value out", error);
+        } else if (type != YAML_SEQUENCE_END_EVENT) {
+            status = fail_at(r, event.start_mark, "a value or a list of values is expected", error);
+        }
+        yaml_event_delete(&event);
+        if (status != OLE_OK) return status;
+        if (type == YAML_SEQUENCE_END_EVENT || (type == YAML_SCALAR_EVENT && !list)) return OLE_OK;
+    }
+}
+
+/* The value behind a key. */
+static ole_status read_value(reader *r, const char **value, ole_error *error) {
+    ole_memory_file joined;
+    if (!ole_memory_file_open(&joined)) return out_of_memory(r, error);
+    ole_status status = join_scalars(r, joined.file, error);
+    *value = keep(r->recipe, ole_memory_file_close(&joined));
+    return status == OLE_OK && !*value ? out_of_memory(r, error) : status;
+}
+
+/* ---- Notes -------------------------------------------------------------------------------- */
+
+static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error) {
+    ole_recipe *recipe = r->recipe;
+    const char *value;
+    if (key->type != YAML_SCALAR_EVENT)
+        return fail_at(r, key->start_mark, "a note's name is expected", error);
+    if (recipe->note_count == MAX_NOTES)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %zu: more than %d notes", r->name,
+                        key->start_mark.line + 1, MAX_NOTES);
+    const char *name = keep(recipe, strdup(scalar_text(key)));
+    ole_status status = name ? OLE_OK : out_of_memory(r, error);
+    for (size_t i = 0; i < recipe->note_count && status == OLE_OK; i++)
+        if (strcmp(recipe->notes[i].key, name) == 0)
+            status = fail_at(r, key->start_mark, "this key was given before", error);
+    if (status == OLE_OK) status = read_value(r, &value, error);
+    if (status != OLE_OK) return status;
+    ole_recipe_note *more =
+        realloc(recipe->notes, (recipe->note_count + 1) * sizeof *recipe->notes);
+    if (!more) return out_of_memory(r, error);
+    recipe->notes = more;
+    more[recipe->note_count++] = (ole_recipe_note){name, value};
+    return OLE_OK;
+}
+
+/* The map behind `paper`. */
+static ole_status read_notes(reader *r, const yaml_event_t *key, ole_error *error) {
+    yaml_event_t event;
+    if (r->recipe->noted) return fail_at(r, key->start_mark, "this key was given before", error);
+    r->recipe->noted = true;
+    ole_status status = next_event(r, &event, error);
+    if (status != OLE_OK) return status;
+    bool map = event.type == YAML_MAPPING_START_EVENT, end = false;
+    if (!map) status = fail_at(r, event.start_mark, "a map of notes is expected", error);
+    yaml_event_delete(&event);
+    while (status == OLE_OK && !end) {
+        status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) status = add_note(r, &event, error);
+        yaml_event_delete(&event);
+    }
+    return status;
+}
+
+const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count) {
+    *count = recipe ? recipe->note_count : 0;
+    return recipe ? recipe->notes : NULL;
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error) {
+    const char *value;
+    if (key->type != YAML_SCALAR_EVENT)
+        return fail_at(r, key->start_mark, "an option's name is expected", error);
+    if (strcmp(scalar_text(key), "paper") == 0) return read_notes(r, key, error);
+    const char *name = scalar_text(key);
+    const ole_option *option = ole_option_find(ole_train_table, name, strlen(name));
+    bool *seen = option ? &r->seen[option - ole_train_table] : NULL;
+    if (seen && *seen) return fail_at(r, key->start_mark, "this key was given before", error);
+    if (seen) *seen = true;
+    ole_status status = read_value(r, &value, error);
+    if (status != OLE_OK) return status;
+    ole_error inner;
+    status = ole_train_options_set(r->options, name, value, &inner);
+    return status == OLE_OK ? OLE_OK : fail_at(r, key->start_mark, inner.message, error);
+}
+
+static ole_status read_map(reader *r, ole_error *error) {
+    for (;;) {
+        yaml_event_t event;
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        bool end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) status = read_pair(r, &event, error);
+        yaml_event_delete(&event);
+        if (end || status != OLE_OK) return status;
+    }
+}
+
+/* From the start of the stream to its end; an empty recipe changes nothing. */
+static ole_status read_stream(reader *r, ole_error *error) {
+    for (bool done = false;;) {
+        yaml_event_t event;
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        yaml_event_type_t type = event.type;
+        yaml_mark_t where = event.start_mark;
+        bool empty = type == YAML_SCALAR_EVENT && event.data.scalar.length == 0;
+        yaml_event_delete(&event);
+        if (type == YAML_STREAM_END_EVENT) return OLE_OK;
+        if (type == YAML_MAPPING_START_EVENT && !done) {
+            status = read_map(r, error);
+            done = true;
+        } else if (!empty && type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
+                   type != YAML_DOCUMENT_END_EVENT) {
+            status = fail_at(r, where, "a recipe is one map, as 'epochs: 20'", error);
+        }
+        if (status != OLE_OK) return status;
+    }
+}
+
+/* Lines that a YAML directive can be on: '%' after a line break, in whichever encoding. */
+static size_t count_directives(const char *bytes, size_t length) {
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char before = i > 0 ? (unsigned char)bytes[i - 1] : '\n';
+        count += bytes[i] == '%' && (before < 0x20 || before >= 0x80);
+    }
+    return count;
+}
+
+/* Whether libyaml can read it in reasonable time. */
+static ole_status check_size(const reader *r, const char *bytes, size_t length, ole_error *error) {
+    if (length > MAX_BYTES)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: a recipe of %zu bytes; at most %d are read",
+                        r->name, length, MAX_BYTES);
+    if (count_directives(bytes, length) > MAX_DIRECTIVES)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: more than %d lines start with '%%'; a recipe needs no YAML directives",
+                        r->name, MAX_DIRECTIVES);
+    return OLE_OK;
+}
+
+ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t length, const char *name,
+                            ole_train_options *options, ole_error *error) {
+    if (!recipe || !bytes || !options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_recipe_parse: an argument is NULL");
+    *recipe = NULL;
+    ole_quoted quoted;
+    ole_train_options changed = *options;
+    reader r = {.name = ole_quote_string(&quoted, name ? name : "recipe"),
+                .recipe = calloc(1, sizeof *r.recipe),
+                .options = &changed};
+    ole_status status = check_size(&r, bytes, length, error);
+    if (status == OLE_OK && r.recipe && yaml_parser_initialize(&r.parser)) {
+        yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, length);
+        status = read_stream(&r, error);
+        yaml_parser_delete(&r.parser);
+    } else if (status == OLE_OK) {
+        status = out_of_memory(&r, error);
+    }
+    if (status == OLE_OK) {
+        *options = changed;
+        *recipe = r.recipe;
+    } else {
+        ole_recipe_free(r.recipe);
+    }
+    return status;
+}
+
+ole_status ole_recipe_read(ole_recipe **recipe, const char *path, ole_train_options *options,
+                           ole_error *error) {
+    if (!recipe || !path || !options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_recipe_read: an argument is NULL");
+    *recipe = NULL;
+    size_t length;
+    char *bytes;
+    ole_status status = ole_read_file(path, MAX_BYTES, &bytes, &length, error);
+    if (status == OLE_OK) status = ole_recipe_parse(recipe, bytes, length, path, options, error);
+    free(bytes);
+    return status;
+}
+
+void ole_recipe_free(ole_recipe *recipe) {
+    if (!recipe) return;
+    for (kept *k = recipe->texts, *next; k; k = next) {
+        next = k->next;
+        free(k->text);
+        free(k);
+    }
+    free(recipe->notes);
+    free(recipe);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+static int write_bytes(void *file, unsigned char *bytes, size_t size) {
+    return fwrite(bytes, 1, size, file) == size;
+}
+
+static bool emit_scalar(yaml_emitter_t *emitter, const char *value) {
+    yaml_event_t event;
+    yaml_scalar_style_t style = *value ? YAML_ANY_SCALAR_STYLE : YAML_SINGLE_QUOTED_SCALAR_STYLE;
+    return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)value,
+                                        (int)strlen(value), 1, 1, style) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *options) {
+    ole_train_options usual;
+    ole_train_options_init(&usual);
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        char room[OLE_OPTION_VALUE];
+        const char *value = ole_option_text(o, options, room);
+        if (!value || o->flags & OLE_TRANSIENT) continue;
+        if (o->flags & OLE_LATER && !ole_option_differs(o, options, &usual)) continue;
+        if (!emit_scalar(emitter, o->name) || !emit_scalar(emitter, value)) return false;
+    }
+    return true;
+}
+
+static bool emit_document(yaml_emitter_t *emitter, const ole_train_options *options) {
+    yaml_event_t event;
+    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE) &&
+           yaml_emitter_emit(emitter, &event) && emit_options(emitter, options) &&
+           yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event) &&
+           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
+           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
+}
+
+char *ole_recipe_text(const ole_train_options *options) {
+    ole_memory_file memory;
+    yaml_emitter_t emitter;
+    bool good = ole_memory_file_open(&memory) && yaml_emitter_initialize(&emitter);
+    if (good) {
+        yaml_emitter_set_output(&emitter, write_bytes, memory.file);
+        yaml_emitter_set_unicode(&emitter, 1);
+        yaml_emitter_set_width(&emitter, -1);
+        good = emit_document(&emitter, options);
+        yaml_emitter_delete(&emitter);
+    }
+    char *text = ole_memory_file_close(&memory);
+    if (good) return text;
+    free(text);
+    return NULL;
+}
+
+ole_status ole_recipe_write(const char *path, const ole_train_options *options, ole_error *error) {
+    char *bytes = ole_recipe_text(options);
+    if (!bytes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
+    ole_status status = ole_atomic_file_put(path, bytes, strlen(bytes), error);
+    free(bytes);
+    return status;
+}

@@ -1,0 +1,108 @@
+/*
+ * src/train/ranks/link.c - choosing between card to card and host memory, the same on all ranks.
+ */
+#include "train/ranks/link.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a rank tells the others of itself; equal bytes for equal texts. */
+typedef struct place {
+    char backend[16];
+    char host[64];
+    char card[OLE_LINK_CARD];
+    char why_not[160]; /* it cannot be linked; "": it can */
+} place;
+
+/* A text of `room` bytes, cut to fit, zeroed behind its end. */
+static void put(char *to, size_t room, const char *text) {
+    size_t length = strlen(text);
+    memset(to, 0, room);
+    memcpy(to, text, length < room ? length : room - 1);
+}
+
+/* `id`: made by rank 0, for all. */
+static place describe(const ole_link *link, const ole_ranks *ranks, const ole_network *network,
+                      unsigned char id[OLE_LINK_ID]) {
+    place mine;
+    ole_error error = {0};
+    memset(&mine, 0, sizeof mine);
+    put(mine.backend, sizeof mine.backend, network->backend->name);
+    put(mine.host, sizeof mine.host, ranks->host);
+    if (!link->linker) return mine;
+    link->linker->card(link->context, mine.card);
+    ole_status status = link->linker->check(&error);
+    if (status == OLE_OK && ranks->rank == 0) status = link->linker->make_id(id, &error);
+    if (status != OLE_OK) put(mine.why_not, sizeof mine.why_not, error.message);
+    return mine;
+}
+
+static ole_status check_backends(const place *all, int size, ole_error *error) {
+    for (int r = 1; r < size; r++)
+        if (strcmp(all[r].backend, all[0].backend) != 0)
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "rank %d (%s) would train on %s, rank 0 (%s) on %s: give --device the "
+                            "same for all",
+                            r, all[r].host, all[r].backend, all[0].host, all[0].backend);
+    return OLE_OK;
+}
+
+/* Why ranks cannot be linked, into `how`; false: they can. */
+static bool find_obstacle(const place *all, int size, char how[OLE_LINK_HOW]) {
+    static const char *const instead = "sums go through host memory, steps are run one by one";
+    for (int r = 0; r < size; r++)
+        for (int s = r + 1; s < size; s++)
+            if (strcmp(all[r].host, all[s].host) == 0 && strcmp(all[r].card, all[s].card) == 0) {
+                snprintf(how, OLE_LINK_HOW, "ranks %d and %d share card %s of %s: %s", r, s,
+                         all[r].card, all[r].host, instead);
+                return true;
+            }
+    for (int r = 0; r < size; r++)
+        if (all[r].why_not[0]) {
+            snprintf(how, OLE_LINK_HOW, "rank %d (%s): %s; %s", r, all[r].host, all[r].why_not,
+                     instead);
+            return true;
+        }
+    return false;
+}
+
+/* All ranks' places; free() it. */
+static place *gather_places(ole_ranks *ranks, const place *mine, ole_error *error) {
+    int size = ole_ranks_size(ranks);
+    place *all = calloc((size_t)size, sizeof *all);
+    int64_t *bytes = calloc((size_t)size, sizeof *bytes);
+    ole_status status = all && bytes ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (ole_ranks_agree(ranks, status, error) != OLE_OK) {
+        free(all);
+        all = NULL;
+    }
+    for (int r = 0; all && r < size; r++)
+        bytes[r] = sizeof *all;
+    if (all) ole_ranks_gather(ranks, mine, bytes, all);
+    free(bytes);
+    return all;
+}
+
+ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *network,
+                         ole_error *error) {
+    unsigned char id[OLE_LINK_ID] = {0};
+    int size = ole_ranks_size(ranks);
+    *link = (ole_link){.linker = network->backend->linker, .context = network->context};
+    place mine = describe(link, ranks, network, id);
+    place *all = gather_places(ranks, &mine, error);
+    if (!all) return OLE_ERROR_MEMORY;
+    ole_status status = check_backends(all, size, error);
+    bool possible = status == OLE_OK && link->linker && !find_obstacle(all, size, link->how);
+    free(all);
+    if (!possible) return status;
+    ole_ranks_broadcast(ranks, id, sizeof id, 0);
+    status = link->linker->open(link->context, id, ranks->rank, size, error);
+    link->direct = status == OLE_OK;
+    if (link->direct)
+        snprintf(link->how, sizeof link->how, "%d ranks, each on a card of its own, through NCCL",
+                 size);
+    return status;
+}

@@ -1,0 +1,222 @@
+/*
+ * src/train/ranks/rank_agreement.c - comparing ranks with rank 0, and giving them its weights.
+ *
+ * What is compared is written as lines "name=value"; rank 0's go to all, and the first line that
+ * differs is the error.
+ */
+#include "train/ranks/rank_agreement.h"
+
+#include "base/error.h"
+#include "base/memory_file.h"
+#include "base/quote.h"
+#include "data/dataset.h"
+#include "data/download/checksum.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Lines --------------------------------------------------------------------------------- */
+
+static void put_options(FILE *to, const ole_train_options *options) {
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        char room[OLE_OPTION_VALUE];
+        const char *text = ole_option_text(o, options, room);
+        if (!(o->flags & OLE_PER_RANK)) fprintf(to, "%s=%s\n", o->name, text ? text : "");
+    }
+}
+
+static void put_network(FILE *to, const ole_network *network) {
+    size_t bytes;
+    ole_params_gradients(network->params, &bytes);
+    fprintf(to, "device=%s\n", network->backend->name);
+    if (network->backend->kernels)
+        fprintf(to, "instruction set of the CPU=%s\n", network->backend->kernels(network->context));
+    fprintf(to, "bytes of gradients=%zu\n", bytes);
+}
+
+/* All labels of a split. */
+static void put_labels(FILE *to, const ole_dataset *set, ole_split split, const char *name) {
+    char text[OLE_SHA256_DIGITS + 1];
+    ole_checksum sum;
+    int64_t count = set->info.count[split];
+    ole_checksum_begin(&sum, OLE_MD5_DIGITS);
+    if (count > 0)
+        ole_checksum_add(&sum, ole_dataset_labels(set, split), (size_t)count * sizeof(int32_t));
+    ole_checksum_end(&sum, text);
+    fprintf(to, "%s samples=%" PRId64 "\nMD5 of the %s labels=%s\n", name, count, name, text);
+}
+
+/* Some samples of a split; the normalisation by the training set knows of all of those. */
+static ole_status put_samples(FILE *to, const ole_dataset *set, ole_error *error) {
+    enum { SAMPLES = 16 };
+    char text[OLE_SHA256_DIGITS + 1];
+    ole_checksum sum;
+    size_t size = (size_t)ole_source_sample_size(&set->source);
+    int64_t count = set->info.count[OLE_SPLIT_TRAIN];
+    float *sample = malloc(size * sizeof *sample);
+    ole_status status = sample ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_checksum_begin(&sum, OLE_MD5_DIGITS);
+    for (int64_t k = 0; k < SAMPLES && k < count && status == OLE_OK; k++) {
+        int64_t i = count < SAMPLES ? k : count / SAMPLES * k;
+        status = ole_dataset_sample(set, OLE_SPLIT_TRAIN, i, sample, error);
+        if (status == OLE_OK) ole_checksum_add(&sum, sample, size * sizeof *sample);
+    }
+    ole_checksum_end(&sum, text);
+    free(sample);
+    if (status == OLE_OK) fprintf(to, "MD5 of some training samples=%s\n", text);
+    return status;
+}
+
+static ole_status put_data(FILE *to, const ole_dataset *set, const ole_card *card,
+                           ole_error *error) {
+    const ole_dataset_info *info = &set->info;
+    fprintf(to, "classes of the data=%d\n", info->classes);
+    fprintf(to, "shape of the samples=%d x %d x %d\n", info->channels, info->height, info->width);
+    put_labels(to, set, OLE_SPLIT_TRAIN, "training");
+    put_labels(to, set, OLE_SPLIT_TEST, "test");
+    put_labels(to, set, OLE_SPLIT_VALIDATION, "validation");
+    for (int c = 0; c < ole_statistic_count(info); c++)
+        fprintf(to, "normalisation of channel %d=%.9g / %.9g\n", c, (double)card->mean[c],
+                (double)card->deviation[c]);
+    return put_samples(to, set, error);
+}
+
+/* ---- Comparing ----------------------------------------------------------------------------- */
+
+/* The first line in which two texts differ is the error. */
+static ole_status compare_lines(const char *ours, const char *theirs, ole_error *error) {
+    while (*ours || *theirs) {
+        size_t a = strcspn(ours, "\n"), b = strcspn(theirs, "\n");
+        if (a != b || memcmp(ours, theirs, a) != 0) {
+            size_t name = strcspn(ours, "=\n"), other = strcspn(theirs, "=\n");
+            if (name >= a || name != other || memcmp(ours, theirs, name) != 0)
+                return ole_fail(error, OLE_ERROR_ARGUMENT,
+                                "it runs another build than rank 0: start the same everywhere");
+            ole_quoted what, is, was;
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "%s is '%s' here and '%s' on rank 0: give all ranks the same",
+                            ole_quote(&what, ours, name),
+                            ole_quote(&is, ours + name + 1, a - name - 1),
+                            ole_quote(&was, theirs + name + 1, b - name - 1));
+        }
+        ours += a + (ours[a] == '\n');
+        theirs += b + (theirs[b] == '\n');
+    }
+    return OLE_OK;
+}
+
+/* Rank 0's text on all ranks; NULL without memory. */
+static char *text_of_first(ole_ranks *ranks, const char *text, size_t size) {
+    int64_t bytes = (int64_t)size;
+    ole_ranks_broadcast(ranks, &bytes, sizeof bytes, 0);
+    char *first = calloc((size_t)bytes + 1, 1);
+    ole_status status = ole_ranks_agree(ranks, first ? OLE_OK : OLE_ERROR_MEMORY, NULL);
+    if (status != OLE_OK) {
+        free(first);
+        return NULL;
+    }
+    if (ole_ranks_rank(ranks) == 0) memcpy(first, text, size);
+    ole_ranks_broadcast(ranks, first, bytes, 0);
+    return first;
+}
+
+static ole_status begin_lines(ole_memory_file *lines, ole_error *error) {
+    return ole_memory_file_open(lines) ? OLE_OK
+                                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+}
+
+/* Compares them with rank 0's, unless `status` is an error on some rank; frees them. */
+static ole_status end_lines(ole_memory_file *lines, ole_ranks *ranks, ole_status status,
+                            ole_error *error) {
+    char *text = ole_memory_file_close(lines);
+    if (!text && status == OLE_OK) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    status = ole_ranks_agree(ranks, status, error);
+    if (status == OLE_OK) {
+        char *first = text_of_first(ranks, text, lines->size);
+        status = first ? compare_lines(text, first, error)
+                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory to compare ranks");
+        status = ole_ranks_agree(ranks, status, error);
+        free(first);
+    }
+    free(text);
+    return status;
+}
+
+ole_status ole_together_options(const ole_train_options *options, ole_error *error) {
+    if (ole_ranks_size(options->ranks) == 1) return OLE_OK;
+    ole_memory_file lines;
+    ole_status status = begin_lines(&lines, error);
+    if (status == OLE_OK) {
+        fprintf(lines.file, "version=%s\n", ole_version());
+        put_options(lines.file, options);
+    }
+    return end_lines(&lines, options->ranks, status, error);
+}
+
+ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                              const ole_card *card, ole_error *error) {
+    if (ole_ranks_size(ranks) == 1) return OLE_OK;
+    ole_memory_file lines;
+    ole_status status = begin_lines(&lines, error);
+    if (status == OLE_OK) {
+        put_network(lines.file, network);
+        status = put_data(lines.file, set, card, error);
+    }
+    return end_lines(&lines, ranks, status, error);
+}
+
+/* ---- Weights ------------------------------------------------------------------------------- */
+
+ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,
+                              ole_error *error) {
+    if (ole_ranks_size(ranks) == 1) return OLE_OK;
+    float *plain = ole_network_plain(network);
+    ole_status status = plain ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    status = ole_ranks_agree(ranks, status, error);
+    for (int i = 0; i < network->graph->params && status == OLE_OK; i++) {
+        const ole_param *param = &network->graph->param[i];
+        int64_t bytes = param->count * (int64_t)sizeof *plain;
+        ole_params_get(network->params, i, plain);
+        ole_ranks_broadcast(ranks, plain, bytes, 0);
+        ole_params_set(network->params, i, plain);
+        for (int m = 0; m < moments && param->trained; m++) {
+            ole_params_get_state(network->params, i, m, plain);
+            ole_ranks_broadcast(ranks, plain, bytes, 0);
+            ole_params_set_state(network->params, i, m, plain);
+        }
+    }
+    if (status == OLE_OK) ole_ranks_broadcast(ranks, state, sizeof *state, 0);
+    free(plain);
+    return status;
+}
+
+static ole_status checksum(const ole_network *network, char text[OLE_SHA256_DIGITS + 1],
+                           ole_error *error) {
+    float *plain = ole_network_plain(network);
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory to compare weights");
+    ole_checksum sum;
+    ole_checksum_begin(&sum, OLE_MD5_DIGITS);
+    for (int i = 0; i < network->graph->params; i++) {
+        ole_params_get(network->params, i, plain);
+        ole_checksum_add(&sum, plain, (size_t)network->graph->param[i].count * sizeof *plain);
+    }
+    ole_checksum_end(&sum, text);
+    free(plain);
+    return OLE_OK;
+}
+
+ole_status ole_together_verify(ole_ranks *ranks, const ole_network *network, ole_error *error) {
+    if (ole_ranks_size(ranks) == 1) return OLE_OK;
+    char ours[OLE_SHA256_DIGITS + 1] = "", first[OLE_SHA256_DIGITS + 1];
+    ole_status status = checksum(network, ours, error);
+    memcpy(first, ours, sizeof first);
+    ole_ranks_broadcast(ranks, first, sizeof first, 0);
+    if (status == OLE_OK && strcmp(ours, first) != 0)
+        status = ole_fail(error, OLE_ERROR_NUMERIC,
+                          "its weights are no longer those of rank 0: the ranks have come apart, "
+                          "which faulty memory or processors of different kinds may do; go on from "
+                          "the last checkpoint");
+    return ole_ranks_agree(ranks, status, error);
+}

@@ -1,0 +1,32 @@
+/*
+ * src/train/ranks/rank_agreement.h - what the ranks of one run must have in common: the recipe, the
+ * data, the first weights, and at every epoch's end still the same weights.
+ *
+ * All of it is collective; without ranks there is nothing to compare.
+ */
+#ifndef OLE_SRC_TRAIN_RANKS_RANK_AGREEMENT_H
+#define OLE_SRC_TRAIN_RANKS_RANK_AGREEMENT_H
+
+#include "model/checkpoint.h"
+#include "ranks/ranks.h"
+#include "train/options/options.h"
+
+/*
+ * Compares version and options (but for what is a rank's own: data path, folder, device, threads)
+ * with rank 0's: before ranks do anything that other options would not do.  An error names the
+ * first rank that differs, in what, and both values, on all ranks.
+ */
+ole_status ole_together_options(const ole_train_options *options, ole_error *error);
+
+/* Compares network and data likewise. */
+ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                              const ole_card *card, ole_error *error);
+
+/* Weights, the optimiser's `moments` and the state of rank 0 on every rank. */
+ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,
+                              ole_error *error);
+
+/* Whether the weights are the same to the bit on all ranks; an error if they are not. */
+ole_status ole_together_verify(ole_ranks *ranks, const ole_network *network, ole_error *error);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * src/train/run/evaluate.c - splits taken through the network (split_runner.h), and their errors.
+ *
+ * With ranks every rank has all features and searches the neighbours of its part of the queries.
+ */
+#include "train/run/evaluate.h"
+
+#include "base/error.h"
+#include "features/knn1_error.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A split and what the network makes of it. */
+typedef struct evaluated {
+    int64_t count;
+    const int32_t *labels;
+    ole_runner_outputs out;
+} evaluated;
+
+/* Runs a split; on failure there is nothing to free. */
+static ole_status evaluate(evaluated *e, const ole_measure *m, ole_split split, bool features,
+                           ole_error *error) {
+    const ole_split_runner *runner = &m->runner;
+    *e = (evaluated){.count = ole_dataset_get_info(m->set)->count[split],
+                     .labels = ole_dataset_labels(m->set, split)};
+    if (e->count == 0) return OLE_OK;
+    ole_status status = OLE_OK;
+    if (features) {
+        size_t dim = (size_t)ole_network_feature_size(runner->inference->network);
+        e->out.features = malloc((size_t)e->count * dim * sizeof(float));
+        if (!e->out.features)
+            status =
+                ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the features of %lld samples",
+                         (long long)e->count);
+        status = ole_ranks_agree(runner->ranks, status, error);
+    }
+    if (status == OLE_OK)
+        status = m->queue
+                     ? ole_queue_evaluate(m->queue, split, &e->out.wrong, e->out.features, error)
+                     : ole_split_run(runner, m->set, split, &e->out, error);
+    if (status != OLE_OK) {
+        free(e->out.features);
+        *e = (evaluated){0};
+    }
+    return status;
+}
+
+static double percent(int64_t wrong, int64_t count) {
+    return count > 0 ? 100.0 * (double)wrong / (double)count : NAN;
+}
+
+static ole_status knn_error(const ole_measure *m, const evaluated *train, const evaluated *query,
+                            double *result, ole_error *error) {
+    const ole_network *network = m->runner.inference->network;
+    ole_ranks *ranks = m->runner.ranks;
+    int64_t dim = ole_network_feature_size(network);
+    int rank = ole_ranks_rank(ranks);
+    int64_t first = ole_ranks_first(ranks, query->count, rank);
+    int64_t rows = ole_ranks_first(ranks, query->count, rank + 1) - first;
+    const ole_labelled reference = {train->count, train->out.features, train->labels};
+    const ole_labelled queries = {rows, query->out.features + first * dim, query->labels + first};
+    ole_status status =
+        ole_knn1_error(dim, &reference, &queries, network->threads, NULL, result, error);
+    status = ole_ranks_agree(ranks, status, error);
+    if (ole_ranks_size(ranks) == 1 || status != OLE_OK) return status;
+    int64_t wrong = isfinite(*result) ? llround(*result / 100.0 * (double)rows) : 0;
+    ole_ranks_sum(ranks, &wrong, 1, OLE_I64);
+    *result = percent(wrong, train->count > 0 ? query->count : 0);
+    return OLE_OK;
+}
+
+ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_error *error) {
+    *errors = (ole_errors){NAN, NAN, NAN};
+    evaluated train = {0}, test = {0}, validation = {0};
+    const int64_t *count = ole_dataset_get_info(m->set)->count;
+    bool no_test = count[OLE_SPLIT_TEST] == 0;
+    bool near_validation = !m->classifier && count[OLE_SPLIT_VALIDATION] > 0;
+    ole_status status = evaluate(&test, m, OLE_SPLIT_TEST, m->knn, error);
+    if (status == OLE_OK)
+        status = evaluate(&validation, m, OLE_SPLIT_VALIDATION,
+                          near_validation || (m->knn && no_test), error);
+    if (status == OLE_OK && (m->knn || near_validation))
+        status = evaluate(&train, m, OLE_SPLIT_TRAIN, true, error);
+    if (status == OLE_OK && m->classifier) {
+        errors->test = percent(test.out.wrong, test.count);
+        errors->validation = percent(validation.out.wrong, validation.count);
+    }
+    if (status == OLE_OK && near_validation)
+        status = knn_error(m, &train, &validation, &errors->validation, error);
+    if (status == OLE_OK && m->knn)
+        status = knn_error(m, &train, no_test ? &validation : &test, &errors->knn1, error);
+    free(train.out.features);
+    free(test.out.features);
+    free(validation.out.features);
+    return status;
+}

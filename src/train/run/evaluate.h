@@ -1,0 +1,29 @@
+/*
+ * src/train/run/evaluate.h - the errors of a network that is being trained: by its classifier, and
+ * by nearest neighbours of its features.
+ */
+#ifndef OLE_SRC_TRAIN_RUN_EVALUATE_H
+#define OLE_SRC_TRAIN_RUN_EVALUATE_H
+
+#include "model/split_runner.h"
+#include "train/recorded/recorded.h"
+
+/* Errors in %, NaN where not measured. */
+typedef struct ole_errors {
+    double test, validation, knn1;
+} ole_errors;
+
+/* What to measure, and how. */
+typedef struct ole_measure {
+    ole_split_runner runner;
+    ole_queue *queue; /* replays recorded batches in place of the runner; or NULL */
+    const ole_dataset *set;
+    bool classifier; /* false: it is not trained; validation is judged by 1-NN, test is NaN */
+    bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */
+              /* to the validation split) */
+} ole_measure;
+
+/* With ranks the errors are those of the whole splits, the same on all. */
+ole_status ole_errors_measure(ole_errors *errors, const ole_measure *measure, ole_error *error);
+
+#endif

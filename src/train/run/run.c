@@ -1,0 +1,449 @@
+/*
+ * src/train/run/run.c - opening a run, new or from its checkpoint, and saving it.
+ *
+ * On multiple ranks each opens data and network for itself; only rank 0 touches the folder and
+ * reads
+ * --init-from, and the others get their weights from it.
+ */
+#include "train/run/run.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "model/init_from.h"
+#include "model/option_syntax.h"
+#include "model/run_folder.h"
+#include "train/options/options.h"
+#include "train/options/recipe.h"
+#include "train/ranks/rank_agreement.h"
+#include "train/ranks/rank_resources.h"
+#include "train/ranks/shared_dataset.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_first(const ole_run *run) {
+    return ole_ranks_rank(run->options.ranks) == 0;
+}
+
+void ole_run_say(const ole_train_options *options, const char *format, ...) {
+    if (!options->message || ole_ranks_rank(options->ranks) != 0) return;
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ole_quote_in_place(text);
+    options->message(options->callback_context, text);
+}
+
+/* The ranks that the run shares its host with: its own, or those at other runs; or NULL. */
+static const ole_ranks *neighbours(const ole_train_options *options) {
+    return options->ranks ? options->ranks : options->beside;
+}
+
+/* ---- Data --------------------------------------------------------------------------------- */
+
+static ole_status describe_data(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    const ole_dataset_info *info = ole_dataset_get_info(run->set);
+    if (info->skipped > 0)
+        ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
+                    (long long)info->skipped);
+    if (info->passed_over > 0)
+        ole_run_say(o,
+                    "%s: passed over, as not called png, jpeg, pgm or ppm, or not right in the "
+                    "folder of a class: %lld",
+                    o->data, (long long)info->passed_over);
+    if (info->classes == 1)
+        ole_run_say(o, "warning: one class of %s alone: there is nothing to tell it from", o->data);
+    if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
+        ole_run_say(o,
+                    "warning: nothing is held out: every class of %s has too few samples for "
+                    "val_split %g",
+                    o->data, o->val_split);
+    ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
+    run->card.classifier = o->loss != OLE_LOSS_OLE;
+    return status;
+}
+
+/* What the data do not allow, by the names of the options. */
+static ole_status check_batches(const ole_run *run, const ole_augment_spec *augment,
+                                const ole_sampler_spec *sampler, ole_error *error) {
+    const ole_dataset_info *info = ole_dataset_get_info(run->set);
+    ole_quoted quoted;
+    if (sampler->classes > info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "sampler %s: %s has %d classes: give that many or fewer",
+                        ole_quote_string(&quoted, run->options.sampler), info->name, info->classes);
+    if ((augment->crop > 0 || augment->flip) && info->height == 1 && info->width == 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "augment %s: for images, and %s has vectors: leave it out",
+                        ole_quote_string(&quoted, run->options.augment), info->name);
+    return OLE_OK;
+}
+
+/* The loader of the training split, and the sizes of its batches. */
+static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_augment_spec augment;
+    ole_sampler_spec sampler;
+    ole_status status = ole_augment_parse(&augment, o->augment, error);
+    if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
+    if (status == OLE_OK) status = check_batches(run, &augment, &sampler, error);
+    if (status != OLE_OK) return status;
+    int64_t count = ole_dataset_get_info(run->set)->count[OLE_SPLIT_TRAIN];
+    bool balanced = sampler.classes > 0;
+    *batch = balanced ? (int64_t)sampler.classes * sampler.samples
+                      : (o->batch_size < count ? o->batch_size : count);
+    *last = balanced ? 0 : count % *batch;
+    ole_loader_options options;
+    ole_loader_options_init(&options);
+    options.batch_size = *batch;
+    options.seed = o->seed;
+    options.shuffle = true;
+    options.drop_last = *last == 1; /* batch norm can make nothing of one sample */
+    options.crop = augment.crop;
+    options.flip = augment.flip;
+    options.balanced_classes = sampler.classes;
+    options.balanced_samples = sampler.samples;
+    options.threads = o->workers;
+    memcpy(options.mean, run->card.mean, sizeof options.mean);
+    memcpy(options.deviation, run->card.deviation, sizeof options.deviation);
+    if (*last == 1) *last = 0;
+    options.part = ole_ranks_rank(o->ranks);
+    options.parts = ole_ranks_size(o->ranks);
+    if (*batch < options.parts)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "a batch of %lld samples leaves some of %d ranks without any: take larger "
+                        "batches or fewer ranks",
+                        (long long)*batch, options.parts);
+    status = ole_loader_create(&run->loader, run->set, OLE_SPLIT_TRAIN, &options, error);
+    if (status == OLE_OK) run->batches = ole_loader_batches(run->loader);
+    return status;
+}
+
+/* ---- Resuming ----------------------------------------------------------------------------- */
+
+ole_status ole_run_compare(const ole_train_options *options, const ole_train_options *then,
+                           const char *path, ole_error *error) {
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        if (o->flags & (OLE_EXECUTION | OLE_RESUMABLE)) continue;
+        if (!ole_option_differs(o, options, then)) continue;
+        char a[OLE_OPTION_VALUE], b[OLE_OPTION_VALUE];
+        const char *now = ole_option_text(o, options, a), *old = ole_option_text(o, then, b);
+        ole_quoted where, was, is;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: the run has %s '%s', not '%s': go on with the same, or start another",
+                        ole_quote_string(&where, path), o->name,
+                        ole_quote_string(&was, old ? old : ""),
+                        ole_quote_string(&is, now ? now : ""));
+    }
+    return OLE_OK;
+}
+
+static ole_status check_config(const ole_run *run, const ole_safetensors *file, const char *path,
+                               ole_error *error) {
+    const char *config = ole_safetensors_metadata(file, "config");
+    if (!config) config = "";
+    ole_train_options then;
+    ole_train_options_init(&then);
+    ole_recipe *recipe;
+    ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
+    if (status == OLE_OK) status = ole_run_compare(&run->options, &then, path, error);
+    if (status == OLE_OK && run->options.init_from && !then.init_from)
+        ole_run_say(&run->options, "init_from is passed over: the run goes on from its checkpoint");
+    ole_recipe_free(recipe);
+    return status;
+}
+
+/* The data against those of the checkpoint: samples of one shape, labels that mean the same. */
+static ole_status compare_data(const ole_card *now, const ole_card *then, const char *path,
+                               ole_error *error) {
+    static const char advice[] = "go on with the same data, or start another";
+    const ole_shape *a = &then->input, *b = &now->input;
+    ole_quoted where, was, is;
+    ole_quote_string(&where, path);
+    if (a->c != b->c || a->h != b->h || a->w != b->w)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: the run's samples are %lldx%lldx%lld, those of the data "
+                        "%lldx%lldx%lld: %s",
+                        where.text, (long long)a->c, (long long)a->h, (long long)a->w,
+                        (long long)b->c, (long long)b->h, (long long)b->w, advice);
+    for (int c = 0; c < now->classes || c < then->classes; c++) {
+        const char *old = c < then->classes ? then->class_names[c] : "(none)";
+        const char *name = c < now->classes ? now->class_names[c] : "(none)";
+        if (strcmp(old, name) == 0) continue;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: class %d of the run is '%s', that of the data '%s': %s", where.text, c,
+                        ole_quote_string(&was, old), ole_quote_string(&is, name), advice);
+    }
+    return OLE_OK;
+}
+
+static ole_status check_data(const ole_run *run, const ole_safetensors *file, const char *path,
+                             ole_error *error) {
+    ole_card then;
+    ole_status status = ole_card_read(&then, file, path, error);
+    if (status != OLE_OK) return status;
+    status = compare_data(&run->card, &then, path, error);
+    if (status == OLE_OK && !ole_card_same_samples(&run->card, &then))
+        ole_run_say(&run->options,
+                    "warning: the training samples of %s are not those that the run began with: "
+                    "those it is tested on may be some that it was trained on",
+                    run->options.data);
+    ole_card_free(&then);
+    return status;
+}
+
+static ole_status check_epochs(const ole_run *run, const char *path, ole_error *error) {
+    int64_t begun = run->state.epoch + (run->state.step > 0), asked = run->options.epochs;
+    ole_quoted quoted;
+    if (begun <= asked) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "%s: the run is at epoch %lld: --epochs %lld would end before that",
+                    ole_quote_string(&quoted, path), (long long)begun, (long long)asked);
+}
+
+static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_path(path, run->options.out, name, error);
+    if (status != OLE_OK) return status;
+    ole_safetensors *file;
+    status = ole_safetensors_open(&file, path, error);
+    if (status == OLE_OK) status = check_config(run, file, path, error);
+    if (status == OLE_OK) status = check_data(run, file, path, error);
+    if (status == OLE_OK)
+        status = ole_checkpoint_load(file, path, &run->network, run->moments, &run->state, error);
+    if (status == OLE_OK) status = check_epochs(run, path, error);
+    ole_safetensors_close(file);
+    return status;
+}
+
+/* From last.safetensors; where that is damaged or gone, from the one before it. */
+static ole_status load_state(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_status status = load_from(run, "last.safetensors", error);
+    run->has_last = status == OLE_OK;
+    bool lost = status == OLE_ERROR_FORMAT || !ole_run_has(o->out, "last.safetensors");
+    if (status == OLE_OK || !lost || !ole_run_has(o->out, "previous.safetensors")) return status;
+    ole_error second;
+    if (load_from(run, "previous.safetensors", &second) != OLE_OK) return status;
+    ole_run_say(o, "%s; going on from previous.safetensors", error ? error->message : "damaged");
+    return OLE_OK;
+}
+
+/* ---- The folder --------------------------------------------------------------------------- */
+
+/* Before anything takes time: the folder is there, ours, and not in use. */
+static ole_status check_folder(ole_run *run, ole_error *error) {
+    ole_train_options *o = &run->options;
+    if (!o->out) return OLE_OK;
+    ole_status status = o->resume ? OLE_OK : ole_run_make_folder(o->out, &run->made, error);
+    if (status == OLE_OK && ole_run_has(o->out, ""))
+        status = ole_run_lock(&run->lock, o->out, error);
+    if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, 1, o->seed, error);
+    if (status != OLE_OK || !o->resume) return status;
+    if (ole_run_has(o->out, "last.safetensors") || ole_run_has(o->out, "previous.safetensors"))
+        return OLE_OK;
+    ole_quoted quoted;
+    ole_quote_string(&quoted, o->out);
+    if (!ole_run_has(o->out, ""))
+        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to go on with", quoted.text);
+    ole_run_say(o, "%s: no checkpoint yet, starting from the beginning", quoted.text);
+    o->resume = false;
+    return OLE_OK;
+}
+
+static ole_status open_folder(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    run->config = ole_recipe_text(o);
+    if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
+    if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
+    char path[OLE_RUN_PATH];
+    bool others = false;
+    ole_status status = ole_run_output(path, o->out, "metrics.jsonl", error);
+    if (status == OLE_OK) /* first: it may refuse to resume */
+        status =
+            ole_metrics_check(path, run->state.metrics_bytes, run->state.epoch, &others, error);
+    if (status == OLE_OK && others)
+        ole_run_say(o,
+                    "warning: %s: lines after the last checkpoint are not of a run and are removed",
+                    path);
+    if (status == OLE_OK)
+        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
+    if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = ole_recipe_write(path, o, error);
+    run->metrics.ranks = ole_ranks_size(o->ranks);
+    return status;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+/* The network with its weights: resumed, from a file, or initial ones.  Only rank 0 reads files. */
+static ole_status open_network(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    char device[OLE_DEVICE_NAME], report[OLE_REPORT_ROOM];
+    const ole_network_options options = {.net = o->net,
+                                         .input = run->card.input,
+                                         .classes = run->card.classes,
+                                         .device =
+                                             ole_rank_device(o->device, neighbours(o), device),
+                                         .precision = o->precision,
+                                         .conv = o->conv,
+                                         .threads = ole_rank_threads(o->threads, neighbours(o)),
+                                         .seed = o->seed,
+                                         .train = true};
+    ole_status status = ole_network_open(&run->network, &options, error);
+    if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
+    if (status != OLE_OK) return status;
+    if (o->resume && is_first(run)) return load_state(run, error);
+    status = ole_params_init(run->network.params, o->init, o->seed, error);
+    if (status != OLE_OK || !o->init_from || !is_first(run)) return status;
+    status = ole_init_from(&run->network, o->init_from, report, error);
+    if (status == OLE_OK) ole_run_say(o, "%s", report);
+    return status;
+}
+
+/* Where the device cannot record the steps of linked ranks, or has no room for the data set, it
+ * gets batches one by one. */
+static ole_status open_queue(ole_run *run, ole_error *error) {
+    if (!run->network.backend->recorder) return OLE_OK;
+    if (run->stepper->reduce) {
+        const char *obstacle = ole_queue_obstacle(run->stepper);
+        const char *how = obstacle ? obstacle : ole_reduce_link(run->stepper->reduce)->how;
+        if (how[0]) ole_run_say(&run->options, "%s", how);
+        if (obstacle) return OLE_OK;
+    }
+    ole_error reason;
+    ole_status status = ole_queue_create(&run->queue, run->stepper, run->set, run->loader, &reason);
+    if (status == OLE_ERROR_MEMORY && ole_network_wait(&run->network, NULL) == OLE_OK) {
+        ole_run_say(&run->options, "%s; batches are sent to it one by one", reason.message);
+        return OLE_OK;
+    }
+    if (status != OLE_OK && error) *error = reason;
+    return status;
+}
+
+static bool has_norms(const ole_graph *graph) {
+    for (int n = 0; n < graph->nodes; n++)
+        if (graph->node[n].op == OLE_OP_NORM) return true;
+    return false;
+}
+
+static bool is_all_frozen(const ole_network *network) {
+    for (int i = 0; i < network->graph->params; i++)
+        if (!ole_params_is_frozen(network->params, i)) return false;
+    return true;
+}
+
+/* Options that do not do what they seem to. */
+static void warn_of_options(const ole_run *run, int64_t batch) {
+    const ole_train_options *o = &run->options;
+    const ole_schedule *s = &run->schedule;
+    if (batch == 1 && has_norms(run->network.graph))
+        ole_run_say(o, "warning: batches of one sample, of which batch norm can make nothing: take "
+                       "larger ones");
+    if (is_all_frozen(&run->network))
+        ole_run_say(o, "warning: freeze %s: every weight is frozen, nothing is learned", o->freeze);
+    if (s->warmup >= s->epochs)
+        ole_run_say(o, "warning: a warm-up of %g in %g epochs: the rate never reaches lr",
+                    s->warmup, s->epochs);
+    if (s->milestones > 0 && s->milestone[0] >= s->epochs)
+        ole_run_say(o, "warning: milestones %s: the rate does not fall in %g epochs", o->milestones,
+                    s->epochs);
+}
+
+/* Where ranks meet, an error of one is that of all; only open_queue() may fail on one alone. */
+ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error) {
+    *run = (ole_run){.options = *options,
+                     .metrics = {.fd = -1},
+                     .lock = -1,
+                     .moments = strcmp(options->opt, "adam") == 0 ? 2 : 1};
+    const ole_train_options *o = &run->options;
+    if (ole_ranks_size(options->ranks) == 1) run->options.ranks = NULL;
+    if (!is_first(run)) run->options.out = NULL;
+
+    ole_dataset_options data;
+    ole_train_dataset_options(o, &data);
+    data.threads = ole_rank_threads(o->threads, neighbours(o));
+    data.skip_test = o->skip_test;
+    ole_status status = ole_ranks_agree(o->ranks, check_folder(run, error), error);
+    if (status == OLE_OK) status = ole_samples_open(&run->set, o->data, &data, o->ranks, error);
+
+    int64_t batch = 0, last = 0;
+    if (status == OLE_OK) { /* each rank for itself */
+        status = describe_data(run, error);
+        if (status == OLE_OK) status = open_loader(run, &batch, &last, error);
+        if (status == OLE_OK) status = ole_schedule_init(&run->schedule, o, run->batches, error);
+        if (status == OLE_OK) status = open_network(run, error);
+        if (status == OLE_OK && is_first(run)) warn_of_options(run, batch);
+        status = ole_ranks_agree(o->ranks, status, error);
+    }
+    if (status == OLE_OK)
+        status = ole_together_check(o->ranks, &run->network, run->set, &run->card, error);
+    if (status == OLE_OK)
+        status = ole_together_start(o->ranks, &run->network, run->moments, &run->state, error);
+
+    if (status == OLE_OK)
+        status = ole_stepper_create(&run->stepper, &run->network, o, batch, last, error);
+    if (status == OLE_OK) {
+        status = ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
+                                    run->stepper->rows[0], error);
+        status = ole_ranks_agree(o->ranks, status, error);
+    }
+    if (status == OLE_OK) status = open_queue(run, error);
+    if (status == OLE_OK && !run->queue) status = ole_stepper_prepare(run->stepper, error);
+    if (status == OLE_OK) status = ole_ranks_agree(o->ranks, open_folder(run, error), error);
+    if (status == OLE_OK) return OLE_OK;
+    if (run->made > 0) ole_run_remove_folder(run->options.out, run->made);
+    ole_run_close(run);
+    return status;
+}
+
+void ole_run_close(ole_run *run) {
+    ole_metrics_close(&run->metrics);
+    ole_inference_close(&run->inference);
+    ole_queue_free(run->queue);
+    ole_stepper_free(run->stepper);
+    ole_network_close(&run->network);
+    ole_loader_destroy(run->loader);
+    ole_card_free(&run->card);
+    ole_dataset_close(run->set);
+    free(run->config);
+    if (run->lock >= 0) close(run->lock);
+    *run = (ole_run){.metrics = {.fd = -1}, .lock = -1};
+}
+
+/* ---- Saving ------------------------------------------------------------------------------- */
+
+/* A second name for the old file; on file systems without links there is no previous one. */
+static void keep_previous(const char *last, const char *previous) {
+    unlink(previous);
+    int failed = link(last, previous);
+    (void)failed;
+}
+
+ole_status ole_run_save(ole_run *run, ole_error *error) {
+    if (!run->options.out) return OLE_OK;
+    char last[OLE_RUN_PATH], previous[OLE_RUN_PATH];
+    ole_status status = ole_run_output(last, run->options.out, "last.safetensors", error);
+    if (status == OLE_OK)
+        status = ole_run_output(previous, run->options.out, "previous.safetensors", error);
+    if (status != OLE_OK) return status;
+    run->state.metrics_bytes = run->metrics.bytes;
+    if (run->has_last) keep_previous(last, previous);
+    status = ole_checkpoint_save(last, &run->network, &run->card, run->moments, run->config,
+                                 &run->state, error);
+    run->has_last |= status == OLE_OK;
+    return status;
+}
+
+ole_status ole_run_save_best(const ole_run *run, ole_error *error) {
+    if (!run->options.out) return OLE_OK;
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_output(path, run->options.out, "best.safetensors", error);
+    return status == OLE_OK ? ole_model_save(path, &run->network, &run->card, error) : status;
+}

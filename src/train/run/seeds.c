@@ -1,0 +1,269 @@
+/*
+ * src/train/run/seeds.c - several runs with different seeds.
+ *
+ * On a device that queues its steps one run leaves much of it idle, so all run at once, each in a
+ * thread of its own; elsewhere they follow each other, since each uses all cores.  Ranks share the
+ * runs out, each done by one of them alone.
+ */
+#include "train/run/seeds.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/spread.h"
+#include "model/network.h"
+#include "model/run_folder.h"
+#include "train/options/recipe.h"
+#include "train/ranks/job_pool.h"
+#include "train/run/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What all runs share; guarded by the crew's lock. */
+typedef struct seeds {
+    const ole_train_options *options;
+    int64_t speaker;              /* the run whose steps are shown: the first at work here */
+    bool *working;                /* [seeds], here */
+    ole_train_summary *summaries; /* [seeds], of those that have ended or were stopped here */
+    bool *ended;                  /* [seeds] */
+} seeds;
+
+typedef struct one_run {
+    seeds *all;
+    ole_crew *crew;
+    int64_t index;
+    ole_train_options options;
+    char out[OLE_RUN_PATH];
+} one_run;
+
+/* ---- One of them -------------------------------------------------------------------------- */
+
+/* Of all runs: each has counted those after it, which ranks do side by side. */
+static double seconds_left(const seeds *all, const ole_train_progress *p) {
+    double step = p->epoch_done ? 1.0 : (double)p->step / (double)p->steps;
+    double own = 1.0 - ((double)p->epoch - 1.0 + step) / (double)p->epochs;
+    int64_t later = p->runs - p->run, ranks = ole_ranks_size(all->options->ranks);
+    if (own + (double)later <= 0.0) return 0.0;
+    return p->seconds_left * (own + (double)(later / ranks)) / (own + (double)later);
+}
+
+/* An ole_train_callback: passes on the steps of one run and the epochs of all. */
+static bool pass_progress(void *context, const ole_train_progress *progress) {
+    one_run *run = context;
+    seeds *all = run->all;
+    const ole_train_options *o = all->options;
+    ole_train_progress shown = *progress;
+    shown.seconds_left = seconds_left(all, progress);
+    ole_crew_lock(run->crew);
+    bool said = progress->epoch_done || run->index == all->speaker;
+    if (said && o->callback && !ole_crew_stops(run->crew) &&
+        o->callback(o->callback_context, &shown))
+        ole_crew_stop(run->crew);
+    bool stop = ole_crew_stops(run->crew);
+    ole_crew_unlock(run->crew);
+    return stop;
+}
+
+static void pass_message(void *context, const char *text) {
+    one_run *run = context;
+    const ole_train_options *o = run->all->options;
+    ole_crew_lock(run->crew);
+    if (o->message) o->message(o->callback_context, text);
+    ole_crew_unlock(run->crew);
+}
+
+/* The folder of run k, in that of all. */
+enum { NAME_ROOM = 40 };
+static const char *name_run(const ole_train_options *o, int64_t k, char name[NAME_ROOM]) {
+    snprintf(name, NAME_ROOM, "seed-%" PRIu64, o->seed + (uint64_t)k);
+    return name;
+}
+
+/* The options of run k, and its folder. */
+static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, ole_error *error) {
+    const ole_train_options *o = all->options;
+    *run = (one_run){.all = all, .crew = crew, .index = k, .options = *o};
+    run->options.seed = o->seed + (uint64_t)k;
+    run->options.seeds = 1;
+    run->options.ranks = NULL;
+    run->options.beside = o->ranks;
+    run->options.callback = pass_progress;
+    run->options.message = pass_message;
+    run->options.callback_context = run;
+    if (!o->out) return OLE_OK;
+    char name[NAME_ROOM];
+    run->options.out = run->out;
+    ole_status status = ole_run_output_folder(run->out, o->out, name_run(o, k, name), error);
+    if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
+    return status;
+}
+
+/* Whose steps are shown is said anew when a run begins or ends. */
+static void set_working(one_run *run, bool working) {
+    seeds *all = run->all;
+    ole_crew_lock(run->crew);
+    all->working[run->index] = working;
+    all->speaker = 0;
+    while (all->speaker < all->options->seeds && !all->working[all->speaker])
+        all->speaker++;
+    ole_crew_unlock(run->crew);
+}
+
+/* An ole_crew_plan's run. */
+static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *result, bool *stopped,
+                         ole_error *error) {
+    seeds *all = context;
+    ole_train_summary *summary = result;
+    one_run *run = malloc(sizeof *run);
+    if (!run) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_status status = prepare(run, all, crew, number, error);
+    if (status == OLE_OK) {
+        set_working(run, true);
+        status = ole_train_once(&run->options, number + 1, all->options->seeds, summary, error);
+        set_working(run, false);
+        *stopped = status == OLE_OK && summary->interrupted;
+        if (*stopped) all->summaries[number] = *summary; /* of this run's alone */
+    }
+    free(run);
+    return status;
+}
+
+/* An ole_crew_plan's ended. */
+static ole_status take_in(void *context, ole_crew *crew, int64_t number, int rank,
+                          const void *result, ole_error *error) {
+    (void)crew;
+    (void)error;
+    seeds *all = context;
+    const ole_train_options *o = all->options;
+    memcpy(&all->summaries[number], result, sizeof all->summaries[number]);
+    all->ended[number] = true;
+    if (rank == ole_ranks_rank(o->ranks) || ole_ranks_rank(o->ranks) != 0 || !o->message)
+        return OLE_OK;
+    char text[100];
+    snprintf(text, sizeof text, "run %" PRId64 " of %" PRId64 " has ended, on rank %d", number + 1,
+             o->seeds, rank);
+    o->message(o->callback_context, text);
+    return OLE_OK;
+}
+
+/* ---- All of them -------------------------------------------------------------------------- */
+
+/* The folder of all runs. */
+typedef struct shared_folder {
+    int lock;    /* -1: not taken */
+    size_t made; /* of its path */
+    bool began;  /* the recipe in it is this call's */
+} shared_folder;
+
+/* Runs go on with the recipe they began with. */
+static ole_status compare_recipe(const ole_train_options *o, const char *path, ole_error *error) {
+    if (!o->resume || !ole_run_has(o->out, "config.yaml")) return OLE_OK;
+    ole_train_options then;
+    ole_recipe *recipe;
+    ole_train_options_init(&then);
+    ole_status status = ole_recipe_read(&recipe, path, &then, error);
+    if (status == OLE_OK) status = ole_run_compare(o, &then, path, error);
+    ole_recipe_free(recipe);
+    return status;
+}
+
+/* By rank 0: taken, with the recipe in it. */
+static ole_status open_folder(const ole_train_options *o, shared_folder *folder, ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_quoted quoted;
+    if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
+    if (o->resume && !ole_run_has(o->out, ""))
+        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to go on with",
+                        ole_quote_string(&quoted, o->out));
+    ole_status status = ole_run_make_folder(o->out, &folder->made, error);
+    if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
+    if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, o->seeds, o->seed, error);
+    if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
+    if (status == OLE_OK) status = compare_recipe(o, path, error);
+    if (status != OLE_OK) return status;
+    folder->began = !o->resume;
+    return ole_recipe_write(path, o, error);
+}
+
+/* Where no run began nothing is left of it. */
+static void close_folder(const ole_train_options *o, const shared_folder *folder, bool failed) {
+    char path[OLE_RUN_PATH], name[NAME_ROOM];
+    bool empty = failed && folder->began;
+    for (int64_t k = 0; k < o->seeds && empty; k++)
+        empty = !ole_run_has(o->out, name_run(o, k, name));
+    if (empty && ole_run_path(path, o->out, "config.yaml", NULL) == OLE_OK) unlink(path);
+    if (empty) ole_run_remove_folder(o->out, folder->made);
+    if (folder->lock >= 0) close(folder->lock);
+}
+
+/* Means of those that have ended. */
+static void sum_up(const seeds *all, ole_train_summary *summary) {
+    ole_spread test = {0}, validation = {0}, knn1 = {0};
+    *summary = (ole_train_summary){0};
+    for (int64_t k = 0; k < all->options->seeds; k++) {
+        const ole_train_summary *s = &all->summaries[k];
+        summary->seconds += s->seconds;
+        if (s->seconds > 0.0) summary->epochs = s->epochs;
+        if (!all->ended[k]) continue;
+        summary->runs++;
+        ole_spread_add(&test, s->test_error);
+        ole_spread_add(&validation, s->validation_error);
+        ole_spread_add(&knn1, s->knn1_error);
+    }
+    summary->test_error = ole_spread_mean(&test);
+    summary->validation_error = ole_spread_mean(&validation);
+    summary->knn1_error = ole_spread_mean(&knn1);
+    summary->test_error_std = ole_spread_deviation(&test);
+    summary->validation_error_std = ole_spread_deviation(&validation);
+    summary->knn1_error_std = ole_spread_deviation(&knn1);
+}
+
+static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
+    const ole_train_options *o = all->options;
+    int64_t *order = calloc((size_t)o->seeds, sizeof *order);
+    all->working = calloc((size_t)o->seeds, sizeof *all->working);
+    all->ended = calloc((size_t)o->seeds, sizeof *all->ended);
+    all->summaries = calloc((size_t)o->seeds, sizeof *all->summaries);
+    ole_status status = OLE_OK;
+    if (!order || !all->working || !all->ended || !all->summaries)
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    status = ole_ranks_agree(o->ranks, status, error);
+    if (status == OLE_OK) {
+        for (int64_t k = 0; k < o->seeds; k++)
+            order[k] = k;
+        int64_t ranks = ole_ranks_size(o->ranks), each = (o->seeds + ranks - 1) / ranks;
+        const ole_crew_plan plan = {.ranks = o->ranks,
+                                    .order = order,
+                                    .count = o->seeds,
+                                    .jobs = ole_device_queues(o->device) ? (int)each : 1,
+                                    .result_bytes = sizeof *all->summaries,
+                                    .run = do_run,
+                                    .ended = take_in,
+                                    .context = all};
+        status = ole_crew_work(&plan, stopped, error);
+    }
+    free(order);
+    return status;
+}
+
+ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summary,
+                           ole_error *error) {
+    seeds all = {.options = o};
+    shared_folder folder = {.lock = -1};
+    ole_status status = ole_ranks_agree(o->ranks, open_folder(o, &folder, error), error);
+    bool stopped = false;
+    if (status == OLE_OK) status = run_all(&all, &stopped, error);
+    if (status == OLE_OK) {
+        sum_up(&all, summary);
+        summary->interrupted = stopped;
+    }
+    free(all.working);
+    free(all.ended);
+    free(all.summaries);
+    close_folder(o, &folder, status != OLE_OK);
+    return status;
+}

@@ -1,0 +1,312 @@
+/*
+ * src/train/run/step.c - planning and running training steps.
+ *
+ * OLÉ reads a node's output, and its gradient is added there as a seed for backward: what lies
+ * above the node, the classifier in the usual case, never sees it.
+ *
+ * On ranks everything is scaled so that the sums over them are what one process would have: the
+ * softmax loss, a mean, and its gradient by our share of the rows.
+ */
+#include "train/run/step.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Planning ----------------------------------------------------------------------------- */
+
+static ole_ranks *ranks_of(const ole_stepper *s) {
+    return s->reduce ? ole_reduce_ranks(s->reduce) : NULL;
+}
+
+/* Finds the nodes where OLÉ acts. */
+static ole_status find_acts(ole_stepper *s, const ole_train_options *options, ole_error *error) {
+    const ole_graph *graph = s->network->graph;
+    ole_acts acts;
+    ole_status status = ole_acts_parse(&acts, options->ole_at, options->lambda, error);
+    if (status != OLE_OK) return status;
+    s->acts = acts.count > 0 ? acts.count : 1;
+    s->act[0] = (ole_act){.node = graph->features, .weight = options->lambda};
+    for (int i = 0; i < acts.count; i++) {
+        if (acts.token[i] > graph->tokens)
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "ole_at %s: the net has %d tokens, there is no token %d",
+                            options->ole_at, graph->tokens, acts.token[i]);
+        s->act[i] = (ole_act){.node = graph->token_node[acts.token[i]], .weight = acts.weight[i]};
+    }
+    return OLE_OK;
+}
+
+/* A plan for each batch size of which we have rows, with taps where OLÉ reads. */
+static ole_status plan_batches(ole_stepper *s, ole_error *error) {
+    const ole_network *n = s->network;
+    ole_status status = OLE_OK;
+    for (int k = 0; k < 2 && status == OLE_OK; k++) {
+        if (s->rows[k] == 0) continue;
+        ole_plan_options options = {.batch = s->rows[k], .train = true};
+        if (s->reduce) options.share = ole_reduce_share(s->reduce, k);
+        for (int i = 0; i < s->acts; i++)
+            if (s->act[i].node != n->graph->features) options.tap[options.taps++] = s->act[i].node;
+        status = ole_plan_create(&s->plan[k], n->graph, n->params, n->backend, n->context, &options,
+                                 error);
+    }
+    return status;
+}
+
+ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
+                              const ole_train_options *options, int64_t batch, int64_t last,
+                              ole_error *error) {
+    *stepper = NULL;
+    ole_stepper *s = calloc(1, sizeof *s);
+    if (!s) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    bool adam = strcmp(options->opt, "adam") == 0;
+    *s = (ole_stepper){.network = network,
+                       .softmax = options->loss != OLE_LOSS_OLE,
+                       .ole = options->loss != OLE_LOSS_SOFTMAX,
+                       .global = strcmp(options->ole_scope, "global") == 0,
+                       .update = {.kind = adam ? OLE_UPDATE_ADAM : OLE_UPDATE_SGD,
+                                  .weight_decay = options->weight_decay,
+                                  .momentum = options->momentum,
+                                  .nesterov = options->nesterov && options->momentum > 0.0,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .eps = 1e-8},
+                       .batch = {batch, last},
+                       .rows = {batch, last}};
+    ole_loss_options_init(&s->loss);
+    s->loss.delta_floor = options->delta_floor;
+    s->loss.delta_abs = options->delta_abs;
+    s->loss.delta_rel = options->delta_rel;
+    if (!s->softmax) { /* OLÉ alone teaches the classifier nothing: weight decay must not wear it */
+        const ole_node *node = &network->graph->node[network->graph->classifier];
+        for (int p = 0; p < node->params; p++)
+            ole_params_freeze(network->params, node->first_param + p);
+    }
+    ole_status status = OLE_OK;
+    if (ole_ranks_size(options->ranks) > 1) {
+        bool sync = strcmp(options->bn, "sync") == 0;
+        status = ole_reduce_create(&s->reduce, network, options->ranks, s->batch, sync, error);
+        for (int k = 0; k < 2 && status == OLE_OK; k++)
+            s->rows[k] = ole_reduce_rows(s->reduce, k);
+    }
+    if (status == OLE_OK) {
+        if (s->ole) status = find_acts(s, options, error);
+        if (status == OLE_OK) status = plan_batches(s, error);
+        status = ole_ranks_agree(ranks_of(s), status, error);
+    }
+    if (status == OLE_OK)
+        *stepper = s;
+    else
+        ole_stepper_free(s);
+    return status;
+}
+
+/* What every rank does for itself comes first, so that none waits for one that failed. */
+ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
+    const ole_graph *graph = s->network->graph;
+    ole_ranks *ranks = ranks_of(s);
+    if (s->prepared) return OLE_OK;
+    ole_status status = OLE_OK;
+    for (int i = 0; i < s->acts && status == OLE_OK; i++) {
+        ole_act *a = &s->act[i];
+        size_t size = (size_t)(s->rows[0] * ole_shape_size(graph->node[a->node].out));
+        if (!a->features) a->features = malloc(size * sizeof *a->features);
+        if (!a->gradient) a->gradient = malloc(size * sizeof *a->gradient);
+        if (!a->features || !a->gradient)
+            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for OLE at layer %s",
+                              graph->node[a->node].name);
+    }
+    status = ole_ranks_agree(ranks, status, error);
+    ole_loss_options options = s->loss;
+    options.threads = s->network->threads;
+    for (int i = 0; i < s->acts && status == OLE_OK; i++) {
+        ole_act *a = &s->act[i];
+        int64_t dim = ole_shape_size(graph->node[a->node].out);
+        if (ranks && s->global)
+            status = ole_ranks_loss_create(&a->ranks_loss, ranks, s->rows[0], dim, &options,
+                                           OLE_RANKS_LOSS_AUTO, error);
+        else
+            status = ole_loss_plan_create(&a->plan, s->rows[0], dim, OLE_F32, &options, error);
+        status = ole_ranks_agree(ranks, status, error);
+    }
+    s->prepared = status == OLE_OK;
+    return status;
+}
+
+void ole_stepper_free(ole_stepper *s) {
+    if (!s) return;
+    for (int i = 0; i < s->acts; i++) {
+        ole_loss_plan_destroy(s->act[i].plan);
+        ole_ranks_loss_destroy(s->act[i].ranks_loss);
+        free(s->act[i].features);
+        free(s->act[i].gradient);
+    }
+    ole_plan_free(s->plan[0]);
+    ole_plan_free(s->plan[1]);
+    ole_reduce_free(s->reduce);
+    free(s);
+}
+
+ole_plan *ole_stepper_plan(const ole_stepper *stepper) {
+    return stepper->plan[0];
+}
+
+/* ---- Losses ------------------------------------------------------------------------------- */
+
+/* Our share of the batch's rows. */
+static double share_of(const ole_stepper *s, bool last) {
+    return (double)s->rows[last] / (double)s->batch[last];
+}
+
+/*
+ * The value and the seed at one place; NaN instead of an error for NaN or Inf in the features.
+ * `plan` NULL: we have no rows of the batch.
+ */
+static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double share,
+                          double *value, ole_error *error) {
+    const ole_loss_batch rows = {.rows = batch->count,
+                                 .features = a->features,
+                                 .labels = batch->labels,
+                                 .label_type = OLE_I32};
+    const ole_loss_gradient gradient = {.data = a->gradient,
+                                        .upstream = a->ranks_loss ? a->weight : a->weight * share};
+    const ole_loss_gradient *wanted = a->weight > 0.0 ? &gradient : NULL;
+    ole_loss_result result = {0};
+    ole_status status = OLE_OK;
+    if (plan) ole_plan_read(plan, a->node, a->features);
+    if (a->ranks_loss)
+        status = ole_ranks_loss_eval(a->ranks_loss, &rows, wanted, &result, error);
+    else if (plan)
+        status = ole_loss_eval(a->plan, &rows, wanted, &result, error);
+    *value = result.value;
+    if (status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC) {
+        *value = NAN;
+        return OLE_OK;
+    }
+    if (status == OLE_OK && wanted && plan) ole_plan_seed(plan, a->node, a->gradient);
+    return status;
+}
+
+/* ---- Losses that are NaN or Inf ----------------------------------------------------------- */
+
+/* The first node that any rank finds bad. */
+static int find_bad(const ole_stepper *s, const ole_step *step) {
+    ole_plan *plan = s->plan[step->last];
+    int64_t none = s->network->graph->nodes, found = none;
+    if (plan) {
+        int node = ole_plan_find_bad(plan, step->batch->images, (uint64_t)step->number);
+        if (node >= 0) found = node;
+    }
+    ole_ranks *ranks = ranks_of(s);
+    for (int r = 0; r < ole_ranks_size(ranks); r++) {
+        int64_t of_rank = found;
+        ole_ranks_broadcast(ranks, &of_rank, sizeof of_rank, r);
+        if (of_rank < found) found = of_rank;
+    }
+    return found < none ? (int)found : -1;
+}
+
+ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool softmax_bad,
+                            ole_error *error) {
+    int node = find_bad(s, step);
+    const char *loss = softmax_bad ? "softmax" : "OLE";
+    if (node == 0)
+        return ole_fail(error, OLE_ERROR_NUMERIC,
+                        "step %lld: the %s loss is NaN or Inf because the images are: look at the "
+                        "data",
+                        (long long)step->number, loss);
+    return ole_fail(error, OLE_ERROR_NUMERIC,
+                    "step %lld: the %s loss is NaN or Inf, from layer %s on: lower --lr%s or add "
+                    "--warmup",
+                    (long long)step->number, loss,
+                    s->network->graph->node[node > 0 ? node : s->network->graph->classifier].name,
+                    s->ole ? " or --lambda" : "");
+}
+
+/* ---- A step ------------------------------------------------------------------------------- */
+
+/* What the ranks tell each other in a step: sums over them. */
+typedef struct numbers {
+    double softmax_loss, ole_loss, weighted_ole, correct, stop;
+} numbers;
+
+enum { NUMBERS = sizeof(numbers) / sizeof(double) };
+
+/* Backward on ranks: gradients and the step's numbers become sums over them.  OLÉ of the whole
+ * batch, which all ranks have, is counted once. */
+static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step_result *result) {
+    double share = share_of(s, step->last), ole = share;
+    if (s->ole && s->act[0].ranks_loss) ole = ole_ranks_rank(ranks_of(s)) == 0 ? 1.0 : 0.0;
+    numbers sums = {.softmax_loss = share > 0.0 && s->softmax ? share * result->softmax_loss : 0.0,
+                    .ole_loss = ole > 0.0 && s->ole ? ole * result->ole_loss : 0.0,
+                    .weighted_ole = ole > 0.0 ? ole * result->loss : 0.0,
+                    .correct = (double)result->correct,
+                    .stop = s->wants_stop};
+    ole_reduce_start(s->reduce, (double *)&sums, NUMBERS);
+    ole_reduce_backward(s->reduce, s->plan[step->last]);
+    ole_reduce_finish(s->reduce, step->last);
+    result->softmax_loss = s->softmax ? sums.softmax_loss : NAN;
+    result->ole_loss = s->ole ? sums.ole_loss : NAN;
+    result->loss = sums.weighted_ole;
+    result->correct = (int64_t)sums.correct;
+    result->stop = sums.stop > 0.0;
+}
+
+static bool is_good(const ole_stepper *s, const ole_step_result *result) {
+    return isfinite(result->loss) && (!s->softmax || isfinite(result->softmax_loss));
+}
+
+/* Ends a stage that began at *mark. */
+static void lap(ole_step_result *result, ole_step_stage stage, double *mark) {
+    double now = ole_clock();
+    result->seconds[stage] = now - *mark;
+    *mark = now;
+}
+
+ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result *result,
+                           ole_error *error) {
+    ole_status status = ole_stepper_prepare(s, error);
+    if (status != OLE_OK) return status;
+    double mark = ole_clock(), waited = s->reduce ? ole_reduce_seconds(s->reduce) : 0.0;
+    double share = share_of(s, step->last);
+    ole_plan *plan = s->plan[step->last]; /* NULL: we have no rows of this batch */
+    *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
+    if (plan) ole_plan_forward(plan, step->batch->images, true, (uint64_t)step->number);
+    lap(result, OLE_STEP_FORWARD, &mark);
+
+    /* Means over our rows, but OLÉ over ranks is that of the whole batch. */
+    if (s->softmax && plan)
+        ole_plan_softmax(plan, step->batch->labels, share, NULL, &result->softmax_loss,
+                         &result->correct);
+    if (s->softmax) lap(result, OLE_STEP_SOFTMAX, &mark);
+    for (int i = 0; i < s->acts; i++) {
+        double value;
+        status = run_act(plan, &s->act[i], step->batch, share, &value, error);
+        if (status != OLE_OK) return status;
+        result->ole_loss = i == 0 ? value : result->ole_loss + value;
+        result->loss += s->act[i].weight * value;
+        if (!isfinite(value)) break;
+    }
+    if (s->ole) lap(result, OLE_STEP_OLE, &mark);
+
+    if (s->reduce)
+        run_backward_on_ranks(s, step, result);
+    else if (is_good(s, result))
+        ole_plan_backward(plan);
+    lap(result, OLE_STEP_BACKWARD, &mark);
+    if (!is_good(s, result))
+        return ole_stepper_fail(s, step, s->softmax && !isfinite(result->softmax_loss), error);
+    if (s->softmax) result->loss += result->softmax_loss;
+
+    ole_update update = s->update;
+    update.lr = step->lr;
+    update.step = step->number;
+    ole_params_update(s->network->params, &update);
+    status = ole_network_wait(s->network, error);
+    lap(result, OLE_STEP_UPDATE, &mark);
+    if (s->reduce) result->comm_seconds = ole_reduce_seconds(s->reduce) - waited;
+    return status;
+}

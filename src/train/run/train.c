@@ -1,0 +1,481 @@
+/*
+ * src/train/run/train.c - ole_train(): epochs and steps, and what is measured and saved between
+ * them.
+ *
+ * Read it from the bottom: ole_train() checks the options and runs ole_train_once() for each seed,
+ * which opens a run (run.h), takes it through its epochs and closes it.  Steps run one by one, or
+ * the device replays recorded ones (queue.h).
+ *
+ * Ranks take the same steps and stop after the same one: each tells the others in a step whether
+ * its caller wants to stop.  With recorded steps they agree when they read the device's results,
+ * which they do after the same steps.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "data/loader/loader.h"
+#include "model/model.h"
+#include "train/options/choose.h"
+#include "train/options/options.h"
+#include "train/ranks/rank_agreement.h"
+#include "train/run/run.h"
+#include "train/run/seeds.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run under way. */
+typedef struct loop {
+    ole_run run;
+    int64_t number, runs;  /* which of how many, from 1 */
+    double started;        /* when this process began or resumed it */
+    double seconds_before; /* spent by earlier processes */
+    int64_t steps_here;    /* done by this process */
+    double lr;
+    ole_errors errors;   /* of the last evaluation */
+    bool measured;       /* the last epoch was evaluated */
+    bool warned;         /* of classes with a single sample per batch */
+    double saved_at;     /* when the run was last saved; at first, when it started */
+    double save_seconds; /* what that took */
+    int64_t saved_epoch; /* after how many epochs */
+    bool saved;          /* by this process */
+    bool wants_stop;     /* our caller does */
+    bool stopped;        /* our caller's wish or another rank's: after the same step everywhere */
+} loop;
+
+/* Whether a step takes the smaller batch at the end of the epoch. */
+static bool is_last(const ole_run *run, int64_t step) {
+    return run->stepper->batch[1] > 0 && step == run->batches - 1;
+}
+
+/* ---- Reporting to the caller -------------------------------------------------------------------
+ */
+
+static double elapsed(const loop *l) {
+    return l->seconds_before + ole_clock() - l->started;
+}
+
+static double seconds_left(const loop *l) {
+    const ole_run *run = &l->run;
+    if (l->steps_here == 0) return NAN;
+    double steps = (double)run->batches;
+    double left =
+        (double)(run->options.epochs - run->state.epoch) * steps - (double)run->state.step;
+    left += (double)(l->runs - l->number) * (double)run->options.epochs * steps;
+    return left * (ole_clock() - l->started) / (double)l->steps_here;
+}
+
+/* Calls back; true when the caller wants to stop. `sums` are those of the epoch shown. */
+static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) {
+    const ole_run *run = &l->run;
+    if (!run->options.callback) return false;
+    double steps = (double)sums->steps, images = (double)sums->images;
+    bool softmax = run->options.loss != OLE_LOSS_OLE;
+    ole_train_progress progress = {
+        .run = l->number,
+        .runs = l->runs,
+        .epoch = epoch,
+        .epochs = run->options.epochs,
+        .step = epoch_done ? run->batches : run->state.step,
+        .steps = run->batches,
+        .softmax_loss = sums->softmax_loss / steps,
+        .ole_loss = sums->ole_loss / steps,
+        .train_error = softmax ? 100.0 * (images - (double)sums->correct) / images : NAN,
+        .lr = l->lr,
+        .images_per_second = images / sums->seconds,
+        .seconds = elapsed(l),
+        .seconds_left = seconds_left(l),
+        .epoch_done = epoch_done,
+        .test_error = NAN,
+        .validation_error = NAN,
+        .knn1_error = NAN,
+        .comm_seconds = sums->comm_seconds,
+    };
+    if (epoch_done && l->measured) {
+        progress.test_error = l->errors.test;
+        progress.validation_error = l->errors.validation;
+        progress.knn1_error = l->errors.knn1;
+    }
+    return run->options.callback(run->options.callback_context, &progress);
+}
+
+/* Warns once if most classes of a batch have one sample: OLÉ learns little from those. */
+static void warn_of_single_samples(loop *l) {
+    if (l->warned || l->run.options.loss == OLE_LOSS_SOFTMAX) return;
+    l->warned = true;
+    const ole_run *run = &l->run;
+    int classes = ole_dataset_get_info(run->set)->classes, last = is_last(run, run->state.step);
+    const int32_t *labels = ole_dataset_labels(run->set, OLE_SPLIT_TRAIN);
+    int64_t size = ole_loader_batch_size(run->loader), present = 0, single = 0;
+    bool local = run->stepper->reduce && !run->stepper->global; /* rank 0's rows come first */
+    int64_t count = local ? run->stepper->rows[last] : run->stepper->batch[last];
+    int64_t *of_class = calloc((size_t)classes, sizeof *of_class);
+    int64_t *list = malloc((size_t)(size * run->batches) * sizeof *list);
+    if (list && of_class) {
+        ole_loader_list(run->loader, run->state.epoch, list);
+        for (int64_t i = 0; i < count; i++)
+            of_class[labels[list[run->state.step * size + i]]]++;
+        for (int c = 0; c < classes; c++) {
+            present += of_class[c] > 0;
+            single += of_class[c] == 1;
+        }
+    }
+    free(list);
+    free(of_class);
+    if (2 * single <= present) return;
+    ole_run_say(&run->options,
+                "warning: %lld of the %lld classes in a batch of %lld have one sample, from which "
+                "OLE learns little; --sampler balanced:CxK puts K samples of C classes into each",
+                (long long)single, (long long)present, (long long)count);
+}
+
+/* ---- An epoch ----------------------------------------------------------------------------- */
+
+static void add_step(ole_sums *sums, const ole_step_result *result, int64_t images,
+                     double seconds) {
+    sums->loss += result->loss;
+    sums->softmax_loss += result->softmax_loss;
+    sums->ole_loss += result->ole_loss;
+    sums->seconds += seconds;
+    sums->ole_seconds += result->seconds[OLE_STEP_OLE];
+    sums->comm_seconds += result->comm_seconds;
+    sums->steps++;
+    sums->images += images;
+    sums->correct += result->correct;
+}
+
+static ole_status run_step(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    double start = ole_clock();
+    ole_batch batch;
+    ole_status status =
+        ole_loader_get(run->loader, run->state.epoch, run->state.step, &batch, error);
+    if (status != OLE_OK) return status;
+    warn_of_single_samples(l);
+    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->state.step);
+    const ole_step step = {.batch = &batch,
+                           .last = is_last(run, run->state.step),
+                           .number = run->state.updates + 1,
+                           .lr = l->lr};
+    ole_step_result result;
+    run->stepper->wants_stop = l->wants_stop;
+    status = ole_stepper_run(run->stepper, &step, &result, error);
+    if (status != OLE_OK) return status;
+    run->state.updates++;
+    run->state.step++;
+    l->steps_here++;
+    l->stopped = result.stop;
+    add_step(&run->state.sums, &result, run->stepper->batch[step.last], ole_clock() - start);
+    return OLE_OK;
+}
+
+static ole_status measure(loop *l, bool knn, ole_error *error) {
+    ole_run *run = &l->run;
+    const ole_measure what = {.runner = {.inference = &run->inference,
+                                         .card = &run->card,
+                                         .ranks = run->options.ranks,
+                                         .batch = run->stepper->batch[0],
+                                         .workers = run->options.workers},
+                              .queue = run->queue,
+                              .set = run->set,
+                              .classifier = run->options.loss != OLE_LOSS_OLE,
+                              .knn = knn};
+    return ole_errors_measure(&l->errors, &what, error);
+}
+
+static bool has_validation(const ole_run *run) {
+    return ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
+}
+
+/* Evaluates if it is time to, and keeps the model if its validation error is the lowest so far. */
+static ole_status measure_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    const ole_train_options *o = &run->options;
+    int64_t epoch = run->state.epoch + 1;
+    bool last = epoch == o->epochs;
+    l->measured = last || epoch % o->eval_every == 0;
+    if (l->measured) {
+        ole_status status = measure(l, last || o->loss == OLE_LOSS_OLE, error);
+        if (status != OLE_OK) return status;
+    }
+    if (!has_validation(run)) return OLE_OK;
+    bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
+    if (!l->measured || !better) return OLE_OK;
+    run->state.best_epoch = epoch;
+    run->state.best_error = l->errors.validation;
+    double start = ole_clock();
+    ole_status status = ole_run_save_best(run, error);
+    l->save_seconds += ole_clock() - start;
+    return status;
+}
+
+/* Checks that all ranks have the same weights; local batch-norm statistics become their means. */
+static ole_status check_ranks(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    if (!run->stepper->reduce) return OLE_OK;
+    ole_status status = ole_reduce_statistics(run->stepper->reduce, error);
+    if (status != OLE_OK) return status;
+    return ole_together_verify(run->options.ranks, &run->network, error);
+}
+
+/* Rank 0 writes; if it cannot, all ranks end.  Without a validation split the best model is the
+ * last. */
+static ole_status save(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    double start = ole_clock();
+    ole_status status = OLE_OK;
+    if (!has_validation(run)) {
+        run->state.best_epoch = run->state.epoch;
+        status = ole_run_save_best(run, error);
+    }
+    if (status == OLE_OK) status = ole_run_save(run, error);
+    status = ole_ranks_agree(run->options.ranks, status, error);
+    l->saved_at = ole_clock();
+    l->save_seconds = l->saved_at - start;
+    if (status == OLE_OK) l->saved_epoch = run->state.epoch;
+    l->saved = true;
+    return status;
+}
+
+/* Unless save_every says how often, saving takes at most a twentieth of the time, by rank 0's
+ * clock. The first epoch of this process and the last of the run are always saved. */
+static bool is_save_due(const loop *l) {
+    int64_t epoch = l->run.state.epoch, every = l->run.options.save_every;
+    if (epoch == l->run.options.epochs) return true;
+    if (every > 0) return epoch % every == 0;
+    if (!l->saved) return true;
+    int64_t due = ole_clock() - l->saved_at >= 20.0 * l->save_seconds;
+    ole_ranks_broadcast(l->run.options.ranks, &due, sizeof due, 0);
+    return due;
+}
+
+static ole_status finish_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    bool softmax = run->options.loss != OLE_LOSS_OLE;
+    ole_sums sums = run->state.sums;
+    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->batches - 1);
+    ole_status status = check_ranks(l, error);
+    if (status == OLE_OK) status = measure_epoch(l, error);
+    if (status == OLE_OK)
+        status = ole_metrics_epoch(&run->metrics, run->state.epoch + 1, l->lr, &sums, softmax,
+                                   l->measured ? &l->errors : NULL, error);
+    status = ole_ranks_agree(run->options.ranks, status, error);
+    if (status != OLE_OK) return status;
+    run->state.epoch++;
+    run->state.step = 0;
+    run->state.sums = (ole_sums){0};
+    run->state.seconds = elapsed(l);
+    status = is_save_due(l) ? save(l, error) : OLE_OK;
+    if (status != OLE_OK) return status;
+    int64_t stop = tell(l, &sums, run->state.epoch, true) || l->wants_stop;
+    ole_ranks_sum(run->options.ranks, &stop, 1, OLE_I64);
+    l->stopped = stop > 0;
+    return l->stopped && l->saved_epoch < run->state.epoch ? save(l, error) : OLE_OK;
+}
+
+/* One step after the other. */
+static ole_status run_steps(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    while (run->state.step < run->batches && !l->stopped) {
+        ole_status status = run_step(l, error);
+        if (status != OLE_OK) return status;
+        if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
+        if (!run->options.ranks) l->stopped = l->wants_stop;
+    }
+    return OLE_OK;
+}
+
+/* ---- An epoch of recorded steps ------------------------------------------- */
+
+/* Where the epoch stood when the device took over. */
+typedef struct queued {
+    ole_sums sums;
+    int64_t step, updates;
+    double started;
+} queued;
+
+/* Runs the first step with a bad loss again to find the layer. */
+static ole_status fail_queued(loop *l, const queued *from, const ole_queue_sums *now,
+                              ole_error *error) {
+    ole_run *run = &l->run;
+    ole_batch batch;
+    int64_t step = from->step + now->bad_step - from->updates - 1;
+    ole_status status = ole_loader_get(run->loader, run->state.epoch, step, &batch, error);
+    if (status != OLE_OK) return status;
+    bool softmax = run->options.loss != OLE_LOSS_OLE && !isfinite(now->softmax_loss);
+    const ole_step bad = {.batch = &batch, .last = is_last(run, step), .number = now->bad_step};
+    status = ole_stepper_fail(run->stepper, &bad, softmax, error);
+    if (!error || now->bad_row < 0) return status;
+    ole_error cause = *error;
+    return ole_fail(error, status, "%.400s (the first such row of features is %lld of the batch)",
+                    cause.message, (long long)now->bad_row);
+}
+
+/* Waits for the device and takes over its sums. */
+static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
+    ole_run *run = &l->run;
+    ole_queue_sums now;
+    ole_status status = ole_queue_read(run->queue, &now, error);
+    if (status != OLE_OK) return status;
+    if (now.bad_step) return fail_queued(l, from, &now, error);
+    int64_t rows = run->stepper->batch[0], done = from->step + now.steps;
+    int64_t images = now.steps * rows;
+    if (done == run->batches && run->stepper->batch[1]) images += run->stepper->batch[1] - rows;
+    const ole_sums *before = &from->sums;
+    run->state.sums = (ole_sums){
+        .loss = before->loss + now.loss,
+        .softmax_loss = run->stepper->softmax ? before->softmax_loss + now.softmax_loss : NAN,
+        .ole_loss = run->stepper->ole ? before->ole_loss + now.added_loss : NAN,
+        .seconds = before->seconds + ole_clock() - from->started,
+        .ole_seconds = before->ole_seconds + (double)now.steps * ole_queue_ole_seconds(run->queue),
+        .comm_seconds =
+            before->comm_seconds + (double)now.steps * ole_queue_comm_seconds(run->queue),
+        .steps = before->steps + now.steps,
+        .images = before->images + images,
+        .correct = before->correct + now.correct};
+    l->steps_here += from->updates + now.steps - run->state.updates;
+    run->state.step = done;
+    run->state.updates = from->updates + now.steps;
+    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, done > 0 ? done - 1 : 0);
+    return OLE_OK;
+}
+
+/* The last time the device's sums were read. */
+typedef struct reading {
+    double at;    /* on the clock */
+    int64_t step; /* after this step; ranks read next after step `next` */
+    int64_t next;
+} reading;
+
+static const double READ_EVERY = 0.2; /* seconds */
+
+static bool is_due(const loop *l, const reading *last, int64_t done) {
+    if (done == l->run.batches) return true;
+    return l->run.options.ranks ? done >= last->next : ole_clock() - last->at >= READ_EVERY;
+}
+
+/* Ranks agree whether to stop, and after which step to read next: rank 0 decides by its pace. */
+static void agree_on_next(loop *l, reading *last, int64_t done) {
+    double pace = (double)(done - last->step) / fmax(ole_clock() - last->at, 1e-6);
+    int64_t stop = l->wants_stop, ahead = (int64_t)fmax(1.0, pace * READ_EVERY);
+    ole_ranks_sum(l->run.options.ranks, &stop, 1, OLE_I64);
+    ole_ranks_broadcast(l->run.options.ranks, &ahead, sizeof ahead, 0);
+    l->stopped = stop > 0;
+    *last = (reading){ole_clock(), done, done + ahead};
+}
+
+/* Lets the device replay the steps, reading its sums now and then. */
+static ole_status queue_steps(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    queued from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
+    if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
+    warn_of_single_samples(l);
+    ole_status status = ole_queue_start(run->queue, &run->schedule, run->state.epoch, from.step,
+                                        from.updates, error);
+    reading last = {from.started, from.step, from.step + 1};
+    for (int64_t b = from.step; b < run->batches && status == OLE_OK && !l->stopped; b++) {
+        status = ole_queue_step(run->queue, error);
+        if (status != OLE_OK || !is_due(l, &last, b + 1)) continue;
+        status = catch_up(l, &from, error);
+        if (status != OLE_OK) continue;
+        if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
+        agree_on_next(l, &last, b + 1);
+    }
+    return status;
+}
+
+/* Steps until the epoch is over or the caller stops it, in which case the run is saved. */
+static ole_status run_epoch(loop *l, ole_error *error) {
+    ole_run *run = &l->run;
+    ole_status status = run->queue ? queue_steps(l, error) : run_steps(l, error);
+    if (status != OLE_OK) return status;
+    if (!l->stopped) return finish_epoch(l, error);
+    run->state.seconds = elapsed(l);
+    status = check_ranks(l, error);
+    return status == OLE_OK ? save(l, error) : status;
+}
+
+/* ---- A run -------------------------------------------------------------------------------- */
+
+static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *error) {
+    ole_run *run = &l->run;
+    const ole_train_options *o = &run->options;
+    ole_status status = OLE_OK;
+    if (!l->measured) /* resumed where nothing was left to do */
+        status = measure(l, true, error);
+    if (status == OLE_OK)
+        status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), run->network.backend->name,
+                                 error);
+    if (status == OLE_OK && o->model)
+        status = ole_model_build(o->model, &run->network, &run->card, error);
+    status = ole_ranks_agree(o->ranks, status, error);
+    summary->runs = 1;
+    summary->test_error = l->errors.test;
+    summary->validation_error = l->errors.validation;
+    summary->knn1_error = l->errors.knn1;
+    if (has_validation(run)) {
+        summary->best_epoch = run->state.best_epoch;
+        summary->best_error = run->state.best_error;
+    }
+    return status;
+}
+
+/* A numeric error in the middle of a run also names the last checkpoint. */
+static ole_status fail_run(const loop *l, ole_status status, ole_error *error) {
+    const ole_run *run = &l->run;
+    if (!error || status != OLE_ERROR_NUMERIC || !run->has_last) return status;
+    ole_error cause = *error;
+    ole_quoted quoted;
+    return ole_fail(error, status, "%.280s; %s/last.safetensors holds epoch %lld", cause.message,
+                    ole_quote_string(&quoted, run->options.out), (long long)l->saved_epoch);
+}
+
+ole_status ole_train_once(const ole_train_options *options, int64_t number, int64_t runs,
+                          ole_train_summary *summary, ole_error *error) {
+    loop *l = calloc(1, sizeof *l);
+    if (!l) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    *summary = (ole_train_summary){.test_error = NAN, .validation_error = NAN, .knn1_error = NAN};
+    ole_status status = ole_run_open(&l->run, options, error);
+    if (status == OLE_OK) {
+        l->number = number;
+        l->runs = runs;
+        l->started = l->saved_at = ole_clock();
+        l->saved_epoch = l->run.state.epoch;
+        l->seconds_before = l->run.state.seconds;
+        while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
+            status = run_epoch(l, error);
+        bool finished = l->run.state.epoch >= options->epochs;
+        if (status == OLE_OK && finished) status = finish_run(l, summary, error);
+        status = fail_run(l, status, error);
+        summary->epochs = l->run.state.epoch;
+        summary->interrupted = l->stopped && !finished;
+        summary->seconds = elapsed(l);
+        ole_run_close(&l->run);
+    }
+    free(l);
+    return status;
+}
+
+ole_status ole_train(const ole_train_options *options, ole_train_summary *summary,
+                     ole_error *error) {
+    ole_train_options checked;
+    ole_train_summary result;
+    if (options && options->model) *options->model = NULL;
+    ole_status status = ole_train_options_check(options, &checked, error);
+    status = ole_ranks_agree(checked.ranks, status, error);
+    if (status == OLE_OK)
+        status = ole_ranks_agree(checked.ranks, ole_train_choose(&checked, error), error);
+    if (status == OLE_OK) status = ole_together_options(&checked, error);
+    if (status == OLE_OK) {
+        if (checked.seeds > 1) {
+            status = ole_train_seeds(&checked, &result, error);
+        } else {
+            status = ole_train_once(&checked, 1, 1, &result, error);
+            result.test_error_std = result.validation_error_std = result.knn1_error_std = NAN;
+        }
+    }
+    if (status == OLE_OK && summary) *summary = result;
+    return status;
+}

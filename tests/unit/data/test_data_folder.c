@@ -1,0 +1,205 @@
+/*
+ * tests/unit/data/test_data_folder.c - folders of images: classes, parts, sizes, bad images.
+ */
+#include "data/probe.h"
+#include "data_files.h"
+
+/* A pgm of width x height, all pixels `value`. */
+static void write_grey(const char *name, int width, int height, int value) {
+    unsigned char bytes[600];
+    int used = snprintf((char *)bytes, sizeof bytes, "P5 %d %d 255\n", width, height);
+    memset(bytes + used, value, (size_t)(width * height));
+    data_write(name, bytes, (size_t)(used + width * height));
+}
+
+static float first_pixel(const ole_dataset *set, ole_split split, int64_t i) {
+    float sample[3 * 64];
+    ole_error error;
+    assert_ok(ole_dataset_sample(set, split, i, sample, &error), &error);
+    return sample[0] * 255.0f;
+}
+
+static int write_animals(void **state) {
+    if (data_dir_empty(state) != 0) return -1;
+    char name[100];
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "dog/%d.pgm", i);
+        write_grey(name, 4, 3, 100 + i);
+        snprintf(name, sizeof name, "cat/%d.PGM", i);
+        write_grey(name, 4, 3, 10 + i);
+    }
+    data_write("cat/notes.txt", "not an image", 12);
+    data_write("cat/.hidden.pgm", "not an image", 12);
+    data_write("readme.md", "beside the classes", 18);
+    return 0;
+}
+
+static void test_classes(void **state) {
+    (void)state;
+    write_grey("cat/folder.pgm/1.pgm", 4, 3, 1); /* a folder, whatever its name */
+    ole_dataset *set = data_open(data_name("folder", ""), NULL);
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    assert_int_equal(info->classes, 2);
+    assert_string_equal(info->class_names[0], "cat");
+    assert_string_equal(info->class_names[1], "dog");
+    assert_int_equal(info->count[OLE_SPLIT_TRAIN], 16);
+    assert_int_equal(info->count[OLE_SPLIT_TEST], 4);
+    assert_int_equal(info->channels, 1);
+    assert_int_equal(info->height, 3);
+    assert_int_equal(info->width, 4);
+    for (int64_t i = 0; i < 16; i++) {
+        float pixel = first_pixel(set, OLE_SPLIT_TRAIN, i);
+        assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TRAIN)[i], pixel > 50);
+    }
+    ole_dataset_close(set);
+}
+
+static void test_parts(void **state) {
+    data_dir_empty(state);
+    write_grey("train/a/1.pgm", 2, 2, 1);
+    write_grey("train/b/1.pgm", 2, 2, 2);
+    write_grey("test/b/1.pgm", 2, 2, 3);
+    ole_dataset *set = data_open(data_name("folder", ""), NULL);
+    assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN], 2);
+    assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TEST], 1);
+    assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
+    assert_float_equal(first_pixel(set, OLE_SPLIT_TEST, 0), 3, 1e-4);
+    ole_dataset_close(set);
+    data_write("test/run/metrics.jsonl", "", 0); /* no class but a run */
+    data_write("test/run/config.yaml", "", 0);
+    ole_dataset_close(data_open(data_name("folder", ""), NULL));
+    write_grey("test/c/1.pgm", 2, 2, 3);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "test/c: this class has no folder of images to train on");
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    write_grey("dog/5.pgm", 5, 3, 9);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA, "dog/5.pgm: is 5x3 pixels, ");
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "cat/0.PGM is 4x3: give one size for all");
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.resize = 2;
+    options.channels = 3;
+    ole_dataset *set = data_open(data_name("folder", ""), &options);
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    assert_int_equal(info->channels, 3);
+    assert_int_equal(info->height, 2);
+    assert_int_equal(info->width, 2);
+    assert_int_equal(info->sizes.least_height, 3);
+    assert_int_equal(info->sizes.most_height, 3);
+    assert_int_equal(info->sizes.least_width, 4);
+    assert_int_equal(info->sizes.most_width, 5);
+    ole_dataset_close(set);
+    options.resize_width = 3;
+    set = data_open(data_name("folder", ""), &options);
+    assert_int_equal(ole_dataset_get_info(set)->height, 2);
+    assert_int_equal(ole_dataset_get_info(set)->width, 3);
+    ole_dataset_close(set);
+    options.resize = 0;
+    data_expect(data_name("folder", ""), &options, OLE_ERROR_ARGUMENT,
+                "options.resize_width is 3: give 0 to 4096, and the height as resize");
+}
+
+/* What is known before the images are read. */
+static void test_look(void **state) {
+    (void)state;
+    ole_probe probe;
+    ole_error error;
+    assert_ok(ole_dataset_probe(data_name("folder", ""), NULL, &probe, &error), &error);
+    assert_int_equal(probe.channels, 1);
+    assert_int_equal(probe.height, 3);
+    assert_int_equal(probe.width, 4);
+    assert_int_equal(probe.side, 3);
+    assert_false(probe.sizes_differ);
+    assert_false(probe.channels_differ);
+    for (int i = 0; i < 11; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "dog/large%d.pgm", i);
+        write_grey(name, 9, 20, 9);
+    }
+    data_write("cat/0.PGM", "nonsense", 8);
+    data_write("dog/0.pgm", "P6 4 3 255\n------------------------------------", 47);
+    assert_ok(ole_dataset_probe(data_name("folder", ""), NULL, &probe, &error), &error);
+    assert_int_equal(probe.channels, 1);
+    assert_int_equal(probe.height, 3);
+    assert_int_equal(probe.side, 3); /* 19 of 3, 11 of 9 */
+    assert_true(probe.sizes_differ);
+    assert_true(probe.channels_differ);
+}
+
+static void test_look_at_nothing(void **state) {
+    data_dir_empty(state);
+    ole_probe probe;
+    ole_error error;
+    data_write("cat/a.png", "nonsense", 8);
+    data_write("cat/b.png", "also", 4);
+    assert_int_equal(ole_dataset_probe(data_name("folder", ""), NULL, &probe, &error),
+                     OLE_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "cat/a.png: byte 0: this is no png"));
+    assert_int_equal(ole_dataset_probe("folder:", NULL, &probe, &error), OLE_ERROR_ARGUMENT);
+    assert_ok(ole_dataset_probe("digits", NULL, &probe, &error), &error);
+    assert_int_equal(probe.height, 8);
+}
+
+static void test_bad_images(void **state) {
+    (void)state;
+    data_write("cat/0.PGM", "P5 4 3 255\nshort", 16);
+    data_write("dog/3.pgm", "nonsense", 8);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_FORMAT, "cat/0.PGM: byte 11: ");
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.skip_bad = true;
+    options.test_share = 0;
+    for (options.threads = 1; options.threads <= 3; options.threads++) {
+        ole_dataset *set = data_open(data_name("folder", ""), &options);
+        const ole_dataset_info *info = ole_dataset_get_info(set);
+        assert_int_equal(info->skipped, 2);
+        assert_int_equal(info->count[OLE_SPLIT_TRAIN], 18);
+        for (int64_t i = 0; i < 18; i++) {
+            int64_t expected = i < 9 ? 11 + i : i < 12 ? 100 + i - 9 : 101 + i - 9;
+            assert_float_equal(first_pixel(set, OLE_SPLIT_TRAIN, i), (float)expected, 1e-4);
+        }
+        ole_dataset_close(set);
+    }
+    options.threads = 1;
+    for (int i = 0; i < 10; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "cat/%d.PGM", i);
+        data_write(name, "bad", 3);
+    }
+    data_expect(data_name("folder", ""), &options, OLE_ERROR_DATA,
+                "folder: class 0 'cat' has no training samples");
+}
+
+static void test_empty(void **state) {
+    (void)state;
+    data_write("bird/notes.txt", "no images", 9);
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "bird: there are no images in this class");
+    data_write("bird/small/notes.txt", "no images", 9);
+    data_expect(
+        data_name("folder", ""), NULL, OLE_ERROR_DATA,
+        "bird: a class of folders, without images: name the folder right above the classes");
+    data_expect(data_name("folder", "cat"), NULL, OLE_ERROR_DATA,
+                "cat: has 0 sub-folders; it needs one for each class");
+    data_expect(data_name("folder", "nowhere"), NULL, OLE_ERROR_IO,
+                "nowhere: cannot open the folder: No such file or directory");
+    data_expect("folder", NULL, OLE_ERROR_ARGUMENT, "as in folder:photos");
+    data_expect("folder:", NULL, OLE_ERROR_ARGUMENT, "as in folder:photos");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_classes, write_animals),
+        cmocka_unit_test_setup(test_parts, write_animals),
+        cmocka_unit_test_setup(test_sizes, write_animals),
+        cmocka_unit_test_setup(test_look, write_animals),
+        cmocka_unit_test_setup(test_look_at_nothing, write_animals),
+        cmocka_unit_test_setup(test_bad_images, write_animals),
+        cmocka_unit_test_setup(test_empty, write_animals),
+    };
+    return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
+}

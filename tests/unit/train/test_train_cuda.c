@@ -1,0 +1,269 @@
+/*
+ * tests/unit/train/test_train_cuda.c - whole runs on a GPU: the same batches as on the CPU,
+ * recorded steps against single ones, the GPU against the reference, going on elsewhere, and
+ * failures.
+ */
+#include "card.h"
+#include "run_files.h"
+#include "temporary.h"
+#include "train/options/options.h"
+#include "train/run/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const nets[] = {
+    "C8-MP-FC16",
+    "C8[nobias]-C8[nobias]-AP-FCD12[nobias]-FC8[nobias]",
+    "C8-R16/4(x2)-AP",
+    "CO8-PR16/4(x2)-BN-ReLU-AP",
+    "CO8-D20/4-CR12-D24/4-BN-ReLU-AP",
+    "CO8-D18/5-BN-ReLU-AP",
+};
+enum { NETS = sizeof nets / sizeof *nets };
+
+static void open_run(ole_run *run, const ole_train_options *o) {
+    ole_train_options checked;
+    ole_error error;
+    assert_ok(ole_train_options_check(o, &checked, &error), &error);
+    assert_ok(ole_run_open(run, &checked, &error), &error);
+}
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+static void check_batch(ole_run *run, int64_t epoch, int64_t number) {
+    ole_error error;
+    ole_batch batch;
+    ole_queue_sums sums;
+    int64_t size = ole_network_image_size(&run->network);
+    float *images = malloc((size_t)(32 * size) * sizeof *images);
+    assert_non_null(images);
+    assert_ok(ole_queue_start(run->queue, &run->schedule, epoch, number, 0, &error), &error);
+    assert_ok(ole_queue_step(run->queue, &error), &error);
+    assert_ok(ole_queue_read(run->queue, &sums, &error), &error);
+    assert_int_equal(sums.steps, 1);
+    assert_ok(ole_loader_get(run->loader, epoch, number, &batch, &error), &error);
+    ole_plan_read(run->stepper->plan[batch.count == 32 ? 0 : 1], 0, images);
+    for (int64_t i = 0; i < batch.count * size; i++)
+        if (fabsf(images[i] - batch.images[i]) > 0x1p-23f * fabsf(batch.images[i]))
+            fail_msg("batch %d of epoch %d: pixel %d is %.9g, not %.9g", (int)number, (int)epoch,
+                     (int)i, (double)images[i], (double)batch.images[i]);
+    free(images);
+}
+
+static void same_batches(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    ole_train_options o = small_run("C8-MP-FC16", "cuda");
+    ole_run run;
+    open_run(&run, &o);
+    assert_non_null(run.queue);
+    for (int64_t epoch = 0; epoch < 3; epoch++)
+        for (int64_t b = 0; b < 7; b += 3)
+            check_batch(&run, epoch, b);
+    ole_run_close(&run);
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+/* The steps of the first three epochs, recorded or one by one. */
+static void run_steps(ole_run *run, bool recorded, double losses[3]) {
+    ole_error error;
+    int64_t updates = 0;
+    for (int64_t epoch = 0; epoch < 3; epoch++) {
+        losses[epoch] = 0;
+        if (recorded) {
+            ole_queue_sums sums;
+            assert_ok(ole_queue_start(run->queue, &run->schedule, epoch, 0, updates, &error),
+                      &error);
+            for (int64_t b = 0; b < run->batches; b++)
+                assert_ok(ole_queue_step(run->queue, &error), &error);
+            assert_ok(ole_queue_read(run->queue, &sums, &error), &error);
+            assert_int_equal(sums.bad_step, 0);
+            losses[epoch] = sums.loss;
+            updates += run->batches;
+            continue;
+        }
+        for (int64_t b = 0; b < run->batches; b++) {
+            ole_batch batch;
+            ole_step_result result;
+            double lr = ole_schedule_rate(&run->schedule, epoch, b);
+            assert_ok(ole_loader_get(run->loader, epoch, b, &batch, &error), &error);
+            const ole_step step = {.batch = &batch,
+                                   .last = run->stepper->rows[1] && b == run->batches - 1,
+                                   .number = ++updates,
+                                   .lr = lr};
+            assert_ok(ole_stepper_run(run->stepper, &step, &result, &error), &error);
+            losses[epoch] += result.loss;
+        }
+    }
+}
+
+static float *get_param(const ole_run *run, int i) {
+    float *plain = malloc((size_t)run->network.graph->param[i].count * sizeof *plain);
+    assert_non_null(plain);
+    ole_params_get(run->network.params, i, plain);
+    return plain;
+}
+
+/* Each parameter by its norm. */
+static void check_params(const ole_run *found, const ole_run *expected, double bound) {
+    for (int i = 0; i < found->network.graph->params; i++) {
+        float *a = get_param(found, i), *b = get_param(expected, i);
+        double off = 0, norm = 1e-6;
+        for (int64_t e = 0; e < found->network.graph->param[i].count; e++) {
+            off += ((double)a[e] - (double)b[e]) * ((double)a[e] - (double)b[e]);
+            norm += (double)b[e] * (double)b[e];
+        }
+        if (!(sqrt(off / norm) <= bound))
+            fail_msg("%s, %s: off by %.2g", found->options.net, found->network.graph->param[i].name,
+                     sqrt(off / norm));
+        free(a);
+        free(b);
+    }
+}
+
+/* One run against another, each of a device: losses, and where `params` the weights too. */
+static void compare(ole_train_options a, bool a_recorded, ole_train_options b, double bound,
+                    bool params) {
+    ole_run found, expected;
+    double losses_a[3], losses_b[3];
+    open_run(&found, &a);
+    open_run(&expected, &b);
+    run_steps(&found, a_recorded, losses_a);
+    run_steps(&expected, false, losses_b);
+    for (int k = 0; k < 3; k++)
+        if (!(fabs(losses_a[k] - losses_b[k]) <= bound * fabs(losses_b[k])))
+            fail_msg("%s: the loss of epoch %d is %.9g, not %.9g", a.net, k, losses_a[k],
+                     losses_b[k]);
+    if (params) check_params(&found, &expected, bound);
+    ole_run_close(&found);
+    ole_run_close(&expected);
+}
+
+static void recorded_as_single(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    for (int i = 0; i < NETS; i++) {
+        ole_train_options o = small_run(nets[i], "cuda");
+        o.loss = OLE_LOSS_SOFTMAX;
+        compare(o, true, o, 0.0, true);
+    }
+}
+
+static void as_the_reference(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    for (int i = 0; i < NETS; i++)
+        for (int loss = OLE_LOSS_SOFTMAX; loss <= OLE_LOSS_BOTH; loss++) {
+            ole_train_options a = small_run(nets[i], "cuda"), b = small_run(nets[i], "ref");
+            a.loss = b.loss = (ole_loss_kind)loss;
+            a.opt = b.opt = i % 2 ? "adam" : "sgd";
+            a.lr = b.lr = i % 2 ? 1e-3 : 0.02;
+            compare(a, true, b, 1e-3, true);
+        }
+}
+
+static void ole_at_any_layer(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    ole_train_options a = small_run(nets[4], "cuda"), b = small_run(nets[4], "ref");
+    a.ole_at = b.ole_at = "2:0.1,4:0.05";
+    compare(a, true, b, 1e-3, true);
+}
+
+static void narrow_learns(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    static const char *const precisions[] = {"tf32", "bf16"};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < NETS; k++) {
+            ole_train_options a = small_run(nets[k], "cuda"), b = small_run(nets[k], "ref");
+            a.precision = precisions[i];
+            compare(a, true, b, i == 0 ? 0.02 : 0.1, false);
+        }
+}
+
+/* Convolutions by our own kernels, and concatenation between them: of the libraries the last layer
+ * is left, so that compute-sanitizer can watch (bench/gpu.sh). */
+static void own_steps(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    ole_train_options a = small_run("CO16-D40/12-BN-ReLU-AP", "cuda");
+    ole_train_options b = small_run("CO16-D40/12-BN-ReLU-AP", "ref");
+    a.precision = "bf16";
+    setenv("OLE_CUDA_WAY", "narrow:@0", 1);
+    compare(a, true, b, 0.1, false);
+    unsetenv("OLE_CUDA_WAY");
+}
+
+/* ---- whole runs --------------------------------------------------------------------------- */
+
+static ole_train_summary train(ole_train_options o, const char *out, const char *device,
+                               int64_t epochs, bool resume) {
+    char path[600];
+    ole_train_summary summary;
+    ole_error error;
+    snprintf(path, sizeof path, "%s/%s", temporary_dir, out);
+    o.out = path;
+    o.device = device;
+    o.epochs = epochs;
+    o.resume = resume;
+    o.milestones = "none";
+    assert_ok(ole_train(&o, &summary, &error), &error);
+    return summary;
+}
+
+static void goes_on_elsewhere(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    ole_train_options o = small_run(nets[2], "cuda");
+    o.epochs = 4;
+    ole_train_summary there = train(o, "there", "ref", 4, false);
+    train(o, "both", "ref", 1, false);
+    train(o, "both", "cuda", 2, true);
+    train(o, "both", "ref", 3, true);
+    ole_train_summary both = train(o, "both", "cuda", 4, true);
+    assert_true(fabs(both.test_error - there.test_error) <= 1.0);
+    char path[600];
+    static const char *const folders[] = {"there", "both"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", temporary_dir, folders[i]);
+        run_remove(path);
+    }
+}
+
+static void bad_losses_name_the_layer(void **state) {
+    (void)state;
+    card_table("ole_cuda_backend");
+    ole_train_options o = small_run(nets[1], "cuda");
+    ole_error error = {0};
+    o.lr = 1e30;
+    assert_int_equal(ole_train(&o, NULL, &error), OLE_ERROR_NUMERIC);
+    if (!strstr(error.message, "NaN or Inf, from layer "))
+        fail_msg("no layer in '%s'", error.message);
+    if (!strstr(error.message, "the first such row of features is 0 of the batch"))
+        fail_msg("no row in '%s'", error.message);
+}
+
+static void clear_errors(void **state) {
+    (void)state;
+    ole_train_options o = small_run(nets[0], "cuda:77");
+    ole_error error = {0};
+    assert_int_not_equal(ole_train(&o, NULL, &error), OLE_OK);
+    if (!strstr(error.message, "cuda:77") && !strstr(error.message, "CUDA"))
+        fail_msg("what is wrong with '%s'?", error.message);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clear_errors),       cmocka_unit_test(same_batches),
+        cmocka_unit_test(recorded_as_single), cmocka_unit_test(as_the_reference),
+        cmocka_unit_test(ole_at_any_layer),   cmocka_unit_test(narrow_learns),
+        cmocka_unit_test(goes_on_elsewhere),  cmocka_unit_test(bad_losses_name_the_layer),
+        cmocka_unit_test(own_steps),
+    };
+    card_filter(argc, argv);
+    return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
+}
