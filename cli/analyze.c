@@ -1,11 +1,12 @@
 /*
  * cli/analyze.c - `ole analyze`: everything about an embedding, as text, JSON, figures and a page.
  */
-#include "analyze_page.h"
 #include "commands.h"
-#include "embedding.h"
-#include "outputs.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/embedding.h"
+#include "common/outputs.h"
+#include "common/progress.h"
+#include "pages/analyze_page.h"
 
 #include "formats/json.h"
 #include <ole/analyze.h>
@@ -25,7 +26,7 @@ typedef struct arguments {
     int sample;          /* 0: not given */
     bool exact, no_tsne, json;
     ole_analyze_options options;
-    picture_options pictures;
+    figure_options figures;
 } arguments;
 
 /* ---- The command line --------------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"exact", OLE_SWITCH, &a->exact, .help = "use all rows instead of a sample"},
         {"no-tsne", OLE_SWITCH, &a->no_tsne, .help = "skip the t-SNE map"},
         THREADS_OPTION(&a->options.threads),
-        PICTURE_OPTIONS(&a->pictures),
+        FIGURE_OPTIONS(&a->figures),
         JSON_OPTION(&a->json),
         {0},
     };
@@ -75,7 +76,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         return false;
     }
     if (a->exact || a->sample) a->options.sample = a->sample; /* of all of them 0 */
-    a->options.map = !a->no_tsne && (a->json || a->pictures.page || a->pictures.folder);
+    a->options.map = !a->no_tsne && (a->json || a->figures.page || a->figures.folder);
     return true;
 }
 
@@ -262,7 +263,7 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     ole_status status = ole_analyze(&analysis, &train_view, &a->options, &error);
     progress_clear(&line);
     if (status != OLE_OK) return fail_analysis(a, &error);
-    int code = write_analysis(&a->pictures, &analysis, a->features);
+    int code = write_analysis(&a->figures, &analysis, a->features);
     (a->json ? print_json : print_text)(&analysis); /* also where a picture failed */
     ole_analysis_free(&analysis);
     return code;
@@ -273,8 +274,8 @@ int run_analyze(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     const char *const inputs[] = {a.features, a.labels, a.test[0], a.test[1]};
-    if (!spares_inputs("analyze", &a.pictures.page, 1, inputs, 4)) return EXIT_USAGE;
-    if (!outputs_ready("analyze", &a.pictures.page, 1, a.pictures.folder)) return EXIT_FAILED;
+    if (!spares_inputs("analyze", &a.figures.page, 1, inputs, 4)) return EXIT_USAGE;
+    if (!outputs_ready("analyze", &a.figures.page, 1, a.figures.folder)) return EXIT_FAILED;
     const embedding_reader reader = {.command = "analyze"};
     embedding e, test = {0};
     bool opened = embedding_open(&e, &reader, a.features, a.labels);

@@ -1,10 +1,11 @@
 /*
  * cli/bench.c - `ole bench`: a training step by stage and by kind of op, beside PyTorch on request.
  */
-#include "bench_ranks.h"
+#include "bench/bench_ranks.h"
+#include "bench/peer.h"
 #include "commands.h"
-#include "peer.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include <ole/ranks.h>

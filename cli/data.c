@@ -3,7 +3,8 @@
  * them.
  */
 #include "commands.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include <ole/train/data.h>

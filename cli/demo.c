@@ -7,11 +7,12 @@
  * training set, after which the networks are trained on all of it, and on a few images a class with
  * that λ; of the toy's runs the best by 1-NN on such a fifth is shown, as in the paper.
  */
-#include "demo.h"
+#include "pages/demo.h"
 
 #include "commands.h"
-#include "embedding.h"
-#include "outputs.h"
+#include "common/common.h"
+#include "common/embedding.h"
+#include "common/outputs.h"
 
 #include "formats/json.h"
 #include <ole/analyze.h>
@@ -425,17 +426,17 @@ static void print_text(demo *d) {
 /* ---- The command -------------------------------------------------------------------------- */
 
 static bool parse(demo *d, int argc, char **argv, int *code) {
-    const arg_option options[] = {
-        {"out", ARG_STRING, &d->directory, "DIR",
+    const ole_option options[] = {
+        {"out", OLE_TEXT, &d->directory, "DIR",
          .help = "the page and the test features go here (default: ole-demo.html, no features)"},
-        {"seeds", ARG_INTEGER, &d->seeds, "N", .help = "runs of each kind (default 5)", .min = 1,
+        {"seeds", OLE_INTEGER, &d->seeds, "N", .help = "runs of each kind (default 5)", .min = 1,
          .max = 1000},
-        {"epochs", ARG_INTEGER, &d->epochs, "N",
+        {"epochs", OLE_INTEGER, &d->epochs, "N",
          .help = "of runs on all digits (default 15); the others have twice as many", .min = 1,
          .max = 10000},
-        {"threads", ARG_INTEGER, &d->threads, "N", .help = "threads (default: all processors)",
+        {"threads", OLE_INTEGER, &d->threads, "N", .help = "threads (default: all processors)",
          .min = 1, .max = 1024},
-        {"json", ARG_FLAG, &d->json, .help = "print JSON"},
+        {"json", OLE_SWITCH, &d->json, .help = "print JSON"},
         {0},
     };
     const arg_command command = {

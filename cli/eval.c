@@ -2,7 +2,8 @@
  * cli/eval.c - `ole eval`: the errors of a trained model on a data set.
  */
 #include "commands.h"
-#include "subject.h"
+#include "common/common.h"
+#include "common/model_and_data.h"
 
 #include "formats/json.h"
 #include <ole/train/evaluate.h>
@@ -56,7 +57,7 @@ static void json_classes(ole_json *w, const ole_evaluation *e, const char *const
     ole_json_close(w);
 }
 
-static void print_json(const subject *s, const ole_evaluation *e) {
+static void print_json(const model_and_data *s, const ole_evaluation *e) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
@@ -118,7 +119,7 @@ static void print_pairs(const ole_evaluation *e, const char *const *names) {
     }
 }
 
-static void print_text(const subject *s, const ole_evaluation *e) {
+static void print_text(const model_and_data *s, const ole_evaluation *e) {
     const char *const *names = ole_model_get_info(s->model)->class_names;
     printf("%-24s %" PRId64 "\n", "samples", e->count);
     print_error("error", e->error);
@@ -131,7 +132,7 @@ static void print_text(const subject *s, const ole_evaluation *e) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static int evaluate(subject *s, bool json) {
+static int evaluate(model_and_data *s, bool json) {
     ole_evaluation e;
     ole_error error;
     ole_status status = ole_evaluate(&e, s->model, s->set, (ole_split)s->split, s->threads, &error);
@@ -153,12 +154,12 @@ static int evaluate(subject *s, bool json) {
 }
 
 int run_eval(int argc, char **argv) {
-    subject s;
+    model_and_data s;
     bool json = false;
     arg_positional positionals[3] = {{0}};
-    ole_option options[SUBJECT_OPTIONS + 2] = {{0}};
-    subject_init(&s, positionals, options);
-    options[SUBJECT_OPTIONS] = (ole_option)JSON_OPTION(&json);
+    ole_option options[MODEL_AND_DATA_OPTIONS + 2] = {{0}};
+    model_and_data_init(&s, positionals, options);
+    options[MODEL_AND_DATA_OPTIONS] = (ole_option)JSON_OPTION(&json);
     const arg_command command = {
         .name = "eval",
         .summary = eval_summary,
@@ -170,8 +171,8 @@ int run_eval(int argc, char **argv) {
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
-    code = subject_open(&s, "eval");
+    code = model_and_data_open(&s, "eval");
     if (code == EXIT_DONE) code = evaluate(&s, json);
-    subject_close(&s);
+    model_and_data_close(&s);
     return code;
 }

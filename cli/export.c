@@ -2,7 +2,8 @@
  * cli/export.c - `ole export`: a model for other programs.
  */
 #include "commands.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include <ole/train/export.h>

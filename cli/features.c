@@ -2,7 +2,8 @@
  * cli/features.c - `ole features`: what a model's last layer reads, as .npy files.
  */
 #include "commands.h"
-#include "subject.h"
+#include "common/common.h"
+#include "common/model_and_data.h"
 
 #include "formats/json.h"
 #include <ole/npy.h>
@@ -56,7 +57,7 @@ static ole_status write_both(const char *const out[2], const int64_t shape[2],
 /* ---- The command -------------------------------------------------------------------------- */
 
 /* Runs the split and writes both files; stopped: neither. */
-static ole_status write_files(subject *s, const char *const out[2], float *features,
+static ole_status write_files(model_and_data *s, const char *const out[2], float *features,
                               int64_t *labels, bool *stopped, ole_error *error) {
     int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
     const int64_t shape[2] = {rows, ole_model_get_info(s->model)->features};
@@ -71,7 +72,7 @@ static ole_status write_files(subject *s, const char *const out[2], float *featu
     return write_both(out, shape, features, labels, error);
 }
 
-static void report(const subject *s, const char *const out[2], bool json) {
+static void report(const model_and_data *s, const char *const out[2], bool json) {
     int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
     int64_t dim = ole_model_get_info(s->model)->features;
     if (!json) {
@@ -89,7 +90,7 @@ static void report(const subject *s, const char *const out[2], bool json) {
     ole_json_close(&w);
 }
 
-static int extract(subject *s, const char *const out[2], bool json) {
+static int extract(model_and_data *s, const char *const out[2], bool json) {
     int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
     if (rows == 0)
         return fail_command("features", "%s: this split has no samples; --split names another%s",
@@ -114,7 +115,7 @@ static int extract(subject *s, const char *const out[2], bool json) {
     return code;
 }
 
-static bool check_outputs(const subject *s, const char *const out[2]) {
+static bool check_outputs(const model_and_data *s, const char *const out[2]) {
     const char *const inputs[] = {s->model_path, s->data};
     if (!spares_inputs("features", out, 2, inputs, 2)) return false;
     if (!same_output(out[0], out[1])) return true;
@@ -123,19 +124,19 @@ static bool check_outputs(const subject *s, const char *const out[2]) {
 }
 
 int run_features(int argc, char **argv) {
-    subject s;
+    model_and_data s;
     bool json = false;
     const char *out[2] = {NULL, NULL};
     arg_positional positionals[3] = {{0}};
-    ole_option options[SUBJECT_OPTIONS + 3] = {{0}};
-    subject_init(&s, positionals, options);
-    options[SUBJECT_OPTIONS] = (ole_option){"out",
-                                            OLE_PAIR,
-                                            out,
-                                            "F.npy L.npy",
-                                            .flags = OLE_REQUIRED,
-                                            .help = "features and labels to write"};
-    options[SUBJECT_OPTIONS + 1] = (ole_option)JSON_OPTION(&json);
+    ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
+    model_and_data_init(&s, positionals, options);
+    options[MODEL_AND_DATA_OPTIONS] = (ole_option){"out",
+                                                   OLE_PAIR,
+                                                   out,
+                                                   "F.npy L.npy",
+                                                   .flags = OLE_REQUIRED,
+                                                   .help = "features and labels to write"};
+    options[MODEL_AND_DATA_OPTIONS + 1] = (ole_option)JSON_OPTION(&json);
     const arg_command command = {
         .name = "features",
         .summary = features_summary,
@@ -148,8 +149,8 @@ int run_features(int argc, char **argv) {
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
     if (!check_outputs(&s, out)) return EXIT_USAGE;
-    code = subject_open(&s, "features");
+    code = model_and_data_open(&s, "features");
     if (code == EXIT_DONE) code = extract(&s, out, json);
-    subject_close(&s);
+    model_and_data_close(&s);
     return code;
 }

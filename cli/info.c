@@ -2,6 +2,7 @@
  * cli/info.c - `ole info`: what this build and this machine offer.
  */
 #include "commands.h"
+#include "common/common.h"
 
 #include "formats/json.h"
 #ifdef OLE_TRAIN

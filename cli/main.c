@@ -2,9 +2,10 @@
  * cli/main.c - the program `ole`: finds the command, and makes sure that what it printed arrived.
  */
 #include "commands.h"
-#include "guard.h"
-#include "launch.h"
-#include "patience.h"
+#include "common/common.h"
+#include "common/guard.h"
+#include "common/launch.h"
+#include "common/omp_spin.h"
 
 #include "base/nearest_name.h"
 

@@ -2,6 +2,7 @@
  * cli/net.c - `ole net`: what a network is made of and what it costs; without one, the named nets.
  */
 #include "commands.h"
+#include "common/common.h"
 
 #include "net/write_graph.h"
 

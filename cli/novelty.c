@@ -7,10 +7,11 @@
  */
 #include "base/memory_file.h"
 #include "commands.h"
-#include "novelty_report.h"
-#include "outputs.h"
-#include "progress.h"
-#include "subject.h"
+#include "common/common.h"
+#include "common/model_and_data.h"
+#include "common/outputs.h"
+#include "common/progress.h"
+#include "pages/novelty_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ typedef struct arguments {
     bool no_store, json;
     const char *scores; /* a .csv file */
     int threads;
-    picture_options pictures;
+    figure_options figures;
 } arguments;
 
 /* What is open. */
@@ -88,7 +89,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "do not store the threshold in the model"},
         {"scores", OLE_TEXT, &a->scores, "FILE.csv", .heading = "Output",
          .help = "write the score of every sample"},
-        PICTURE_OPTIONS(&a->pictures),
+        FIGURE_OPTIONS(&a->figures),
         THREADS_OPTION(&a->threads),
         JSON_OPTION(&a->json),
         {0},
@@ -308,7 +309,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
                         .path = a->model,
                         .temperature_given = a->temperature > 0.0};
     ole_error error;
-    int code = novelty_draw(&r, &a->pictures); /* first: it makes the folder of figures */
+    int code = novelty_draw(&r, &a->figures); /* first: it makes the folder of figures */
     if (a->scores && novelty_write_scores(&r, a->scores) != EXIT_DONE) code = EXIT_FAILED;
     r.stored = code == EXIT_DONE && !a->no_store;
     if (r.stored && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK) {
@@ -322,9 +323,9 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
 
 static bool check_outputs(const arguments *a) {
     const char *const inputs[] = {a->model, a->data[0], a->data[1]};
-    const char *const outputs[] = {a->scores, a->pictures.page};
+    const char *const outputs[] = {a->scores, a->figures.page};
     if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return false;
-    if (!a->scores || !a->pictures.page || !same_output(a->scores, a->pictures.page)) return true;
+    if (!a->scores || !a->figures.page || !same_output(a->scores, a->figures.page)) return true;
     fail_command("novelty", "--scores and --out are one file, %s: name two", a->scores);
     return false;
 }
@@ -334,8 +335,8 @@ int run_novelty(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     if (!check_outputs(&a)) return EXIT_USAGE;
-    const char *const outputs[] = {a.scores, a.pictures.page};
-    if (!outputs_ready("novelty", outputs, 2, a.pictures.folder)) return EXIT_FAILED;
+    const char *const outputs[] = {a.scores, a.figures.page};
+    if (!outputs_ready("novelty", outputs, 2, a.figures.folder)) return EXIT_FAILED;
     subjects s = {0};
     code = open_subjects(&a, &s);
     ole_novelty n = {0};

@@ -2,7 +2,8 @@
  * cli/predict.c - `ole predict`: what a model sees in image files, or in the rows of .npy files.
  */
 #include "commands.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include <ole/train/model.h>

@@ -1,10 +1,11 @@
 /*
  * cli/report.c - `ole report`: the page of a run folder, or of several side by side.
  */
-#include "report.h"
+#include "pages/report.h"
 
 #include "commands.h"
-#include "outputs.h"
+#include "common/common.h"
+#include "common/outputs.h"
 
 #include "formats/json.h"
 
@@ -138,13 +139,13 @@ void report_list_free(report_list *l) {
 static bool parse(report *r, bool *json, const char **folders, int argc, char **argv, int *code) {
     bool no_map = false;
     const arg_positional positionals[] = {{"RUN", folders, "folders of 'ole train'"}, {0}};
-    const arg_option options[] = {
-        {"out", ARG_STRING, &r->out, "PAGE.html",
+    const ole_option options[] = {
+        {"out", OLE_TEXT, &r->out, "PAGE.html",
          .help = "the page (default RUN/report.html; of several runs report.html)"},
-        {"no-tsne", ARG_FLAG, .to = &no_map, .help = "no map of the features"},
-        {"threads", ARG_INTEGER, &r->threads, "N", .help = "threads (default: all processors)",
+        {"no-tsne", OLE_SWITCH, .to = &no_map, .help = "no map of the features"},
+        {"threads", OLE_INTEGER, &r->threads, "N", .help = "threads (default: all processors)",
          .min = 1, .max = 1024},
-        {"json", ARG_FLAG, .to = json, .help = "print JSON"},
+        {"json", OLE_SWITCH, .to = json, .help = "print JSON"},
         {0},
     };
     const arg_command command = {

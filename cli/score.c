@@ -5,9 +5,10 @@
  * ranks and the classes that overlap most.
  */
 #include "commands.h"
-#include "embedding.h"
-#include "outputs.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/embedding.h"
+#include "common/outputs.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include <ole/analyze.h>

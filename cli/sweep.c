@@ -2,7 +2,8 @@
  * cli/sweep.c - `ole sweep`: accuracy against samples a class, with and without OLÉ.
  */
 #include "commands.h"
-#include "study_command.h"
+#include "common/common.h"
+#include "common/study_command.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,11 +4,12 @@
  * The flags are the options of ole/train/train.h, one for each (train_flags.h).
  */
 #include "commands.h"
-#include "launch.h"
-#include "outputs.h"
-#include "progress.h"
-#include "report.h"
-#include "train_flags.h"
+#include "common/common.h"
+#include "common/launch.h"
+#include "common/outputs.h"
+#include "common/progress.h"
+#include "common/train_flags.h"
+#include "pages/report.h"
 
 #include "formats/json.h"
 #include <ole/train/train.h>

@@ -2,9 +2,10 @@
  * cli/tsne.c - `ole tsne`: a map of features in the plane, as .npy and as a figure.
  */
 #include "commands.h"
-#include "embedding.h"
-#include "outputs.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/embedding.h"
+#include "common/outputs.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include "report/figure.h"

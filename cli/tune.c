@@ -2,7 +2,8 @@
  * cli/tune.c - `ole tune`: λ chosen on a part of the training set, as the paper does.
  */
 #include "commands.h"
-#include "study_command.h"
+#include "common/common.h"
+#include "common/study_command.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,10 +2,11 @@
  * cli/verify.c - `ole verify`: same or different, for pairs of rows of any features.
  */
 #include "commands.h"
-#include "embedding.h"
-#include "outputs.h"
-#include "pictures.h"
-#include "progress.h"
+#include "common/common.h"
+#include "common/embedding.h"
+#include "common/figure_output.h"
+#include "common/outputs.h"
+#include "common/progress.h"
 
 #include "formats/json.h"
 #include <ole/verify.h>
@@ -23,7 +24,7 @@ typedef struct arguments {
     int folds;
     int dtype; /* auto, float32, float64 */
     bool json;
-    picture_options pictures;
+    figure_options figures;
 } arguments;
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
@@ -41,7 +42,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "number of folds, if the pairs have none of their own", .min = 2, .max = 1000},
         {"dtype", OLE_CHOICE, &a->dtype, "auto|float32|float64",
          .help = "type to compute in (default auto: the file's)"},
-        PICTURE_OPTIONS(&a->pictures),
+        FIGURE_OPTIONS(&a->figures),
         JSON_OPTION(&a->json),
         {0},
     };
@@ -107,15 +108,15 @@ static void print_text(const ole_verification *v) {
 /* ---- Pictures ----------------------------------------------------------------------------- */
 
 static int draw(const arguments *a, const ole_verification *v) {
-    pictures p;
-    int code = pictures_open(&p, "verify", &a->pictures, "Verification", a->features);
+    figure_output p;
+    int code = figure_output_open(&p, "verify", &a->figures, "Verification", a->features);
     if (code != EXIT_DONE) return code;
     char text[64], note[64];
     snprintf(text, sizeof text, "%.2f %%", v->accuracy);
     snprintf(note, sizeof note, "± %.2f over %d folds", v->accuracy_std, v->folds);
-    pictures_headline(&p, "accuracy", text, note);
+    figure_output_headline(&p, "accuracy", text, note);
     snprintf(text, sizeof text, "%.4f", v->roc.auroc);
-    pictures_headline(&p, "AUC", text, NULL);
+    figure_output_headline(&p, "AUC", text, NULL);
     double x[CURVE_POINTS], y[CURVE_POINTS];
     const ole_series roc = thin_curve("ROC", v->roc.points, v->roc.fpr, v->roc.tpr, x, y);
     ole_figure figure;
@@ -127,10 +128,10 @@ static int draw(const arguments *a, const ole_verification *v) {
     figure.x_max = figure.y_max = 1.0;
     figure.series = &roc;
     figure.series_count = 1;
-    pictures_add(&p, &figure, "roc",
-                 "Share of the same pairs accepted against that of the "
-                 "different ones, over the threshold on the cosine.");
-    return pictures_close(&p);
+    figure_output_add(&p, &figure, "roc",
+                      "Share of the same pairs accepted against that of the "
+                      "different ones, over the threshold on the cosine.");
+    return figure_output_close(&p);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
@@ -163,8 +164,8 @@ int run_verify(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     const char *const inputs[] = {a.features, a.pairs, a.names};
-    if (!spares_inputs("verify", &a.pictures.page, 1, inputs, 3)) return EXIT_USAGE;
-    if (!outputs_ready("verify", &a.pictures.page, 1, a.pictures.folder)) return EXIT_FAILED;
+    if (!spares_inputs("verify", &a.figures.page, 1, inputs, 3)) return EXIT_USAGE;
+    if (!outputs_ready("verify", &a.figures.page, 1, a.figures.folder)) return EXIT_FAILED;
     static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
     const embedding_reader reader = {
         .command = "verify", .converts = true, .dtype = dtypes[a.dtype]};

@@ -4,7 +4,7 @@
  * The usual file, little-endian float32 in C order, is used where it lies in the page cache; every
  * other layout goes through one loop that loads an element, swaps its bytes and converts it.  The
  * size is checked when the file is opened; one that another program cuts off after that raises
- * SIGBUS, which the program `ole` reports (cli/guard.c).
+ * SIGBUS, which the program `ole` reports (cli/common/guard.c).
  */
 #include "ole/npy.h"
 

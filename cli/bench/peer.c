@@ -1,0 +1,145 @@
+/*
+ * cli/bench/peer.c - hands the network's graph to a Python script over a pipe and reads the answer.
+ *
+ * The script travels inside the program (peer_script.h is made from bench/peer_torch.py), so that
+ * an installed `ole` needs no other file.
+ */
+#include "bench/peer.h"
+
+#include "common/common.h"
+#include "common/progress.h"
+#include "peer_script.h"
+
+#include "net/write_graph.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The ways that a PyTorch user would try on that device, in the same precision. */
+static void write_modes(ole_json *w, const peer_job *job) {
+    static const char *const cpu[] = {"nchw", "nhwc", NULL};
+    static const char *const gpu[] = {"nhwc-graph", "nchw-graph", NULL};
+    char mode[40];
+    ole_json_open(w, "modes", '[');
+    for (const char *const *way = strcmp(job->device, "cuda") == 0 ? gpu : cpu; *way; way++) {
+        snprintf(mode, sizeof mode, "%s-%s", job->precision, *way);
+        ole_json_string(w, NULL, mode);
+    }
+    ole_json_close(w);
+}
+
+static void write_job(FILE *to, const peer_job *job) {
+    ole_json w;
+    ole_json_init(&w, to, 0);
+    ole_json_open(&w, NULL, '{');
+    ole_json_integer(&w, "batch", job->batch);
+    ole_json_integer(&w, "threads", job->threads);
+    ole_json_number(&w, "seconds", job->seconds);
+    ole_json_string(&w, "device", job->device);
+    write_modes(&w, job);
+    ole_net_write_graph(job->net, &w, "nodes");
+    ole_json_close(&w);
+}
+
+/* In the child: standard input from a file, output into the pipe. Does not return. */
+static void become_python(FILE *input, int out) {
+    const char *python = getenv("OLE_PYTHON");
+    if (!python) python = "python3";
+    rewind(input);
+    if (lseek(fileno(input), 0, SEEK_SET) == 0 && dup2(fileno(input), STDIN_FILENO) >= 0 &&
+        dup2(out, STDOUT_FILENO) >= 0)
+        execlp(python, python, "-c", peer_script, (char *)NULL);
+    _exit(127);
+}
+
+/* All that comes through the pipe, up to size - 1 bytes. */
+static void read_all(int from, char *text, size_t size) {
+    size_t used = 0;
+    ssize_t got;
+    while (used + 1 < size && (got = read(from, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+}
+
+/* Reads what the child says until it ends; its status, -1 where there is none. Closes `from`. */
+static int wait_for(pid_t child, int from, char *text, size_t size) {
+    progress line = progress_start();
+    int status = -1;
+    progress_wait(&line, "PyTorch's steps");
+    if (child > 0) read_all(from, text, size);
+    close(from);
+    if (child > 0 && interrupted()) kill(child, SIGTERM);
+    if (child > 0 && waitpid(child, &status, 0) != child) status = -1;
+    progress_clear(&line);
+    return status;
+}
+
+/* The text between the next two quotation marks, which the answer has no escapes in; what follows
+ * them, or NULL. */
+static const char *read_word(const char *at, char out[PEER_NAME]) {
+    const char *start = at ? strchr(at, '"') : NULL;
+    const char *end = start ? strchr(start + 1, '"') : NULL;
+    if (!end) return NULL;
+    snprintf(out, PEER_NAME, "%.*s", (int)(end - start - 1), start + 1);
+    return end + 1;
+}
+
+/* Behind "key": in the answer; NULL: it is not there. */
+static const char *find_key(const char *text, const char *key) {
+    char quoted[PEER_NAME + 4];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(text, quoted);
+    return at ? at + strlen(quoted) : NULL;
+}
+
+/* "modes": {"fp32-nchw": 1.5, ...}, and "peak_bytes" of the same names. */
+static void read_answer(const char *text, peer_answer *answer) {
+    *answer = (peer_answer){.best_ms = HUGE_VAL};
+    read_word(find_key(text, "library"), answer->library);
+    const char *at = find_key(text, "modes"), *end = at ? strchr(at, '}') : NULL;
+    const char *memory = find_key(text, "peak_bytes");
+    while (answer->modes < PEER_MODES) {
+        peer_mode *mode = &answer->mode[answer->modes];
+        at = read_word(at, mode->name);
+        if (!at || !end || at > end || *at != ':') return;
+        mode->ms = strtod(at + 1, NULL);
+        const char *bytes = memory ? find_key(memory, mode->name) : NULL;
+        mode->peak_bytes = bytes ? strtod(bytes, NULL) : NAN;
+        answer->best_ms = fmin(answer->best_ms, mode->ms);
+        answer->modes++;
+    }
+}
+
+bool peer_run(const peer_job *job, peer_answer *answer) {
+    char text[1024] = "";
+    int ends[2];
+    FILE *input = tmpfile();
+    if (!input || pipe(ends) != 0) {
+        if (input) fclose(input);
+        fail_command("bench", "--peer torch: the system refused a pipe or a temporary file");
+        return false;
+    }
+    write_job(input, job);
+    fflush(input);
+    pid_t child = fork();
+    if (child == 0) become_python(input, ends[1]);
+    close(ends[1]);
+    fclose(input);
+    int status = wait_for(child, ends[0], text, sizeof text);
+    if (interrupted()) return false;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        fail_command("bench", "--peer torch: python3 with PyTorch did not run; set OLE_PYTHON to "
+                              "one that has it (Debian, Ubuntu: apt install python3-torch)");
+        return false;
+    }
+    read_answer(text, answer);
+    if (isfinite(answer->best_ms)) return true;
+    fail_command("bench", "--peer torch: python3 answered with no time: %.*s",
+                 (int)strcspn(text, "\n"), text);
+    return false;
+}

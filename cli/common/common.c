@@ -1,0 +1,225 @@
+/*
+ * cli/common/common.c - what several commands need.
+ */
+#include "common/common.h"
+
+#include "base/memory_file.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096 };
+
+/* How many bytes at `text` are a control character: of ASCII, or of U+0080 to U+009F in UTF-8. */
+static int control_length(const char *text) {
+    unsigned char c = (unsigned char)text[0], next = (unsigned char)text[1];
+    if (c < 0x20 || c == 0x7f) return 1;
+    return c == 0xc2 && next >= 0x80 && next <= 0x9f ? 2 : 0;
+}
+
+/* Prints the character at *text, on a terminal control characters as \xNN, and goes on to the next;
+ * the columns it took. */
+static int put_character(FILE *out, const char **text, bool terminal) {
+    int control = terminal ? control_length(*text) : 0;
+    for (int i = 0; i < control; i++)
+        fprintf(out, "\\x%02x", (unsigned char)*(*text)++);
+    if (control > 0) return 4 * control;
+    do
+        fputc(*(*text)++, out);
+    while (((unsigned char)**text & 0xc0) == 0x80); /* the rest of a character in UTF-8 */
+    return 1;
+}
+
+static void put_text(FILE *out, const char *text, bool terminal) {
+    while (*text)
+        put_character(out, &text, terminal);
+}
+
+void print_name(FILE *out, const char *text) {
+    /* What is kept in memory goes to stderr later. */
+    put_text(out, text, isatty(out == failures() ? STDERR_FILENO : fileno(out)));
+}
+
+void print_column(FILE *out, const char *text, int width) {
+    bool terminal = isatty(fileno(out));
+    int column = 0;
+    while (*text) {
+        int control = terminal ? control_length(text) : 0;
+        if (column + (control > 0 ? 4 * control : 1) > width) break;
+        column += put_character(out, &text, terminal);
+    }
+    fprintf(out, "%*s", width - column, "");
+}
+
+void print_lines(const char *format, ...) {
+    char *text;
+    va_list args;
+    va_start(args, format);
+    bool good = vasprintf(&text, format, args) >= 0;
+    va_end(args);
+    bool terminal = isatty(STDOUT_FILENO);
+    for (const char *at = text; good && *at;)
+        if (*at == '\n')
+            putchar(*at++);
+        else
+            put_character(stdout, &at, terminal);
+    if (good) free(text);
+}
+
+/* ---- Failures ------------------------------------------------------------------------------ */
+
+/* What failures are kept in, while they are. */
+static ole_memory_file kept;
+
+void keep_failures(void) {
+    if (!kept.file) ole_memory_file_open(&kept);
+}
+
+char *take_failures(void) {
+    if (!kept.file) return NULL;
+    char *text = ole_memory_file_close(&kept);
+    if (text && kept.size > 0) return text;
+    free(text);
+    return NULL;
+}
+
+FILE *failures(void) {
+    return kept.file ? kept.file : stderr;
+}
+
+/* One write per message, so that the messages of several ranks cannot run into each other. */
+static void tell(FILE *out, const char *name, const char *format, va_list args) {
+    char *text = NULL, *shown = NULL;
+    ole_memory_file line;
+    bool good = vasprintf(&text, format, args) >= 0;
+    if (good && ole_memory_file_open(&line)) {
+        put_text(line.file, text, isatty(STDERR_FILENO));
+        shown = ole_memory_file_close(&line);
+    }
+    fprintf(out, "ole %s: %s\n", name, shown ? shown : "out of memory");
+    free(shown);
+    if (good) free(text);
+}
+
+void tell_command(const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tell(stderr, name, format, args);
+    va_end(args);
+}
+
+int fail_command(const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tell(failures(), name, format, args);
+    va_end(args);
+    return EXIT_FAILED;
+}
+
+int exit_code(ole_status status) {
+    return status == OLE_OK ? EXIT_DONE : status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int fail_with(const char *name, const ole_error *error) {
+    fail_command(name, "%s", error->message);
+    return exit_code(error->status);
+}
+
+int end_interrupted(const char *name, const char *what) {
+    fprintf(stderr, "ole %s: interrupted; %s\n", name, what);
+    return EXIT_INTERRUPTED;
+}
+
+bool parse_shape(const char *text, int shape[3]) {
+    enum { MOST = 1 << 20 };
+    int count = 0;
+    for (const char *at = text; count < 3; at++) {
+        char *end;
+        long value = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : 0;
+        if (value < 1 || value > MOST) return false;
+        shape[count++] = (int)value;
+        at = end;
+        if (*at == '\0') break;
+        if (*at != 'x' || count == 3) return false;
+    }
+    if (count == 1) shape[1] = shape[2] = 1;
+    return count != 2;
+}
+
+int default_threads(void) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+    int count = CPU_COUNT(&allowed);
+    return count < 1 ? 1 : count > 1024 ? 1024 : count;
+}
+
+FILE *open_text(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat about;
+    bool regular = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *file = regular ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !file) close(fd);
+    return file;
+}
+
+bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether `out` is the file `in`, or in the run folder `in` a file that a run needs. */
+static bool is_input(const char *out, const char *in) {
+    static const char *const files[] = {
+        "",
+        "/best.safetensors",
+        "/last.safetensors",
+        "/previous.safetensors",
+        "/config.yaml",
+        "/metrics.jsonl",
+    };
+    char path[PATH_ROOM];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (snprintf(path, sizeof path, "%s%s", in, files[i]) < PATH_ROOM && same_file(out, path))
+            return true;
+    return false;
+}
+
+/* The same of a data set's name: one of the files of npy:X.npy,y.npy. */
+static bool is_array_of(const char *out, const char *data) {
+    if (strncmp(data, "npy:", 4) != 0) return false;
+    char path[PATH_ROOM];
+    for (const char *at = data + 4; *at;) {
+        size_t length = strcspn(at, ",");
+        if (length < PATH_ROOM) {
+            memcpy(path, at, length);
+            path[length] = '\0';
+            if (same_file(out, path)) return true;
+        }
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+bool spares_inputs(const char *command, const char *const *outputs, int output_count,
+                   const char *const *inputs, int input_count) {
+    for (int o = 0; o < output_count; o++)
+        for (int i = 0; outputs[o] && i < input_count; i++) {
+            if (!inputs[i]) continue;
+            if (!is_input(outputs[o], inputs[i]) && !is_array_of(outputs[o], inputs[i])) continue;
+            fail_command(command, "%s would overwrite an input; name another file", outputs[o]);
+            return false;
+        }
+    return true;
+}
+
+bool same_output(const char *a, const char *b) {
+    struct stat about;
+    if (strcmp(a, b) != 0 && !same_file(a, b)) return false;
+    return stat(a, &about) != 0 || S_ISREG(about.st_mode);
+}

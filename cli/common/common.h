@@ -1,0 +1,73 @@
+/* cli/common/common.h - what most commands need: messages, exit codes, inputs and outputs. */
+#ifndef OLE_CLI_COMMON_COMMON_H
+#define OLE_CLI_COMMON_COMMON_H
+
+#include "common/args.h"
+
+#include <ole/base.h>
+
+#include <stdio.h>
+
+/*
+ * Prints a foreign text, such as a file's name: to a terminal with its control characters as \xNN,
+ * so that it cannot steer it; elsewhere as it is.
+ */
+void print_name(FILE *out, const char *text);
+
+/* The same in a column of a table: cut off, or followed by spaces, to be `width` characters. */
+void print_column(FILE *out, const char *text, int width);
+
+/* printf() of lines with foreign text in them; what would be control characters, line ends aside,
+ * goes to a terminal as by print_name(). */
+void print_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints "ole NAME: message" to stderr, as by print_name(). */
+void tell_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same; returns EXIT_FAILED. */
+int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * From now on failures are kept, not printed: a process of several asks the others first who should
+ * print them (launch.h).  take_failures() gives back what was kept, to be freed, or NULL; then they
+ * are printed again.  failures() is where they go.
+ */
+void keep_failures(void);
+char *take_failures(void);
+FILE *failures(void);
+
+/* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */
+int exit_code(ole_status status);
+
+/* fail_command() with an error of the library; returns its exit_code(). */
+int fail_with(const char *name, const ole_error *error);
+
+/* Prints "ole NAME: interrupted; " and what that means; returns EXIT_INTERRUPTED. */
+int end_interrupted(const char *name, const char *what);
+
+/* "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1. */
+bool parse_shape(const char *text, int shape[3]);
+
+/* The processors this process may use, 1 to 1024: the default of --threads. */
+int default_threads(void);
+
+/*
+ * Opens a regular file to read text from; NULL where there is none.  A pipe is refused, as fopen()
+ * would wait until somebody writes to it.
+ */
+FILE *open_text(const char *path);
+
+/* Whether both names are there and mean the same file. */
+bool same_file(const char *a, const char *b);
+
+/*
+ * Whether what would be written is none of what is read: a file, a file of a run folder, or one of
+ * npy:X.npy,y.npy; else says so, for a mistake in usage.  NULLs are skipped.
+ */
+bool spares_inputs(const char *command, const char *const *outputs, int output_count,
+                   const char *const *inputs, int input_count);
+
+/* Whether two outputs would end up in one file, where only the second would be left. */
+bool same_output(const char *a, const char *b);
+
+#endif

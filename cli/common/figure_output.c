@@ -1,0 +1,94 @@
+/*
+ * cli/common/figure_output.c - figures as files and on a page.
+ */
+#include "common/figure_output.h"
+
+#include "common/common.h"
+#include "common/outputs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool make_folder(const figure_output *p) {
+    const char *folder = p->options->folder;
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST) return true;
+    fail_command(p->command, "%s: cannot make the folder: %s", folder, strerror(errno));
+    return false;
+}
+
+int figure_output_open(figure_output *p, const char *command, const figure_options *options,
+                       const char *title, const char *subtitle) {
+    *p = (figure_output){.command = command, .options = options};
+    if (options->folder && !make_folder(p)) return EXIT_FAILED;
+    ole_error error;
+    if (options->page && ole_page_create(&p->page, title, subtitle, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    return EXIT_DONE;
+}
+
+void figure_output_headline(figure_output *p, const char *label, const char *value,
+                            const char *note) {
+    if (p->page) ole_page_headline(p->page, label, value, note);
+}
+
+void figure_output_section(figure_output *p, const char *heading) {
+    if (p->page) ole_page_section(p->page, heading);
+}
+
+void figure_output_text(figure_output *p, const char *paragraph) {
+    if (p->page) ole_page_text(p->page, paragraph);
+}
+
+void figure_output_table(figure_output *p, const char *caption, int64_t rows, int64_t columns,
+                         const char *const *names, const char *const *cells) {
+    if (p->page) ole_page_table(p->page, caption, rows, columns, names, cells);
+}
+
+/* Where the build cannot write a format, the others remain; that is said once. */
+static void save(figure_output *p, const ole_figure *figure, const char *path) {
+    ole_error error;
+    ole_status status =
+        own_file_ready(path, false, &error) ? ole_figure_save(figure, path, &error) : error.status;
+    if (status == OLE_OK || (status == OLE_ERROR_UNSUPPORTED && p->told)) return;
+    fail_command(p->command, "%s", error.message);
+    p->told = true;
+    p->failed = status != OLE_ERROR_UNSUPPORTED;
+}
+
+void figure_output_add(figure_output *p, const ole_figure *figure, const char *name,
+                       const char *caption) {
+    static const char *const ends[] = {"svg", "pdf", "png"};
+    if (p->page) ole_page_figure(p->page, figure, caption);
+    for (int i = 0; i < 3 && p->options->folder && !p->failed; i++) {
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%s/%s.%s", p->options->folder, name, ends[i]);
+        p->failed = length >= (int)sizeof path;
+        if (p->failed)
+            fail_command(p->command, "--figures: the path is too long");
+        else
+            save(p, figure, path);
+    }
+}
+
+ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
+                      double to_x[CURVE_POINTS], double to_y[CURVE_POINTS]) {
+    int64_t points = count < CURVE_POINTS ? count : CURVE_POINTS;
+    for (int64_t i = 0; i < points; i++) {
+        int64_t from = points > 1 ? i * (count - 1) / (points - 1) : 0; /* both ends are kept */
+        to_x[i] = x[from];
+        to_y[i] = y[from];
+    }
+    return (ole_series){.name = name, .count = points, .x = to_x, .y = to_y};
+}
+
+int figure_output_close(figure_output *p) {
+    ole_error error;
+    if (p->page && !p->failed && ole_page_write(p->page, p->options->page, &error) != OLE_OK) {
+        fail_command(p->command, "%s", error.message);
+        p->failed = true;
+    }
+    ole_page_free(p->page);
+    return p->failed ? EXIT_FAILED : EXIT_DONE;
+}

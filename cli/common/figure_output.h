@@ -1,0 +1,65 @@
+/*
+ * cli/common/figure_output.h - what --figures DIR and --out PAGE.html ask for: the same figures as
+ * files, and on a page.
+ *
+ *     figure_output p;
+ *     int code = figure_output_open(&p, "verify", &options, "Verification", "features.npy");
+ *     if (code != EXIT_DONE) return code;
+ *     figure_output_headline(&p, "AUC", "0.99", NULL);
+ *     figure_output_add(&p, &figure, "roc", "What the figure shows.");
+ *     return figure_output_close(&p);
+ *
+ * Without either option all of it does nothing.
+ */
+#ifndef OLE_CLI_COMMON_FIGURE_OUTPUT_H
+#define OLE_CLI_COMMON_FIGURE_OUTPUT_H
+
+#include "common/args.h"
+
+#include "report/page.h"
+
+typedef struct figure_options {
+    const char *folder; /* --figures; NULL: none */
+    const char *page;   /* --out; NULL: none */
+} figure_options;
+
+/* Two rows of a command's table of options. */
+#define FIGURE_OPTIONS(options)                                                                    \
+    {"out", OLE_TEXT, &(options)->page, "PAGE.html", .help = "write a report page"}, {             \
+        "figures", OLE_TEXT, &(options)->folder, "DIR",                                            \
+            .help = "write the figures as SVG, PDF and PNG"                                        \
+    }
+
+typedef struct figure_output {
+    const char *command;
+    const figure_options *options;
+    ole_page *page; /* NULL: none */
+    bool failed;    /* and the reason printed */
+    bool told;      /* that a format cannot be written */
+} figure_output;
+
+/* EXIT_DONE, or the exit code after an error that was printed; then there is nothing to close. */
+int figure_output_open(figure_output *p, const char *command, const figure_options *options,
+                       const char *title, const char *subtitle);
+
+/* As the functions of src/report/page.h. */
+void figure_output_headline(figure_output *p, const char *label, const char *value,
+                            const char *note);
+void figure_output_section(figure_output *p, const char *heading);
+void figure_output_text(figure_output *p, const char *paragraph);
+void figure_output_table(figure_output *p, const char *caption, int64_t rows, int64_t columns,
+                         const char *const *names, const char *const *cells);
+
+/* The figure onto the page, and as NAME.svg, NAME.pdf and NAME.png (with cairo) into the folder. */
+void figure_output_add(figure_output *p, const ole_figure *figure, const char *name,
+                       const char *caption);
+
+/* A curve of at most CURVE_POINTS points for a figure: all of them, or some, evenly. */
+enum { CURVE_POINTS = 500 };
+ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
+                      double to_x[CURVE_POINTS], double to_y[CURVE_POINTS]);
+
+/* Writes the page. The exit code. */
+int figure_output_close(figure_output *p);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * cli/common/model_and_data.c - opening a model and a data set for it.
+ */
+#include "common/model_and_data.h"
+
+#include "common/common.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void model_and_data_init(model_and_data *s, arg_positional positionals[2],
+                         ole_option options[MODEL_AND_DATA_OPTIONS]) {
+    *s = (model_and_data){.flags = {.samples_per_class = -1},
+                          .split = OLE_SPLIT_TEST,
+                          .threads = default_threads(),
+                          .line = progress_start()};
+    const arg_positional both[2] = {
+        {"MODEL", &s->model_path, "a .safetensors file or a run folder"},
+        {"DATA", &s->data, "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ..."},
+    };
+    memcpy(positionals, both, sizeof both);
+    const ole_option rows[MODEL_AND_DATA_OPTIONS] = {
+        {"split", OLE_CHOICE, &s->split, "train|test|validation", .heading = "Data",
+         .help = "part of the data"},
+        {"classes", OLE_TEXT, &s->flags.classes, "A,B,...",
+         .help = "only these classes (default, as for the next five: as in the run)"},
+        {"val-split", OLE_SHARE, &s->flags.validation, "10%", .given = &s->flags.has_validation,
+         .help = "share held out for validation (default for other data: 0)"},
+        {"seed", OLE_SEED, &s->flags.seed, "N", .given = &s->flags.has_seed,
+         .help = "seed of the splits (default for other data: 0)"},
+        {"samples-per-class", OLE_INTEGER, &s->flags.samples_per_class, "K",
+         .help = "training samples per class; 0: all (default for other data: 0)", .min = 0,
+         .max = INT_MAX},
+        {"test-share", OLE_SHARE, &s->flags.test_share, "20%", .given = &s->flags.has_test_share,
+         .help = "share held out for the test, if the data have no test set (default for other "
+                 "data: 20%)"},
+        {"skip-bad", OLE_SWITCH, .to = &s->flags.skip_bad,
+         .help = "skip unreadable images of a folder"},
+        THREADS_OPTION(&s->threads),
+    };
+    memcpy(options, rows, sizeof rows);
+}
+
+void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model) {
+    bool folder = strncmp(data, "folder:", 7) == 0;
+    options->resize = folder ? model->height : 0;
+    options->resize_width = folder ? model->width : 0;
+    options->channels = folder ? model->channels : 0;
+}
+
+/* The options of the data set; its texts are the run's. */
+static int choose_data(model_and_data *s, const char *command, trained_data *run,
+                       ole_dataset_options *options) {
+    int code = trained_data_open(run, command, s->model_path, s->data, &s->flags, options);
+    if (code != EXIT_DONE) return code;
+    trained_data_tell(run, command, &s->flags);
+    trained_data_warn(run, command, options, s->split == OLE_SPLIT_TEST,
+                      s->split == OLE_SPLIT_VALIDATION);
+    fit_folder(options, s->data, ole_model_get_info(s->model));
+    options->threads = s->threads;
+    return EXIT_DONE;
+}
+
+/* Whether a set has a test part of its own: files beside those to train on. */
+static bool has_test_part(const char *data) {
+    if (strncmp(data, "npy:", 4) == 0) {
+        const char *comma = strchr(data, ',');
+        return comma && strchr(comma + 1, ',');
+    }
+    if (strncmp(data, "folder:", 7) != 0) return true;
+    char train[4096], test[4096];
+    snprintf(train, sizeof train, "%s/train", data + 7);
+    snprintf(test, sizeof test, "%s/test", data + 7);
+    return access(train, F_OK) == 0 && access(test, F_OK) == 0;
+}
+
+/* Of other data all samples are new to the model, but a share of them is looked at. */
+static void tell_share(const model_and_data *s, const char *command, const trained_data *run) {
+    const int64_t *count = ole_dataset_get_info(s->set)->count;
+    if (run->same || s->split != OLE_SPLIT_TEST || s->flags.has_test_share ||
+        has_test_part(s->data))
+        return;
+    fprintf(
+        stderr,
+        "ole %s: %lld of the %lld samples of %s, a share of each class; '--test-share 0 --split "
+        "train' takes all\n",
+        command, (long long)count[OLE_SPLIT_TEST],
+        (long long)(count[OLE_SPLIT_TRAIN] + count[OLE_SPLIT_TEST] + count[OLE_SPLIT_VALIDATION]),
+        s->data);
+}
+
+int model_and_data_open(model_and_data *s, const char *command) {
+    ole_error error;
+    if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    trained_data run;
+    ole_dataset_options options;
+    int code = choose_data(s, command, &run, &options);
+    if (code == EXIT_DONE) {
+        progress_wait(&s->line, "reading");
+        ole_status status = ole_dataset_open(&s->set, s->data, &options, &error);
+        progress_clear(&s->line);
+        if (status != OLE_OK) {
+            code = fail_with(command, &error);
+        } else {
+            trained_data_compare(&run, command, &s->flags, s->model, s->set);
+            tell_share(s, command, &run);
+        }
+    }
+    trained_data_close(&run);
+    if (code != EXIT_DONE) return code;
+    ole_model_watch(s->model, progress_images, &s->line);
+    catch_interrupts();
+    return EXIT_DONE;
+}
+
+void model_and_data_close(model_and_data *s) {
+    ole_dataset_close(s->set);
+    ole_model_free(s->model);
+}

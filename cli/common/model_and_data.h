@@ -1,0 +1,40 @@
+/* cli/common/model_and_data.h - a model and a split of a data set: what `ole eval` and `ole
+ * features` look at. */
+#ifndef OLE_CLI_COMMON_MODEL_AND_DATA_H
+#define OLE_CLI_COMMON_MODEL_AND_DATA_H
+
+#include "common/args.h"
+#include "common/progress.h"
+#include "common/trained_data.h"
+
+#include <ole/train/model.h>
+
+enum { MODEL_AND_DATA_OPTIONS = 8 };
+
+typedef struct model_and_data {
+    const char *model_path, *data; /* from the command line */
+    data_flags flags;
+    int split; /* as in ole_split */
+    int threads;
+    progress line;
+    ole_model *model; /* opened */
+    ole_dataset *set;
+} model_and_data;
+
+/* Defaults; the positionals MODEL and DATA, and the options, for the command's tables. */
+void model_and_data_init(model_and_data *s, arg_positional positionals[2],
+                         ole_option options[MODEL_AND_DATA_OPTIONS]);
+
+/*
+ * Opens both: the data as in the model's run where they are those, which is said; images of a
+ * folder get the model's shape.  From then on the line shows how far the model is with a split, and
+ * Ctrl-C stops it.  EXIT_DONE, or the exit code after an error,
+ * explained in the name of `command`; close it either way.
+ */
+int model_and_data_open(model_and_data *s, const char *command);
+void model_and_data_close(model_and_data *s);
+
+/* Has the images of folder:PATH resized to a model's shape; other sets stay as they are. */
+void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model);
+
+#endif

@@ -1,0 +1,43 @@
+/* cli/common/outputs.h - files that a command will write: whether it can, and writing texts safely.
+ */
+#ifndef OLE_CLI_COMMON_OUTPUTS_H
+#define OLE_CLI_COMMON_OUTPUTS_H
+
+#include <ole/base.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/*
+ * Whether the files, and the folder of figures, could be written, as far as that can be known
+ * before the work; else says why.  NULLs are skipped.
+ */
+bool outputs_ready(const char *command, const char *const *files, int count, const char *folder);
+
+/*
+ * Files whose names are the program's own, not the user's, are not written through links, and do
+ * not replace what others wrote.  Whether a file can be written as far as that goes; `page`: what
+ * is there must be a page of ours.  Else the reason is in `error`.
+ */
+bool own_file_ready(const char *path, bool page, ole_error *error);
+
+/*
+ * The same for the files of a folder, up to a NULL: where `page`, which is written first, is not in
+ * it, none of them may be.  Empty files are nobody's loss.
+ */
+bool own_files_ready(const char *folder, const char *page, const char *const *files,
+                     ole_error *error);
+
+/*
+ * A foreign name, such as a class's, as a field of a .csv file: quoted where need be, and with a '
+ * before a first character that would make a spreadsheet take it for a formula (=, +, -, @, a tab
+ * or the end of a line) or that is a ' itself.  So a reader gets the name by leaving out a first '.
+ * Numbers are printed as they are.
+ */
+void print_csv_name(FILE *out, const char *name);
+
+/* Writes the text as by ole_atomic_file_put().  The exit code, after a message. */
+int put_text(const char *command, const char *path, const char *text, size_t size);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * cli/common/progress.c - the progress line, and signals that ask to stop.
+ */
+#include "common/progress.h"
+
+#include "common/common.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double progress_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+progress progress_start(void) {
+    return (progress){.terminal = isatty(STDERR_FILENO) != 0, .started = progress_clock()};
+}
+
+void progress_show(progress *p, const char *format, ...) {
+    char text[512]; /* more than a line */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "\r\033[K");
+    print_name(stderr, text);
+    p->shown = true;
+}
+
+/* ---- Work that does not say how far it is -------------------------------------------------- */
+
+/* A thread that draws the line once a second. */
+struct waiting {
+    progress *line;
+    const char *what;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ends;
+    bool ended;
+};
+
+static void *draw_waiting(void *context) {
+    struct waiting *w = context;
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    pthread_mutex_lock(&w->lock);
+    for (int seconds = 1; !w->ended; seconds++) {
+        char text[32];
+        next.tv_sec++;
+        while (!w->ended && pthread_cond_timedwait(&w->ends, &w->lock, &next) == 0)
+            continue;
+        if (!w->ended) progress_show(w->line, "%-18s %s", w->what, duration_text(seconds, text));
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static void free_waiting(struct waiting *w) {
+    pthread_cond_destroy(&w->ends);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+static void start_waiting(progress *p, const char *what) {
+    struct waiting *w = p->terminal ? calloc(1, sizeof *w) : NULL;
+    if (!w) return;
+    w->line = p;
+    w->what = what;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->ends, &clock);
+    pthread_condattr_destroy(&clock);
+    if (pthread_create(&w->thread, NULL, draw_waiting, w) == 0)
+        p->waiting = w;
+    else
+        free_waiting(w);
+}
+
+static void end_waiting(progress *p) {
+    struct waiting *w = p->waiting;
+    if (!w) return;
+    pthread_mutex_lock(&w->lock);
+    w->ended = true;
+    pthread_cond_signal(&w->ends);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    free_waiting(w);
+    p->waiting = NULL;
+}
+
+void progress_wait(progress *p, const char *what) {
+    progress_clear(p);
+    start_waiting(p, what);
+}
+
+void progress_say(progress *p, const char *command, const char *text) {
+    const char *what = p->waiting ? p->waiting->what : NULL;
+    progress_clear(p);
+    tell_command(command, "%s", text);
+    if (what) start_waiting(p, what);
+}
+
+void progress_clear(progress *p) {
+    end_waiting(p);
+    if (p->shown) fprintf(stderr, "\r\033[K");
+    p->shown = false;
+}
+
+bool progress_due(progress *p) {
+    if (!p->terminal) return false;
+    end_waiting(p);
+    double now = progress_clock();
+    if (now - p->last < 0.1) return false;
+    p->last = now;
+    return true;
+}
+
+/* ---- Work that says how far it is --------------------------------------------------------- */
+
+/* Notes the beginning of a part that was not heard of before. */
+static bool begin_part(progress *p, const char *part, double share) {
+    if (p->part == part && share >= p->from) return false;
+    p->part = part;
+    p->began = progress_clock();
+    p->from = share;
+    return true;
+}
+
+static void draw_part(progress *p, double share, double total) {
+    double seconds = progress_clock() - p->began, done = share - p->from;
+    char bar[BAR_ROOM], rate[48] = "", left[48] = "", time[32];
+    if (seconds >= 1.0 && done > 0.0) { /* else it is too early to say */
+        if (total > 0.0) snprintf(rate, sizeof rate, "%.0f images/s, ", done * total / seconds);
+        snprintf(left, sizeof left, "%s left", duration_text(seconds * (1.0 - share) / done, time));
+    }
+    progress_show(p, "%-18s %s  %s%s", p->part, bar_text(share, bar), rate, left);
+}
+
+/* Until a part that begins is heard of again, its seconds are shown: that may be its end. */
+static void show_part(progress *p, const char *part, double share, double total) {
+    end_waiting(p);
+    bool begins = begin_part(p, part, share);
+    if (progress_clock() - p->started >= 1.0 && progress_due(p)) draw_part(p, share, total);
+    if (begins) start_waiting(p, part);
+}
+
+void progress_share(void *line, const char *what, double share) {
+    show_part(line, what, share, 0.0);
+}
+
+bool progress_images(void *line, const char *part, int64_t done, int64_t total) {
+    show_part(line, part, (double)done / (double)total, (double)total);
+    return interrupted();
+}
+
+/* ---- Texts -------------------------------------------------------------------------------- */
+
+const char *bar_text(double share, char out[BAR_ROOM]) {
+    enum { WIDTH = 20 };
+    int full = (int)(fmax(0.0, fmin(1.0, share)) * WIDTH);
+    memset(out, ' ', BAR_ROOM - 1);
+    out[0] = '[';
+    memset(out + 1, '=', (size_t)full);
+    if (full < WIDTH) out[1 + full] = '>';
+    out[1 + WIDTH] = ']';
+    out[2 + WIDTH] = '\0';
+    return out;
+}
+
+const char *duration_text(double seconds, char out[32]) {
+    if (!(seconds < 1e9)) {
+        snprintf(out, 32, "?");
+        return out;
+    }
+    int whole = (int)(seconds + 0.5);
+    if (whole < 60)
+        snprintf(out, 32, "%d s", whole);
+    else if (whole < 3600)
+        snprintf(out, 32, "%d min %02d s", whole / 60, whole % 60);
+    else
+        snprintf(out, 32, "%d h %02d min", whole / 3600, whole / 60 % 60);
+    return out;
+}
+
+/* ---- Signals ------------------------------------------------------------------------------ */
+
+/* When the first signal came, in seconds of progress_clock; 0: none has. */
+static _Atomic double noted;
+
+static void note(int number) {
+    double now = progress_clock(), none = 0.0;
+    if (atomic_compare_exchange_strong(&noted, &none, now) || now - none < 1.0) return;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void catch_interrupts(void) {
+    struct sigaction action = {.sa_handler = note};
+    signal(SIGPIPE, SIG_IGN); /* who reads the output may go: the work is not lost with it */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    struct sigaction old;
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* as nohup has it */
+        sigaction(SIGHUP, &action, NULL);
+}
+
+bool interrupted(void) {
+    return noted > 0.0;
+}

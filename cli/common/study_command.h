@@ -1,0 +1,60 @@
+/*
+ * cli/common/study_command.h - what `ole tune` and `ole sweep` share: the flags of training and of
+ * a grid, what is shown while the runs go on, and how it ends.
+ */
+#ifndef OLE_CLI_COMMON_STUDY_COMMAND_H
+#define OLE_CLI_COMMON_STUDY_COMMAND_H
+
+#include "common/progress.h"
+#include "common/train_flags.h"
+
+#include <ole/train/study.h>
+
+typedef struct study_command {
+    const char *name; /* "tune" */
+    const char *summary, *example, *about;
+    const char *const *without; /* options of training that the grid sets, NULL at the end */
+    const ole_option *own;      /* flags of this command alone, {0} at the end */
+    const char *lambdas_help;
+    bool holds_out; /* it needs a validation split */
+    ole_status (*conduct)(const ole_study_options *, ole_study_result *, ole_error *);
+    void (*print)(const ole_study_result *); /* the result, for people */
+} study_command;
+
+/* What the command's own flags set. */
+typedef struct study_flags {
+    const char *samples; /* NULL: not given */
+    bool baseline;
+} study_flags;
+
+/* Reads the command line, conducts the study and prints; returns the exit code. */
+int study_run(const study_command *command, const study_flags *flags, int argc, char **argv);
+
+/*
+ * The words of "A,B,...", each as the option of training that it stands for reads it; `take` gets
+ * what it was read into.  False at one that is not understood, or follows `most` others: `word` has
+ * it.
+ */
+enum { WORD_ROOM = 64 };
+typedef void study_take(void *to, const ole_train_options *one);
+bool study_read_list(const char *option, const char *text, int64_t most, study_take *take, void *to,
+                     char word[WORD_ROOM]);
+
+/* How far a study is, on stderr: its callback and its messages; the context of both is the view. */
+typedef struct study_view {
+    const char *name; /* of the command */
+    progress line;
+    bool quiet; /* another process talks */
+} study_view;
+
+bool study_show(void *view, const ole_study_progress *progress);
+void study_say(void *view, const char *text);
+
+/* Prints OUT/results.json as it is; the exit code. */
+int study_print_json(const char *command, const char *out);
+
+/* "5.34 ± 0.21 %", or "-" where nothing was measured. */
+enum { ERROR_ROOM = 48 };
+const char *study_error_text(ole_study_error error, char out[ERROR_ROOM]);
+
+#endif

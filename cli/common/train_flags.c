@@ -1,0 +1,115 @@
+/*
+ * cli/common/train_flags.c - flags, recipe and the recipe of a resumed folder become training
+ * options.
+ *
+ * Flags win over the recipe, the recipe over what a resumed folder began with.  Flags are parsed
+ * before either is known, into options of their own, and those given are copied at the end.
+ */
+#include "common/train_flags.h"
+
+#include "common/common.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- The table ---------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; names && *names; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+static void set_defaults(const train_flags *f, ole_train_options *options) {
+    ole_train_options_init(options);
+    if (f->study)
+        options->seeds = 3;
+    else
+        options->epochs = 0; /* chosen to suit the data */
+}
+
+ole_option *train_flags_rows(train_flags *f, const char *const *without, ole_option *row) {
+    const char *heading = NULL;
+    set_defaults(f, &f->options);
+    *row++ = (ole_option){
+        "config",    OLE_TEXT,      &f->recipe,
+        "FILE.yaml", .letter = 'c', .help = "recipe: a YAML file with the options below as keys"};
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        if (o->heading) heading = o->heading;
+        if (strcmp(o->name, "data") == 0 || is_one_of(o->name, without)) continue;
+        *row = *o;
+        row->to = (char *)&f->options + o->offset;
+        row->given = &f->given[o - ole_train_table];
+        row->heading = heading;
+        heading = NULL;
+        if (f->holds_out && strcmp(o->name, "val_split") == 0) row->flags |= OLE_NOT_ZERO;
+        row++;
+    }
+    return row;
+}
+
+/* ---- The options -------------------------------------------------------------------------- */
+
+static bool read_recipe(const train_flags *f, train_setup *s, int which, const char *path) {
+    ole_error error;
+    if (ole_recipe_read(&s->recipes[which], path, &s->options, &error) == OLE_OK) return true;
+    fail_command(f->command, "%s", error.message);
+    return false;
+}
+
+/* Warns of flags that have no effect beside others; a recipe, which stores all, may hold both. */
+static void warn_of_idle(const train_flags *f, const train_setup *s) {
+    char beside[OLE_OPTION_WHY], flag[OLE_OPTION_FLAG];
+    if (ole_ranks_launched_rank() > 0) return; /* rank 0 warns */
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (f->given[o - ole_train_table] &&
+            ole_option_is_idle(o, ole_train_table, &s->options, beside))
+            tell_command(f->command, "warning: %s has no effect with %s", ole_option_flag(o, flag),
+                         beside);
+}
+
+/* A resumed folder knows what it began with. */
+static bool read_own_recipe(const train_flags *f, train_setup *s) {
+    char path[4096] = "";
+    ole_train_options given;
+    ole_recipe *recipe = NULL;
+    ole_train_options_init(&given);
+    if (f->recipe && ole_recipe_read(&recipe, f->recipe, &given, NULL) != OLE_OK) return true;
+    const char *out = f->options.out ? f->options.out : given.out;
+    if (out && (f->options.resume || given.resume))
+        snprintf(path, sizeof path, "%s/config.yaml", out);
+    ole_recipe_free(recipe);
+    return access(path, F_OK) != 0 || read_recipe(f, s, 0, path);
+}
+
+/* A study's folder is named, so that the same command goes on with it. */
+static const char *what_is_missing(const train_flags *f, const ole_train_options *o) {
+    if (o->resume && !o->out) return "--out is missing: the folder to go on in, as runs/first";
+    if (!o->data) return "DATA is missing: a data set, as digits or folder:photos";
+    if (f->study && !o->out) return "--out is missing: the folder of the study, as runs/first";
+    return NULL;
+}
+
+bool train_flags_read(const train_flags *f, train_setup *s) {
+    *s = (train_setup){0};
+    set_defaults(f, &s->options);
+    if (!read_own_recipe(f, s)) return false;
+    if (f->recipe && !read_recipe(f, s, 1, f->recipe)) return false;
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (f->given[o - ole_train_table]) ole_option_copy(o, &s->options, &f->options);
+    warn_of_idle(f, s);
+    if (f->data) s->options.data = f->data;
+    const char *missing = what_is_missing(f, &s->options);
+    if (missing && s->options.resume && s->options.out)
+        fail_command(f->command, "%s: there is no %s to go on with", s->options.out,
+                     f->study ? "study" : "run");
+    else if (missing)
+        fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);
+    return !missing;
+}
+
+void train_setup_free(train_setup *s) {
+    ole_recipe_free(s->recipes[0]);
+    ole_recipe_free(s->recipes[1]);
+}

@@ -1,0 +1,194 @@
+/*
+ * cli/common/trained_data.c - the config.yaml beside a model, and what of it holds for a data set.
+ *
+ * A folder of photos has no test part of its own: which samples a run was not trained on is known
+ * from its options alone.
+ */
+#include "common/trained_data.h"
+
+#include "common/common.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- The run ------------------------------------------------------------------------------ */
+
+/*
+ * Reads the config.yaml of the run folder that `model` is, or is a file of; none is no error.  One
+ * that cannot be read is a mistake in a run folder; beside a file it may be another program's.
+ */
+static bool read_run(trained_data *r, const char *command, const char *model) {
+    struct stat about;
+    bool folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
+    const char *slash = strrchr(model, '/');
+    int length = folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
+    snprintf(r->path, sizeof r->path, "%.*s%sconfig.yaml", length, model,
+             length || slash == model ? "/" : "");
+    ole_train_options_init(&r->options);
+    if (access(r->path, F_OK) != 0) return true;
+    ole_error error;
+    if (ole_recipe_read(&r->recipe, r->path, &r->options, &error) == OLE_OK) return true;
+    r->recipe = NULL;
+    if (folder) {
+        fail_command(command, "%s", error.message);
+        return false;
+    }
+    tell_command(command, "warning: passed over, as no run of 'ole train': %s", error.message);
+    return true;
+}
+
+/* ---- The same data? ----------------------------------------------------------------------- */
+
+/* The names of the data sets, without their paths, are one; its length, or 0. */
+static size_t same_kind(const char *a, const char *b) {
+    size_t length = strcspn(a, ":");
+    return strcspn(b, ":") == length && memcmp(a, b, length) == 0 ? length : 0;
+}
+
+/* The next of npy's files behind `*at`; the whole path of other sets. */
+static bool next_path(const char **at, bool several, char path[4096]) {
+    size_t length = several ? strcspn(*at, ",") : strlen(*at);
+    if (length == 0 || length >= 4096) return false;
+    memcpy(path, *at, length);
+    path[length] = '\0';
+    *at += length + (several && (*at)[length] == ',');
+    return true;
+}
+
+bool same_data(const char *a, const char *b, bool *there) {
+    char first[4096], second[4096], one[4096], other[4096];
+    size_t kind = same_kind(a, b);
+    *there = true;
+    if (strcmp(a, b) == 0) return true;
+    if (kind == 0) return false;
+    *there = ole_dataset_locate(a, first, sizeof first, NULL) == OLE_OK;
+    if (!*there || ole_dataset_locate(b, second, sizeof second, NULL) != OLE_OK) return false;
+    bool several = strncmp(a, "npy:", 4) == 0, same = true;
+    const char *x = first, *y = second;
+    while (*x && same) {
+        if (!next_path(&x, several, one)) return false;
+        *there = access(one, F_OK) == 0;
+        same = *there && next_path(&y, several, other) && same_file(one, other);
+    }
+    return same && !*y;
+}
+
+/* Sets r->same; where that cannot be known, says so. */
+static void compare_data(trained_data *r, const char *command, const char *data) {
+    bool there = true;
+    r->same = r->recipe && r->options.data && same_data(r->options.data, data, &there);
+    if (there || !same_kind(r->options.data, data)) return;
+    tell_command(
+        command,
+        "warning: the run's data, %s, are not to be seen from this folder: %s is taken for "
+        "other data, of which no samples were trained on",
+        r->options.data, data);
+}
+
+/* ---- The options -------------------------------------------------------------------------- */
+
+ole_dataset_options run_dataset_options(const ole_train_options *run, int threads) {
+    ole_dataset_options options;
+    ole_train_dataset_options(run, &options);
+    options.threads = threads;
+    return options;
+}
+
+int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
+                      const data_flags *flags, ole_dataset_options *options) {
+    *r = (trained_data){0};
+    if (!read_run(r, command, model)) return EXIT_FAILED;
+    compare_data(r, command, data);
+    ole_dataset_options_init(options);
+    if (r->same) *options = run_dataset_options(&r->options, 1);
+    if (flags->classes) options->classes = flags->classes;
+    if (flags->samples_per_class >= 0) options->samples_per_class = flags->samples_per_class;
+    if (flags->has_seed) options->seed = flags->seed;
+    if (flags->has_validation) options->validation = flags->validation;
+    if (flags->has_test_share) options->test_share = flags->test_share;
+    options->skip_bad |= flags->skip_bad;
+    return EXIT_DONE;
+}
+
+void trained_data_close(trained_data *r) {
+    ole_recipe_free(r->recipe);
+    r->recipe = NULL;
+}
+
+/* ---- Telling ------------------------------------------------------------------------------ */
+
+/* Sets of their own test part do not follow --test-share. */
+static bool has_share(const trained_data *r) {
+    return same_kind(r->options.data, "folder:") || same_kind(r->options.data, "npy:");
+}
+
+void trained_data_tell(const trained_data *r, const char *command, const data_flags *flags) {
+    const ole_train_options *o = &r->options;
+    bool share = r->same && !flags->has_test_share && has_share(r) && o->test_share != 0.2;
+    bool held_out = r->same && !flags->has_validation && o->val_split > 0.0;
+    bool few = r->same && flags->samples_per_class < 0 && o->samples_per_class > 0;
+    bool seed = r->same && !flags->has_seed && o->seed != 0 &&
+                (held_out || few || flags->has_validation || flags->samples_per_class > 0);
+    bool classes = r->same && !flags->classes && o->classes;
+    bool skip_bad = r->same && !flags->skip_bad && o->skip_bad;
+    if (!(share || held_out || few || seed || classes || skip_bad)) return;
+    fprintf(stderr, "ole %s: as in ", command);
+    print_name(stderr, r->path);
+    fprintf(stderr, ":");
+    if (share) fprintf(stderr, " --test-share %g%%", 100.0 * o->test_share);
+    if (held_out) fprintf(stderr, " --val-split %g%%", 100.0 * o->val_split);
+    if (few) fprintf(stderr, " --samples-per-class %" PRId64, o->samples_per_class);
+    if (seed) fprintf(stderr, " --seed %" PRIu64, o->seed);
+    if (classes) {
+        fprintf(stderr, " --classes ");
+        print_name(stderr, o->classes);
+    }
+    if (skip_bad) fprintf(stderr, " --skip-bad");
+    fprintf(stderr, "\n");
+}
+
+void trained_data_warn(const trained_data *r, const char *command,
+                       const ole_dataset_options *options, bool test, bool validation) {
+    static const char effect[] = "errors will be too low, thresholds too high";
+    const ole_train_options *o = &r->options;
+    if (!r->same) return;
+    if (test && has_share(r) && options->test_share > o->test_share)
+        fprintf(stderr,
+                "ole %s: warning: the run held %g%% out for the test: it was trained on some of "
+                "those that --test-share takes; %s\n",
+                command, 100.0 * o->test_share, effect);
+    if (!validation || options->validation == 0.0) return;
+    bool moved = has_share(r) && options->test_share != o->test_share; /* the rest is dealt anew */
+    if (o->val_split == 0.0)
+        fprintf(stderr,
+                "ole %s: warning: the run held no samples out: it was trained on those that "
+                "--val-split takes; %s\n",
+                command, effect);
+    else if (options->seed != o->seed || options->validation > o->val_split || moved)
+        fprintf(stderr,
+                "ole %s: warning: the run held other samples out: it was trained on some of those "
+                "that %s; %s\n",
+                command,
+                moved ? "--test-share leaves for validation" : "--val-split and --seed take",
+                effect);
+}
+
+/* Flags make another training split; so does a set that has changed. */
+void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
+                          const ole_model *model, const ole_dataset *set) {
+    bool flagged = flags->has_validation || flags->has_test_share ||
+                   flags->samples_per_class >= 0 || flags->has_seed ||
+                   (flags->classes && *flags->classes);
+    const char *normalize = r->options.normalize;
+    bool automatic = !normalize || strcmp(normalize, "auto") == 0;
+    if (!r->same || flagged || !has_share(r) || !automatic || ole_model_trained_on(model, set))
+        return;
+    tell_command(command,
+                 "warning: the samples of %s are not those that the run was made with: the model "
+                 "was trained on some of those held out now; errors will be too low, thresholds "
+                 "too high",
+                 r->options.data);
+}

@@ -1,0 +1,66 @@
+/*
+ * cli/common/trained_data.h - the data of a run, for commands that look at its model: what was held
+ * out, so that no model is judged by samples it was trained on.
+ *
+ *     trained_data run;
+ *     ole_dataset_options options;
+ *     int code = trained_data_open(&run, "eval", model_path, data, &flags, &options);
+ *     if (code == EXIT_DONE) ... // ole_dataset_open(&set, data, &options, &error)
+ *     trained_data_close(&run);      // after the set is open
+ */
+#ifndef OLE_CLI_COMMON_TRAINED_DATA_H
+#define OLE_CLI_COMMON_TRAINED_DATA_H
+
+#include "common/args.h"
+
+#include <ole/train/data.h>
+#include <ole/train/model.h>
+#include <ole/train/train.h>
+
+/* From the command line; what is not given is as in the run. */
+typedef struct data_flags {
+    const char *classes; /* NULL: not given */
+    double validation, test_share;
+    int samples_per_class; /* < 0: not given */
+    uint64_t seed;
+    bool has_validation, has_test_share, has_seed; /* whether they are given */
+    bool skip_bad;
+} data_flags;
+
+typedef struct trained_data {
+    ole_train_options options; /* of the run, where `recipe` is not NULL */
+    ole_recipe *recipe;        /* its config.yaml, which owns the texts */
+    char path[4096];           /* of the config.yaml */
+    bool same;                 /* the data are those of the run */
+} trained_data;
+
+/*
+ * Fills the options for `data` from the flags, the rest from the run beside the model where it was
+ * trained on the same data, else with the defaults.  EXIT_DONE, or the exit code after a mistake,
+ * explained in the name of `command`; close it either way.
+ */
+int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
+                      const data_flags *flags, ole_dataset_options *options);
+void trained_data_close(trained_data *r);
+
+/* Says what was taken from the run, if anything was that is not the default. */
+void trained_data_tell(const trained_data *r, const char *command, const data_flags *flags);
+
+/* Says so where flags make the run be judged by samples that it was trained on. */
+void trained_data_warn(const trained_data *r, const char *command,
+                       const ole_dataset_options *options, bool test, bool validation);
+
+/* Says so where a folder or file is not what it was: the samples held out are then others. */
+void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
+                          const ole_model *model, const ole_dataset *set);
+
+/*
+ * Whether two names of data sets mean the same files, however they are written; *there: those of
+ * the first can be seen from here.
+ */
+bool same_data(const char *a, const char *b, bool *there);
+
+/* The data of a run, as it was trained with these options. */
+ole_dataset_options run_dataset_options(const ole_train_options *run, int threads);
+
+#endif

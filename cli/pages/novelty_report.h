@@ -1,0 +1,28 @@
+/* cli/pages/novelty_report.h - what `ole novelty` found, as text, JSON, a table of scores and
+ * figures. */
+#ifndef OLE_CLI_PAGES_NOVELTY_REPORT_H
+#define OLE_CLI_PAGES_NOVELTY_REPORT_H
+
+#include "common/figure_output.h"
+
+#include <ole/train/novelty.h>
+
+typedef struct novelty_report {
+    const ole_novelty *result;
+    const ole_model_info *model;
+    const ole_dataset_info *set[2]; /* known, novel */
+    ole_score score;                /* whose threshold is stored */
+    const char *path;               /* of the model */
+    bool stored, temperature_given;
+} novelty_report;
+
+void novelty_print_text(const novelty_report *report);
+void novelty_print_json(const novelty_report *report);
+
+/* A .csv file, one line a sample. The exit code. */
+int novelty_write_scores(const novelty_report *report, const char *path);
+
+/* Figures and page, where they are wanted. The exit code. */
+int novelty_draw(const novelty_report *report, const figure_options *options);
+
+#endif
