@@ -12,6 +12,10 @@
 
 enum { OLE_MAX_SIDE = 1 << 30 }; /* rows or columns */
 
+/* Copies the caller's options, of whatever version (NULL: the defaults), and checks them. */
+ole_status ole_loss_read_options(ole_loss_options *options, const ole_loss_options *given,
+                                 ole_error *error);
+
 ole_status ole_loss_check_options(const ole_loss_options *options, ole_error *error);
 ole_status ole_loss_check_dim(int64_t dim, ole_error *error);
 
