@@ -42,9 +42,6 @@
 extern "C" {
 #endif
 
-/* Progress: samples run through the model. */
-typedef ole_part_callback ole_novelty_callback;
-
 /* Fill with ole_novelty_options_init(). */
 typedef struct ole_novelty_options {
     size_t struct_size;    /* set by init; see "Versions" in ole/base.h */
@@ -54,7 +51,7 @@ typedef struct ole_novelty_options {
     ole_split novel_split; /* of the novel set... */
     bool novel_all;        /* ...or all of it, as in the paper; default true */
     int threads;           /* default 1 */
-    ole_novelty_callback *callback;
+    ole_part_callback *callback; /* samples run through the model; NULL (default): none */
     void *callback_context;
 } ole_novelty_options;
 
