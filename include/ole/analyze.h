@@ -67,10 +67,9 @@ OLE_API ole_status ole_overlaps(const ole_embedding *embedding, double energy, i
 /* Fill with ole_analyze_options_init(). */
 typedef struct ole_analyze_options {
     size_t struct_size;
-    const ole_embedding
-        *test;       /* the rows to classify; NULL (default): each row, left out in turn */
-    int k;           /* neighbours of k-NN; default 5 */
-    double energy;   /* share of a class's energy in its subspace; default 0.95 */
+    const ole_embedding *test; /* rows to classify; NULL (default): each row, left out in turn */
+    int k;                     /* neighbours of k-NN; default 5 */
+    double energy;             /* share of a class's energy in its subspace; default 0.95 */
     int64_t sample;  /* classify, compare and map at most this many rows; 0: all; default 10,000 */
     int64_t picture; /* at most this many rows and columns of the picture of angles; default 500 */
     bool map;        /* make a t-SNE map (ole/tsne.h); default true */

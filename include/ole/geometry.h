@@ -69,11 +69,10 @@ OLE_API void ole_spectra_free(ole_spectra *spectra);
 /* Fill with ole_angles_options_init(). */
 typedef struct ole_angles_options {
     size_t struct_size;
-    int64_t sample; /* compare at most this many rows, drawn at random; 0: all; default 10,000 */
-    int64_t
-        picture; /* at most this many rows and columns of the picture; 0: no picture; default 500 */
-    uint64_t seed;          /* of the sample; default 0 */
-    int threads;            /* 1 to 1024; default 1 */
+    int64_t sample;  /* compare at most this many rows, drawn at random; 0: all; default 10,000 */
+    int64_t picture; /* rows and columns of the picture, at most; 0: no picture; default 500 */
+    uint64_t seed;   /* of the sample; default 0 */
+    int threads;     /* 1 to 1024; default 1 */
     ole_progress *progress; /* NULL (default): none */
     void *context;
 } ole_angles_options;

@@ -82,9 +82,8 @@ struct ole_ranks_options {
                         /* or OLE_RANK_SILENCE of the environment */
     ole_ranks_lost *lost; /* NULL: the process ends without a report */
     void *lost_context;
-    const char
-        *task;    /* what all ranks were started for, such as "ole train"; ranks with different */
-                  /* tasks fail to join; NULL is "" */
+    const char *task; /* the purpose of all ranks, such as "ole train"; ranks with different */
+                      /* tasks fail to join; NULL is "" */
     double start; /* seconds after which joining fails if ranks are missing: `lost` gets those */
                   /* that this host knows of; default 300, or OLE_RANK_START of the environment */
 };

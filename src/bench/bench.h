@@ -39,9 +39,8 @@ OLE_INTERNAL void ole_bench_options_init(ole_bench_options *options);
 
 /* Parts of a step. */
 typedef enum ole_bench_stage {
-    OLE_BENCH_DATA, /* waiting for the loader's batch; 0 for images of more than 4 channels, which
-                     */
-                    /* it does not take: there the batch stays the same */
+    OLE_BENCH_DATA, /* waiting for the loader's batch; 0 for images of more than 4 channels, */
+                    /* which it does not take: there the batch stays the same */
     OLE_BENCH_FORWARD,
     OLE_BENCH_SOFTMAX, /* the loss, its gradient, reading the features */
     OLE_BENCH_OLE,

@@ -39,10 +39,9 @@ typedef struct ole_train_summary {
     double validation_error; /* % (of 1-NN for OLE_LOSS_OLE; NaN without a validation split) */
     double knn1_error;       /* % of 1-NN with cosine distance on the features */
     double test_error_std, validation_error_std, knn1_error_std; /* NaN for fewer than 2 runs */
-    int64_t
-        best_epoch;    /* of best.safetensors, which has the lowest validation error; 0 without a */
-                       /* validation split, and for several runs */
-    double best_error; /* % of the validation split at that epoch */
+    int64_t best_epoch; /* of best.safetensors, which has the lowest validation error; 0 for */
+                        /* several runs and without a validation split */
+    double best_error;  /* % of the validation split at that epoch */
     double seconds;
     bool interrupted;
 } ole_train_summary;
@@ -153,14 +152,13 @@ struct ole_train_options {
                            /* "local" (of a rank's part of it) */
     const char *ole_scope; /* OLÉ of the whole batch: "global" (default), or "local": the mean of */
                            /* the losses of the ranks' parts, each computed alone */
-    const ole_ranks
-        *beside;        /* ranks with runs of their own on these hosts: take only this rank's */
-                        /* share of threads and GPUs; NULL: all of them */
-    int64_t save_every; /* epochs between checkpoints; default 0: every epoch, or fewer if */
-                        /* saving took over 5 % of the time. The end is always saved */
-    double delta_floor; /* OLÉ's thresholds, as in ole_loss_options; default 1, */
-    double delta_abs;   /* 1e-6 */
-    double delta_rel;   /* and OLE_DELTA_REL_AUTO */
+    const ole_ranks *beside; /* ranks with runs of their own on these hosts: use only this */
+                             /* rank's share of threads and GPUs; NULL: all of them */
+    int64_t save_every;      /* epochs between checkpoints; default 0: every epoch, or fewer if */
+                             /* saving took over 5 % of the time. The end is always saved */
+    double delta_floor;      /* OLÉ's thresholds, as in ole_loss_options; default 1, */
+    double delta_abs;        /* 1e-6 */
+    double delta_rel;        /* and OLE_DELTA_REL_AUTO */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);
