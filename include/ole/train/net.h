@@ -2,7 +2,7 @@
  * ole/train/net.h - networks in the notation of the paper, and what they cost.
  *
  * A net is a name ("vgg16", "resnet110", ...; ole_net_names() lists them) or a string such as
- * "C32-MP-C64-MP-C128-MP-C256-C256-MP"; docs/guide.md describes the notation.  The linear
+ * "C32-MP-C64-MP-C128-MP-C256-C256-MP"; docs/reference.md describes the notation.  The linear
  * classifier behind the last token is implied.
  *
  *     ole_net *net;
@@ -35,7 +35,7 @@ OLE_API void ole_net_input(const char *net, int *channels, int *height, int *wid
 
 /*
  * The net that training takes for samples of this shape when none is named (vectors: D, 1, 1): a
- * small one, in notation or by name.  docs/guide.md has the table.
+ * small one, in notation or by name.  docs/reference.md has the table.
  */
 OLE_API const char *ole_net_suggest(int channels, int height, int width);
 
