@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_links.py - every relative link and anchor in the Markdown files resolves, and every page of docs/ can be reached.
+"""check_links.py - every relative link and anchor in the Markdown files resolves, and the indexes have every page.
 
-Reads README.md, CONTRIBUTING.md and the like at the top, docs/*.md and the READMEs of folders. A link to a heading is
+Reads README.md, CONTRIBUTING.md and the like at the top, docs/*.md and the READMEs of folders. docs/README.md and
+docs/llms.txt must link to every page of docs/. A link to a heading is
 checked against the anchors that GitHub makes: lower case, punctuation dropped, spaces as hyphens, -1 for a repetition.
 """
 import re
@@ -39,32 +40,33 @@ def prose(text):
 def pages():
     skipped = ("build", "build-", ".")
     yield from sorted(ROOT.glob("*.md"))
+    yield ROOT / "docs" / "llms.txt"
     for folder in sorted(path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(skipped)):
         yield from sorted(folder.glob("*.md") if folder.name == "docs" else folder.rglob("README.md"))
 
 
 def main():
     texts = {path: path.read_text() for path in pages()}
-    problems, links, reached = [], 0, {ROOT / "docs" / "README.md"}
+    problems, links = [], {}
     for path, text in texts.items():
+        links[path] = set()
         for link in LINK.findall(prose(text)):
             if re.match(r"[a-z][a-z0-9+.-]*:", link):
                 continue
-            links += 1
             place, _, anchor = unquote(link).partition("#")
             target = (path.parent / place).resolve() if place else path
-            where = f"{path.relative_to(ROOT)}: {link}"
+            links[path].add(target)
             if not target.exists():
-                problems.append(f"{where}: no such file")
+                problems.append(f"{path.relative_to(ROOT)}: {link}: no such file")
             elif anchor and (target.suffix != ".md" or anchor not in anchors(target.read_text())):
-                problems.append(f"{where}: no such heading")
-            if target != path:
-                reached.add(target)
-    problems += [f"docs/{path.name}: no page links to it" for path in texts
-                 if path.parent == ROOT / "docs" and path not in reached]
+                problems.append(f"{path.relative_to(ROOT)}: {link}: no such heading")
+    docs = ROOT / "docs"
+    for index in docs / "README.md", docs / "llms.txt":
+        problems += [f"{index.relative_to(ROOT)}: does not link to {page.name}" for page in sorted(docs.glob("*.md"))
+                     if page != index and page not in links[index]]
     if problems:
         sys.exit("\n".join(problems))
-    print(f"{links} links in {len(texts)} pages are right")
+    print(f"links of {len(texts)} pages are right")
 
 
 main()
