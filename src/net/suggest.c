@@ -3,8 +3,8 @@
  *
  * Small nets that train on a CPU in minutes.  Each has 64 to 256 features for square images and
  * vectors, few enough for OLÉ to be fast.  On few photos a global average pool (AP) has a lower
- * error than a linear layer after the last pool: see docs/results.md.  docs/guide.md shows the same
- * table.
+ * error than a linear layer after the last pool: see docs/results-appendix.md.  docs/reference.md
+ * shows the same table.
  */
 #include "ole/train/net.h"
 

@@ -4,7 +4,7 @@
  * cnn5, vgg11-release and vgg19-release are the nets of the authors' release, where it differs from
  * the printed table (cnn5-printed, vgg11, vgg19).  densenet40-dropout is the densenet40 of MNIST
  * and SVHN.  The toy MLPs apply batch norm and ReLU to their features too, so these lie in the
- * positive orthant.  docs/guide.md explains the notation.
+ * positive orthant.  docs/reference.md explains the notation.
  */
 #include "net/zoo.h"
 

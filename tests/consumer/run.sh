@@ -13,9 +13,9 @@ cc -std=c17 -Wall -Wextra -Werror "$here/main.c" -o "$dir/with_pkg_config" \
     $(pkg-config --cflags --libs ole) -lm
 LD_LIBRARY_PATH="$dir/prefix/lib" "$dir/with_pkg_config"
 
-# As the guide has it for a prefix of one's own.
+# As docs/c.md has it for your own prefix.
 cp "$here/main.c" "$dir/loss.c"
-(cd "$dir" && eval "$(grep -e '^    cc loss.c .*-rpath' "$here/../../docs/guide.md")" && ./loss)
+(cd "$dir" && eval "$(grep -e '^    cc loss.c .*-rpath' "$here/../../docs/c.md")" && ./loss)
 
 cmake -S "$here" -B "$dir/build" -DCMAKE_PREFIX_PATH="$dir/prefix" >"$dir/configured"
 cmake --build "$dir/build"

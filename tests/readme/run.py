@@ -4,15 +4,17 @@
 A block marked `sh` is run by a shell; a block marked `text` right after it is what it must print,
 where a line `...` stands for any lines, and in `text roughly` each number for any number; a block
 marked `c` or `python` is written to the file that its first line names, for the shell blocks after it.
-The Python package is that of bindings/python with the installed library; where the system's Python has no
-torch, blocks that run python3 are left out, and it says so.  The only line left out otherwise is
-`./dev test`, which is what runs this.
+The reader's photos are small generated images.  The Python package is that of bindings/python with the
+installed library; where the system's Python has no torch, blocks that run python3 are skipped with a
+message.  The only other line that is skipped is `./dev test`, which runs this test.
 """
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,8 +30,28 @@ def script(path, program):
     path.chmod(0o755)
 
 
+def write_image(path, red, blue, seed):
+    """A PNG of 16x16 pixels in a colour, with a pattern; readers go by its content, whatever it is called."""
+    rows = (bytes(value for x in range(16) for value in (red, (seed * 31 + x * y) % 97, blue)) for y in range(16))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))) + chunk(b"IEND", b""))
+
+
+def make_photos(work):
+    """The reader's photos: two classes that any network tells apart."""
+    for name, red, blue in ("cat", 200, 40), ("dog", 40, 200):
+        (work / "photos" / name).mkdir(parents=True)
+        for i in range(10):
+            write_image(work / "photos" / name / f"{i}.jpg", red, blue, i)
+    write_image(work / "cat.jpg", 200, 40, 10)
+
+
 def furnish(work, build):
-    """Makes `work` look like the checkout, with the package installed; returns the environment."""
+    """Makes `work` look like the checkout, with photos and the package installed; returns the environment."""
+    make_photos(work)
     for entry in ROOT.iterdir():
         if entry.name not in ("dev", "build") and not entry.name.startswith("."):
             (work / entry.name).symlink_to(entry)
@@ -81,7 +103,7 @@ def main():
         have_torch = subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0
         for language, text in blocks:
             if language == "sh" and text.startswith("python3 ") and not have_torch:
-                print(f"left out, as {PYTHON} has no torch: {text}", end="")
+                print(f"skipped, {PYTHON} has no torch: {text}", end="")
                 source = output = None
             elif language == "sh":
                 source, output = text, run_shell(text, work, environment)

@@ -10,7 +10,7 @@
  *     ole_net_destroy(net);
  *
  * A network is a name ("vgg16", "resnet110", ...; ole_net_names() lists them) or a string such as
- * "C32-MP-C64-MP-C128-MP-C256-C256-MP"; docs/guide.md describes the notation.  The linear
+ * "C32-MP-C64-MP-C128-MP-C256-C256-MP"; docs/reference.md describes the notation.  The linear
  * classifier after the last token is implied.
  */
 #ifndef OLE_TRAIN_NET_H
