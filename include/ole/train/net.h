@@ -61,7 +61,7 @@ OLE_API void ole_net_input(const char *net, int *channels, int *height, int *wid
 
 /*
  * The network that training uses by default for samples of this shape (vectors: D, 1, 1): a small
- * one, in notation or by name.  docs/guide.md has the table.
+ * one, in notation or by name.  docs/reference.md has the table.
  */
 OLE_API const char *ole_net_suggest(int channels, int height, int width);
 
