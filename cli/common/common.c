@@ -4,6 +4,7 @@
 #include "common/common.h"
 
 #include "base/memory_file.h"
+#include "base/quote.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,17 +17,10 @@
 
 enum { PATH_ROOM = 4096 };
 
-/* How many bytes at `text` are a control character: of ASCII, or of U+0080 to U+009F in UTF-8. */
-static int control_length(const char *text) {
-    unsigned char c = (unsigned char)text[0], next = (unsigned char)text[1];
-    if (c < 0x20 || c == 0x7f) return 1;
-    return c == 0xc2 && next >= 0x80 && next <= 0x9f ? 2 : 0;
-}
-
 /* Prints the character at *text, on a terminal control characters as \xNN, and goes on to the next;
  * the columns it took. */
 static int put_character(FILE *out, const char **text, bool terminal) {
-    int control = terminal ? control_length(*text) : 0;
+    int control = terminal ? (int)ole_control_length(*text) : 0;
     for (int i = 0; i < control; i++)
         fprintf(out, "\\x%02x", (unsigned char)*(*text)++);
     if (control > 0) return 4 * control;
@@ -42,15 +36,15 @@ static void put_text(FILE *out, const char *text, bool terminal) {
 }
 
 void print_name(FILE *out, const char *text) {
-    /* What is kept in memory goes to stderr later. */
-    put_text(out, text, isatty(out == failures() ? STDERR_FILENO : fileno(out)));
+    /* Messages often end up on a terminal through a pipe: they are always escaped. */
+    put_text(out, text, out == stderr || out == failures() || isatty(fileno(out)));
 }
 
 void print_column(FILE *out, const char *text, int width) {
     bool terminal = isatty(fileno(out));
     int column = 0;
     while (*text) {
-        int control = terminal ? control_length(text) : 0;
+        int control = terminal ? (int)ole_control_length(text) : 0;
         if (column + (control > 0 ? 4 * control : 1) > width) break;
         column += put_character(out, &text, terminal);
     }
@@ -99,7 +93,7 @@ static void tell(FILE *out, const char *name, const char *format, va_list args) 
     ole_memory_file line;
     bool good = vasprintf(&text, format, args) >= 0;
     if (good && ole_memory_file_open(&line)) {
-        put_text(line.file, text, isatty(STDERR_FILENO));
+        put_text(line.file, text, true);
         shown = ole_memory_file_close(&line);
     }
     fprintf(out, "ole %s: %s\n", name, shown ? shown : "out of memory");

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 /*
- * Prints a foreign text, such as a file's name: to a terminal with its control characters as \xNN,
- * so that it cannot steer it; elsewhere as it is.
+ * Prints a foreign text, such as a file's name: in messages and on a terminal with its control
+ * characters as \xNN, so that it cannot steer the terminal; elsewhere as it is.
  */
 void print_name(FILE *out, const char *text);
 

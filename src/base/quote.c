@@ -6,15 +6,26 @@
  */
 #include "base/quote.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { HEAD = 60, DOTS = 3 };
 
+size_t ole_control_length(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x20 || c[0] == 0x7f) return 1;
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) return 2;
+    if (c[0] != 0xe2) return 0;
+    bool marks = c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae));
+    bool isolates = c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
+    return marks || isolates ? 3 : 0;
+}
+
 void ole_quote_in_place(char *text) {
-    for (char *at = text; *at; at++) {
-        unsigned char c = (unsigned char)at[0], next = (unsigned char)at[1];
-        if (c == 0xc2 && next >= 0x80 && next <= 0x9f) at[0] = at[1] = '?';
-        if (c < 0x20 || c == 0x7f) at[0] = '?';
+    while (*text) {
+        size_t length = ole_control_length(text);
+        memset(text, '?', length);
+        text += length > 0 ? length : 1;
     }
 }
 

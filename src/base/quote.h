@@ -21,9 +21,13 @@ OLE_INTERNAL const char *ole_quote(ole_quoted *quoted, const char *bytes, size_t
 OLE_INTERNAL const char *ole_quote_string(ole_quoted *quoted, const char *string);
 
 /*
- * In place: every byte of a control character (of ASCII, or U+0080 to U+009F) becomes '?', so that
- * the text stays on one line and cannot control a terminal.
+ * How many bytes at `text`, which is terminated, are a character that controls a terminal or
+ * reorders the text around it: of ASCII, U+0080 to U+009F, or one of Unicode's bidirectional
+ * controls; else 0.
  */
+OLE_INTERNAL size_t ole_control_length(const char *text);
+
+/* In place: every byte of such a character becomes '?', so that the text stays on one line. */
 OLE_INTERNAL void ole_quote_in_place(char *text);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "formats/json.h"
 
+#include "base/quote.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -23,13 +24,17 @@ static void put_line_break(ole_json *writer, int depth) {
     fprintf(writer->file, "\n%*s", depth * writer->indent, "");
 }
 
-static void put_control(ole_json *writer, unsigned char c) {
+/* A control character of `length` bytes in UTF-8, escaped: JSON may be printed to a terminal. */
+static void put_control(ole_json *writer, const char *s, size_t length) {
     static const char plain[] = "\b\f\n\r\t", letters[] = "bfnrt";
-    const char *at = memchr(plain, c, sizeof plain - 1);
+    const char *at = length == 1 ? memchr(plain, *s, sizeof plain - 1) : NULL;
+    unsigned code = (unsigned char)s[0] & (length == 1 ? 0x7fu : 0xffu >> (length + 1));
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((unsigned char)s[i] & 0x3fu);
     if (at)
         fprintf(writer->file, "\\%c", letters[at - plain]);
     else
-        fprintf(writer->file, "\\u%04x", c);
+        fprintf(writer->file, "\\u%04x", code);
 }
 
 static void put_quoted(ole_json *writer, const char *string) {
@@ -41,8 +46,8 @@ static void put_quoted(ole_json *writer, const char *string) {
             length = 1;
         } else if (*s == '"' || *s == '\\') {
             fprintf(writer->file, "\\%c", *s);
-        } else if ((unsigned char)*s < 0x20) {
-            put_control(writer, (unsigned char)*s);
+        } else if (ole_control_length(s) > 0) {
+            put_control(writer, s, length);
         } else {
             fwrite(s, 1, length, writer->file);
         }

@@ -74,6 +74,8 @@ def check_names(ole, work):
     check_that(f"on a terminal: {shown}", escaped.encode() in shown and name.encode() not in shown)
     shown = on_terminal(ole, "predict", name, "x")
     check_that(f"in a message: {shown}", b"\033[31m" not in shown and b"ole predict: " in shown)
+    piped = ole.run("predict", name, "x").stderr
+    check_that(f"in a piped message: {piped}", "\033[31m" not in piped and piped.startswith("ole predict: "))
 
 
 # ---- The data of the run ------------------------------------------------------------------------

@@ -27,6 +27,8 @@ static void test_messages(void **state) {
     assert_int_equal(ole_fail(NULL, OLE_ERROR_DATA, "unheard"), OLE_ERROR_DATA);
     ole_fail(&error, OLE_ERROR_IO, "%s: lost", "a\033[31m\nb\x7f\xc2\x9bm\xc3\xa9");
     assert_string_equal(error.message, "a?[31m?b???m\xc3\xa9: lost"); /* é is no control */
+    ole_fail(&error, OLE_ERROR_IO, "%s", "gpj.\xe2\x80\xaexe\xe2\x81\xa9\xe2\x82\xac\xe2\x80");
+    assert_string_equal(error.message, "gpj.???xe???\xe2\x82\xac\xe2\x80"); /* nor is € */
 
     char longer[2 * sizeof error.message];
     memset(longer, 'x', sizeof longer);

@@ -101,7 +101,9 @@ static void test_strings(void **state) {
     (void)state;
     assert_string_written("", "\"\"\n");
     assert_string_written("a\"b\\c/d", "\"a\\\"b\\\\c/d\"\n");
-    assert_string_written("\b\f\n\r\t\x01\x1f\x7f", "\"\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\"\n");
+    assert_string_written("\b\f\n\r\t\x01\x1f\x7f", "\"\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\"\n");
+    assert_string_written("\xc2\x9b\xe2\x80\xae\xe2\x81\xa6\xc2\xa0\xe2\x82\xac",
+                          "\"\\u009b\\u202e\\u2066\xc2\xa0\xe2\x82\xac\"\n");
     assert_string_written("Ol\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x82",
                           "\"Ol\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x82\"\n");
 }
