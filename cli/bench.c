@@ -7,9 +7,9 @@
 #include "common/common.h"
 #include "common/progress.h"
 
+#include "bench/bench.h"
 #include "formats/json.h"
 #include <ole/ranks.h>
-#include <ole/train/bench.h>
 #include <ole/train/net.h>
 
 #include <stdio.h>

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""check_examples.py BUILD - the examples in C: short, and they do what they say.
+"""check_examples.py BUILD - the examples in C work and are short; those in the public headers compile.
 
-Compiled against BUILD, run in a directory of their own: one trains on the digits, another recognises
-a picture of a digit with what the first has left.  The one for GPUs is compiled where CUDA is, and
-without a card must say so.
+Examples are compiled against BUILD and run in a directory of their own: one trains on the digits, another
+recognises a picture of a digit with the model of the first, a third analyses features.  The one for GPUs is compiled
+if CUDA is installed; without a GPU it must print so.
+
+The example of a public header is the first indented block after a line that starts with "Example:".  It is compiled as
+the body of a function that has features [rows, dim], labels [rows] and an ole_error.
 """
 import os
+import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,10 +31,55 @@ def compile_example(name, build, work, *more, lines=LINES):
                     "-o", work / name], check=True)
 
 
+def check_headers(work):
+    """Every public header opens with an example that compiles."""
+    for header in sorted((ROOT / "include/ole").glob("**/*.h")):
+        block = re.search(r"^ [*] Example: .*\n(?: [*] \S.*\n)* [*]\n((?: [*] {5}.*\n)+)", header.read_text(), re.MULTILINE)
+        if not block:
+            sys.exit(f"{header}: has no example; write one after a line that starts with 'Example:'")
+        body = re.sub(r"^ [*]", "", block.group(1), flags=re.MULTILINE)
+        parameters = "int64_t rows, int64_t dim, const float *features, const int64_t *labels"
+        includes = [header.relative_to(ROOT / "include"), "ole/npy.h"]
+        lines = [f'#include "{name}"' for name in includes] + ["#include <stdio.h>", "#include <stdlib.h>"]
+        lines += [f"int example({parameters}) {{"]
+        lines += [] if "ole_error error;" in body else ["    ole_error error;"]
+        source = work / "example.c"
+        source.write_text("\n".join([*lines, f'#line 1 "example of {includes[0]}"', body, "    return 0;", "}", ""]))
+        subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-Wall", "-Wextra", "-Wno-unused", "-Wno-unused-parameter",
+                        "-Werror", f"-I{ROOT}/include", "-fsyntax-only", source], check=True)
+
+
+def write_npy(path, dtype, shape, values, code):
+    header = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode()
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    data = struct.pack(f"<{len(values)}{code}", *values)
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+
+
+def check_analyze(build, work):
+    """Three classes on the three axes: no errors, right angles, one direction per class."""
+    compile_example("analyze", build, work, lines=80)
+    labels = [i % 3 for i in range(12)]
+    features = [float(1 + i) if j == labels[i] else 0.0 for i in range(12) for j in range(3)]
+    write_npy(work / "x.npy", "<f4", (12, 3), features, "f")
+    write_npy(work / "y.npy", "<i8", (12,), labels, "q")
+    expected = ["error: 1-NN 0.00 %, nearest subspace 0.00 %",
+                "median angle: within classes 0.0, between 90.0 degrees",
+                "OLE loss 0.0000, effective rank of all rows 3.0"]
+    expected += [f"class {c}: 4 rows, effective rank 1.0" for c in range(3)]
+    expected += [f"classes {a} and {b}: 90.0 degrees" for a, b in ((0, 1), (0, 2), (1, 2))]
+    printed = run(work, "./analyze", "x.npy", "y.npy")
+    if printed.replace("-0.0", "0.0").splitlines() != expected:
+        sys.exit(f"analyze prints\n{printed}")
+    refused = subprocess.run(["./analyze", "x.npy", "missing.npy"], cwd=work, text=True, capture_output=True)
+    if refused.returncode != 1 or "missing.npy" not in refused.stderr:
+        sys.exit(f"analyze of a missing file gives {refused.returncode}: {refused.stderr}")
+
+
 def check_cuda(build, work):
-    """Prints a loss on a GPU; elsewhere one sentence about what is missing."""
+    """Prints a loss on a GPU; without one, what is missing."""
     if not (CUDA / "include/cuda_runtime_api.h").exists():
-        print("CUDA's headers are not there: examples/loss_cuda.c was not compiled")
+        print("no CUDA headers: examples/loss_cuda.c was not compiled")
         return
     compile_example("loss_cuda", build, work, f"-isystem{CUDA}/include", f"-L{CUDA}/lib64",
                     "-lcudart", f"-Wl,-rpath,{CUDA}/lib64", lines=60)
@@ -50,6 +100,8 @@ def main():
     build = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="ole-examples-") as folder:
         work = Path(folder)
+        check_headers(work)
+        check_analyze(build, work)
         for name in ("train", "predict"):
             compile_example(name, build, work, "-loletrain")
         trained = run(work, "./train", "run")
@@ -61,7 +113,7 @@ def main():
         if not predicted.startswith("seven.pgm: 7, score "):
             sys.exit(f"predict prints\n{predicted}")
         check_cuda(build, work)
-    print("the examples do what they say")
+    print("the examples work")
 
 
 main()

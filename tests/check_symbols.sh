@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_symbols.sh LIBRARY HEADER... - under its public version the library exports the functions that its headers declare
 # and nothing else, and all that the first release with its soname exported (tests/frozen; none there: not released yet).
-# What it exports besides is versioned OLE_PRIVATE.
+# What it exports besides is versioned OLE_PRIVATE. libole needs no libraries but the C library, BLAS and LAPACK, and zlib.
 set -eu
 library=$1
 shift
@@ -19,6 +19,11 @@ if ! diff "$dir/declared" "$dir/exported"; then
 fi
 if grep -v "@@OLE_$soname\$" "$dir/all" | grep -v '@@OLE_PRIVATE_'; then
     echo "these symbols have neither the public nor the private version" >&2
+    exit 1
+fi
+if [ "$name" = libole ] && readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+    grep -vE '^(libc|libm|libpthread|libdl|ld-linux.*|libopenblas|libblas|liblapack|libz)\.so\.'; then
+    echo "libole.so needs these libraries too" >&2
     exit 1
 fi
 list=$frozen/$soname/$name-symbols.txt

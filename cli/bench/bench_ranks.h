@@ -2,7 +2,7 @@
 #ifndef OLE_CLI_BENCH_BENCH_RANKS_H
 #define OLE_CLI_BENCH_BENCH_RANKS_H
 
-#include <ole/train/bench.h>
+#include "bench/bench.h"
 
 /* Joins the other processes, measures with them and prints on rank 0; the exit code. */
 int bench_ranks(const ole_bench_options *options, bool json);

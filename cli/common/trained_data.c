@@ -8,6 +8,8 @@
 
 #include "common/common.h"
 
+#include "train/options/option_table.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

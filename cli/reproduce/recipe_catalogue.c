@@ -9,6 +9,7 @@
 #include "paper_recipes.h"
 
 #include "base/nearest_name.h"
+#include "train/options/recipe.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "common/common.h"
 #include "common/trained_data.h"
 
-#include <ole/train/bench.h>
+#include "bench/bench.h"
 #include <ole/train/history.h>
 #include <ole/train/net.h>
 

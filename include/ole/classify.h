@@ -1,23 +1,26 @@
 /*
- * ole/classify.h - how well labelled features tell their classes apart, by classifiers that need
- * no training.
+ * ole/classify.h - how well labelled features separate their classes, by classifiers that need no
+ * training.
  *
- *     ole_embedding e = {.rows = n, .dim = d, .dtype = OLE_F32, .features = x, .labels = y};
+ * Example: leave-one-out error of the nearest neighbour.
+ *
+ *     ole_embedding e = {rows, dim, OLE_F32, features, labels};
  *     ole_feature_errors errors;
- *     if (ole_classify_features(&errors, &e, NULL, NULL, &error) == OLE_OK)
- *         printf("1-NN, each row against all others: %.2f %% wrong\n", errors.knn1);
+ *     if (ole_classify_features(&errors, &e, NULL, NULL, &error) != OLE_OK)
+ *         return puts(error.message), 1;
+ *     printf("1-NN error %.2f %%\n", errors.knn1);
  *
- * All of them look at directions, not at lengths:
+ * All classifiers compare directions, not lengths:
  *
- * - 1-NN and k-NN: the neighbours with the largest cosine, found exactly; the label most of the k
- *   have (of equally many the smallest).
+ * - 1-NN and k-NN: the neighbours with the largest cosine, found exactly; the majority label of the
+ *   k (in a tie, the smallest).
  * - nearest centroid: the class whose mean has the largest cosine.
  * - nearest subspace: the class whose principal subspace (ole/analyze.h) holds most of the row's
  *   energy.
  *
- * Without a test set each row is classified by all others: it is no neighbour of its own, its
- * class's mean is that of the others, and so is its class's subspace, exactly (by the secular
- * equation of a rank-one change, not by decomposing again).
+ * Without a test set each row is classified by all others: it is not its own neighbour, and its
+ * class's mean and subspace are those of the other rows, exactly (by the secular equation of a
+ * rank-one change, without a new decomposition).
  */
 #ifndef OLE_CLASSIFY_H
 #define OLE_CLASSIFY_H
@@ -28,34 +31,37 @@
 extern "C" {
 #endif
 
+/* Errors in %. A label that the training set lacks is always an error. */
+typedef struct ole_feature_errors {
+    int64_t references; /* rows to compare with: all that are not ignored */
+    int64_t queries;    /* rows classified */
+    int64_t of_queries; /* rows they were drawn from */
+    int k;
+    double knn1, knn, centroid, subspace;
+    double directions; /* dimension of a class's subspace, mean over the classes */
+} ole_feature_errors;
+
 /* Fill with ole_classify_options_init(). */
 typedef struct ole_classify_options {
     size_t struct_size;
-    int k;                  /* neighbours of k-NN, 1 to 1000; default 5 */
-    double energy;          /* share of a class's energy in its subspace, (0, 1]; default 0.95 */
-    int64_t sample;         /* rows classified at most, drawn at random; 0: all; default 10,000 */
-    uint64_t seed;          /* of the sample; default 0 */
-    int threads;            /* 1 to 1024; default 1 */
+    int k;          /* neighbours of k-NN, 1 to 1000; default 5 */
+    double energy;  /* share of a class's energy in its subspace, (0, 1]; default 0.95 */
+    int64_t sample; /* classify at most this many rows, drawn at random; 0: all; default 10,000 */
+    uint64_t seed;  /* of the sample; default 0 */
+    int threads;    /* 1 to 1024; default 1 */
     ole_progress *progress; /* NULL (default): none */
     void *context;
 } ole_classify_options;
 
-OLE_API void ole_classify_options_init(ole_classify_options *options);
-
-/* Errors in %. A label that the training set lacks is always an error. */
-typedef struct ole_feature_errors {
-    int64_t references; /* rows that others are compared with: all that count */
-    int64_t queries;    /* rows classified */
-    int64_t of_queries; /* that they were drawn from */
-    int k;
-    double knn1, knn, centroid, subspace;
-    double directions; /* of a class's subspace, mean over the classes */
-} ole_feature_errors;
+OLE_API void ole_classify_options_init_sized(ole_classify_options *options, size_t struct_size);
+static inline void ole_classify_options_init(ole_classify_options *options) {
+    ole_classify_options_init_sized(options, sizeof *options);
+}
 
 /*
- * Classifies the rows of `test` by those of `train`, or with `test` NULL those of `train`, each
- * left out in turn.  There must be two classes.  `options` may be NULL.  Errors as in
- * ole/geometry.h; the message about a row says "test features" where it is one of those.
+ * Classifies the rows of `test` by those of `train`; with `test` NULL the rows of `train`, each
+ * left out in turn.  There must be at least two classes.  `options` may be NULL.  Errors are as in
+ * ole/geometry.h; a message about a row of `test` calls it one of the "test features".
  */
 OLE_API ole_status ole_classify_features(ole_feature_errors *errors, const ole_embedding *train,
                                          const ole_embedding *test,

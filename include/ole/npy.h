@@ -1,17 +1,19 @@
 /*
  * ole/npy.h - NumPy's .npy files, versions 1 to 3: memory-mapped for reading, written atomically.
  *
+ * Example: read an array as float32 in C order, converted where needed.
+ *
  *     ole_npy *array;
  *     ole_error error;
  *     if (ole_npy_open(&array, "F.npy", &error) != OLE_OK) return puts(error.message), 1;
  *     const ole_npy_header *h = ole_npy_get_header(array);
- *     float *x = malloc(sizeof(float) * h->count);
- *     ole_npy_read(array, OLE_F32, x, &error); // C order, converted where needed
+ *     float *x = malloc(sizeof(float) * (size_t)h->count);
+ *     if (x) ole_npy_read(array, OLE_F32, x, &error);
  *     ole_npy_close(array);
  *
- * Reads f2, f4, f8, i1 to i8 and u1 to u8, either byte order, C or Fortran order.  Structured,
- * object, complex, bool and string arrays are OLE_ERROR_FORMAT; so is a file that is shorter or
- * longer than its header says.
+ * Reads f2, f4, f8, i1 to i8 and u1 to u8, in either byte order and in C or Fortran order.
+ * Structured, object, complex, bool and string arrays are OLE_ERROR_FORMAT; so is a file that is
+ * shorter or longer than its header states.
  */
 #ifndef OLE_NPY_H
 #define OLE_NPY_H
@@ -46,20 +48,20 @@ OLE_API void ole_npy_close(ole_npy *array);
 OLE_API const ole_npy_header *ole_npy_get_header(const ole_npy *array);
 
 /*
- * The elements in place, valid until close, when they can be used as they are: native byte order,
- * C order (or at most one dimension), aligned for their type.  NULL otherwise: use ole_npy_read().
- */
-OLE_API const void *ole_npy_data(const ole_npy *array);
-
-/*
  * Copies all elements in C order into `out` as OLE_F32, OLE_F64 or OLE_I64.  Floating-point to
- * OLE_I64, and a u8 value over INT64_MAX, are OLE_ERROR_FORMAT that names the element.
+ * OLE_I64 is OLE_ERROR_FORMAT; so is a u8 value over INT64_MAX, which the message names.
  */
 OLE_API ole_status ole_npy_read(const ole_npy *array, ole_dtype as, void *out, ole_error *error);
 
 /*
- * Writes a version 1.0 file in C order, native byte order: to a file beside `path` first, synced,
- * then renamed, so that `path` holds either the old content or the new.  All types but OLE_BF16.
+ * The elements in place, valid until close, if they are usable as stored: native byte order, C
+ * order (or at most one dimension), aligned for their type.  Otherwise NULL: use ole_npy_read().
+ */
+OLE_API const void *ole_npy_data(const ole_npy *array);
+
+/*
+ * Writes a version 1.0 file in C order and native byte order: to a temporary file next to `path`,
+ * synced, then renamed, so `path` holds either the old content or the new.  All types but OLE_BF16.
  */
 OLE_API ole_status ole_npy_write(const char *path, ole_dtype dtype, int ndim, const int64_t *shape,
                                  const void *data, ole_error *error);

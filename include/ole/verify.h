@@ -1,32 +1,40 @@
 /*
  * ole/verify.h - do two feature vectors show the same class?  The protocol of Labeled Faces in the
- * Wild: pairs of rows, their cosine, a threshold found on nine of ten folds and tested on the
+ * Wild: pairs of rows, their cosine, and a threshold found on nine of ten folds and tested on the
  * tenth.
  *
+ * Example: the verification accuracy of features.
+ *
  *     ole_pairs pairs;
- *     if (ole_pairs_read(&pairs, "pairs.txt", "names.txt", rows, 10, &error) != OLE_OK) ...
+ *     if (ole_pairs_read(&pairs, "pairs.txt", "names.txt", rows, 10, &error) != OLE_OK)
+ *         return puts(error.message), 1;
  *     ole_verification v;
- *     if (ole_verify(&v, rows, dim, OLE_F32, features, &pairs, NULL, NULL, &error) != OLE_OK) ...
+ *     if (ole_verify(&v, rows, dim, OLE_F32, features, &pairs, NULL, NULL, &error) != OLE_OK)
+ *         return puts(error.message), 1;
  *     printf("accuracy %.2f +- %.2f %%, AUC %.4f\n", v.accuracy, v.accuracy_std, v.roc.auroc);
  *     ole_verification_free(&v);
  *     ole_pairs_free(&pairs);
  *
- * A file of pairs is one of two kinds, told apart by its first line:
+ * A file of pairs has one of two formats, recognised by its first line.  Row numbers from 0, and
+ * whether the pair is the same (1) or different (0):
  *
- *     0 17 1                     rows of the features, from 0, and whether they are the same (1)
- *     0 42 0                     or different (0)
+ *     0 17 1
+ *     0 42 0
  *
- *     10  300                    LFW's: folds, and pairs of each kind in a fold (folds may be left
- *     Ada_Lovelace  1  4         out: one); then for each fold the same ones, name and two numbers,
- *     Ada_Lovelace  1  Alan_Turing  2       and the different ones, two names with a number each
+ * Or LFW's: the number of folds (optional, 1 by default) and of pairs of each kind per fold; then
+ * for each fold its same pairs, a name and two numbers, and its different pairs, two names with a
+ * number each:
  *
- * Words are separated by spaces or tabs; empty lines and lines that begin with # do not count.  For
- * LFW's kind a list says whose picture each row is, one line a row, in the rows' order: a picture's
- * name, `Ada_Lovelace_0004.jpg` (folders before it and what follows the dot do not count), or
- * `Ada_Lovelace 4`.
+ *     10  300
+ *     Ada_Lovelace  1  4
+ *     Ada_Lovelace  1  Alan_Turing  2
  *
- * Pairs without folds of their own are dealt to the folds in turn, the same and the different ones
- * each for themselves, so that every fold has as many of each.
+ * Words are separated by spaces or tabs; empty lines and lines that begin with # are ignored.
+ * LFW's format needs a list of the picture in each row, one line per row in row order: either a
+ * file name, `Ada_Lovelace_0004.jpg` (folders and extension are ignored), or `Ada_Lovelace 4`.
+ *
+ * Pairs without folds of their own are dealt to the folds in turn, same and different pairs
+ * separately, so that every fold has as many of each.
  */
 #ifndef OLE_VERIFY_H
 #define OLE_VERIFY_H
@@ -52,9 +60,9 @@ typedef struct ole_pairs {
 } ole_pairs;
 
 /*
- * Reads the pairs of `rows` rows.  `names` is the list of LFW's kind; it must be NULL where
- * the pairs are rows.  `folds` (2 or more) is used where the file has none of its own.  What is
- * wrong with a file is OLE_ERROR_FORMAT with its name and the line.
+ * Reads pairs of `rows` rows.  `names` is the list for LFW's format; it must be NULL for pairs of
+ * row numbers.  `folds` (2 or more) applies if the file has none.  A malformed file is
+ * OLE_ERROR_FORMAT with its name and the line.
  */
 OLE_API ole_status ole_pairs_read(ole_pairs *pairs, const char *path, const char *names,
                                   int64_t rows, int folds, ole_error *error);
@@ -62,20 +70,20 @@ OLE_API void ole_pairs_free(ole_pairs *pairs);
 
 /* Accuracies are in %. */
 typedef struct ole_verification {
-    int64_t count, same; /* pairs, and those that are the same */
+    int64_t count, same; /* pairs, and same pairs */
     double accuracy;     /* mean over the folds */
     double accuracy_std; /* standard deviation over the folds (n - 1) */
     int folds;
     double *fold_accuracy;  /* [folds], at the threshold of the other folds */
-    double *fold_threshold; /* [folds]: cosines at or over it are the same */
+    double *fold_threshold; /* [folds]: pairs with a cosine at or over it count as the same */
     double *score;          /* [count]: the cosine of each pair */
     ole_roc roc;            /* of all pairs; same is positive */
 } ole_verification;
 
 /*
  * `features` is [rows, dim] of OLE_F32 or OLE_F64.  The threshold of a fold lies between two scores
- * of the other folds, where most of their pairs are right; of several such places, at the lowest.
- * A row of zeros has the cosine 0 with everything; one with NaN or Inf in a pair is
+ * of the other folds, where most of their pairs are right; among several such places it is the
+ * lowest.  A row of zeros has cosine 0 with everything; NaN or Inf in a row of a pair is
  * OLE_ERROR_DATA.  `progress` may be NULL.
  */
 OLE_API ole_status ole_verify(ole_verification *result, int64_t rows, int64_t dim, ole_dtype dtype,

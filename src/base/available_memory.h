@@ -5,16 +5,17 @@
 #include "base/export.h"
 
 /*
- * Bytes that can be filled before the kernel ends somebody for them: what the machine has free or
- * can free, and free swap, or less where a control group of the process has less.  INT64_MAX where
- * the system does not tell.  `root` is "", or for tests a folder with a proc and a sys/fs/cgroup in
- * it.
+ * Bytes that can be filled before the kernel kills a process: free and reclaimable memory plus free
+ * swap, or less if a control group of the process limits it.  INT64_MAX if unknown.  `root` is "",
+ * or for tests a folder with proc and sys/fs/cgroup in it.
  */
 int64_t ole_memory_left(const char *root);
 
-/* OLE_ERROR_MEMORY where less is left: `what` ("a batch of 64") needs that many bytes; the message
- * says how much there is, and `remedy`, what to do.  OLE_MEMORY_CHECK=off in the environment:
- * never. */
+/*
+ * OLE_ERROR_MEMORY if fewer than the `bytes` that `what` ("a batch of 64") needs are left; the
+ * message adds how many there are, and `remedy`, what to do.  OLE_MEMORY_CHECK=off in the
+ * environment disables the check.
+ */
 OLE_INTERNAL ole_status ole_memory_check(size_t bytes, const char *what, const char *remedy,
                                          ole_error *error);
 

@@ -1,9 +1,9 @@
 /*
- * src/base/cpu.h - which instruction sets the code may use: the machine's, or fewer by OLE_CPU
- * (ole_cpu_describe() in ole/base.h has its user's side).
+ * src/base/cpu.h - which instruction sets the code may use: the machine's, or fewer if OLE_CPU
+ * caps them (ole_cpu_describe() in ole/base.h is the public side).
  *
- * Levels stand in rising order, and each has everything of those below it, so code that needs one
- * asks `ole_cpu_allowed() >= OLE_CPU_AVX2`.
+ * Each level includes those below it, so code that needs one checks `ole_cpu_allowed() >=
+ * OLE_CPU_AVX2`.
  */
 #ifndef OLE_SRC_BASE_CPU_H
 #define OLE_SRC_BASE_CPU_H
@@ -23,7 +23,7 @@ typedef enum ole_cpu_level {
     OLE_CPU_NEON = 1,
 } ole_cpu_level;
 
-/* The level in use; the same for as long as the process lives. */
+/* The level in use, constant for the life of the process. */
 OLE_INTERNAL ole_cpu_level ole_cpu_allowed(void);
 
 /* Whether that is less than the machine has. */

@@ -54,11 +54,3 @@ ole_status(ole_fail)(ole_error *error, ole_status status, const char *format, ..
     }
     return status;
 }
-
-ole_status ole_check_struct(size_t size, size_t known, const char *init, ole_error *error) {
-    if (size == known) return OLE_OK;
-    return ole_fail(
-        error, OLE_ERROR_ARGUMENT,
-        "options.struct_size is %zu, not %zu: fill options with %s() of the same version", size,
-        known, init);
-}

@@ -15,9 +15,4 @@
 OLE_INTERNAL ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...)
     OLE_PRINTF(3, 4);
 
-/* Whether options, whose struct_size is `size`, were filled by their `init` of this version, in
- * which they have `known` bytes. */
-OLE_INTERNAL ole_status ole_check_struct(size_t size, size_t known, const char *init,
-                                         ole_error *error);
-
 #endif

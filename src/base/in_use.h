@@ -1,12 +1,12 @@
 /*
- * src/base/in_use.h - noticing that two threads use one object at the same time.
+ * src/base/in_use.h - detects two threads that use one object at the same time.
  *
  *     if (!ole_in_use_take(&plan->in_use, "plan", error)) return OLE_ERROR_ARGUMENT;
  *     ...
  *     ole_in_use_release(&plan->in_use);
  *
- * An object that owns its working memory serves one call at a time.  This is no lock: the second
- * caller gets an error instead of the first one's numbers, for the price of one atomic exchange.
+ * An object that owns its working memory serves one call at a time.  This is not a lock: the
+ * second caller gets an error instead of corrupt numbers, for the price of one atomic exchange.
  */
 #ifndef OLE_SRC_BASE_IN_USE_H
 #define OLE_SRC_BASE_IN_USE_H
@@ -17,7 +17,7 @@
 
 typedef atomic_bool ole_in_use; /* false at first */
 
-/* Whether the caller may go on; `what` names the object in the error. */
+/* Whether the caller may proceed; `what` names the object in the error. */
 static inline bool ole_in_use_take(ole_in_use *flag, const char *what, ole_error *error) {
     bool idle = false;
     if (atomic_compare_exchange_strong_explicit(flag, &idle, true, memory_order_acquire,

@@ -1,5 +1,5 @@
 /*
- * src/base/memory_file.h - a FILE that collects what is printed to it in memory and notices a loss.
+ * src/base/memory_file.h - a FILE that collects output in memory and detects lost bytes.
  *
  *     ole_memory_file m;
  *     if (!ole_memory_file_open(&m)) return out_of_memory();
@@ -7,8 +7,8 @@
  *     char *text = ole_memory_file_close(&m);
  *     if (!text) return out_of_memory();
  *
- * glibc's open_memstream() cannot be trusted when memory runs out: ferror() stays 0 after a write
- * that found none, and fclose() returns 0 with a NULL text when the last realloc() failed.
+ * glibc's open_memstream() is unreliable when memory runs out: ferror() stays 0 after a write that
+ * found none, and fclose() returns 0 with a NULL text when the last realloc() failed.
  */
 #ifndef OLE_SRC_BASE_MEMORY_FILE_H
 #define OLE_SRC_BASE_MEMORY_FILE_H
@@ -18,13 +18,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Must stay where it is while it is open: the stream points to it. */
+/* Do not move it while it is open: the stream points to it. */
 typedef struct ole_memory_file {
     FILE *file;  /* print here; it cannot seek */
     char *bytes; /* flushed so far, terminated */
     size_t size; /* of them */
     size_t room;
-    bool failed; /* some bytes were lost; a caller may set it to have the text dropped */
+    bool failed; /* some bytes were lost; a caller may set it to discard the text */
 } ole_memory_file;
 
 /* False when out of memory; closing is then allowed, and returns NULL. */

@@ -1,7 +1,7 @@
 /*
- * src/base/module.h - parts of the library that need libraries not everyone has (CUDA, MPI): shared
- * objects of their own beside libole.so, loaded when first asked for, so that one package runs with
- * and without them.
+ * src/base/module.h - parts of the library that need libraries not everyone has (CUDA, MPI):
+ * separate shared objects next to libole.so, loaded on first use, so that one package runs with and
+ * without them.
  *
  * A module hands out tables, structs of functions by name.  Its first table begins with the version
  * it was built for, a const char *.
@@ -29,10 +29,10 @@ typedef struct ole_module {
 } ole_module;
 
 /*
- * A table of the module, which is loaded first if need be: from $variable where that is set, else
- * from the folder this code was loaded from (or the one above it, in a build tree), else from where
- * the system looks for libraries.  OLE_ERROR_UNSUPPORTED says what is missing: the module itself,
- * one of its libraries, or the right version.  Thread-safe.
+ * A table of the module, which is loaded on first use: from $variable if set, else from the folder
+ * this code was loaded from (or its parent, in a build tree), else from the system's library path.
+ * The message of OLE_ERROR_UNSUPPORTED names what is missing: the module itself, one of its
+ * libraries, or the right version.  Thread-safe.
  */
 ole_status ole_module_table(ole_module *module, const char *name, const void **table,
                             ole_error *error);

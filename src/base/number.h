@@ -1,8 +1,8 @@
 /*
- * src/base/number.h - numbers in files and options: with a point, whatever the process's locale.
+ * src/base/number.h - numbers in files and options, with a point in every locale.
  *
- * The program around the library may have called setlocale().  In many languages printf() then
- * writes 0,5 and strtod() reads 0.5 as 0: a model could be neither stored nor loaded.
+ * The program may have called setlocale().  In many locales printf() then writes 0,5 and strtod()
+ * reads 0.5 as 0, and a model could be neither stored nor loaded.
  */
 #ifndef OLE_SRC_BASE_NUMBER_H
 #define OLE_SRC_BASE_NUMBER_H

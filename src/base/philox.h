@@ -2,12 +2,12 @@
  * src/base/philox.h - Philox4x32-10 (Salmon et al. 2011): random numbers as a function of a
  * counter.
  *
- * Every random choice of a training run is ole_philox(seed, stream, a, b) for numbers a, b that
- * name it (an epoch and a position, a step and a sample, a weight's index): so any step can be
- * drawn again without having drawn those before it, in any order, on any device.
+ * Every random choice of a training run is ole_philox(seed, stream, a, b), where a and b identify
+ * it (an epoch and a position, a step and a sample, a weight's index).  So the numbers of any step
+ * can be drawn in any order, on any device, without drawing those before it.
  *
- * Different streams are independent.  What draws defines the number of its stream, 1 to 255, as an
- * enumerator OLE_RANDOM_...; tests/check_layers.py finds two that are the same.
+ * Streams are independent.  Each user defines the number of its stream, 1 to 255, as an enumerator
+ * OLE_RANDOM_...; tests/check_layers.py finds duplicates.
  */
 #ifndef OLE_SRC_BASE_PHILOX_H
 #define OLE_SRC_BASE_PHILOX_H

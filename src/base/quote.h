@@ -1,4 +1,4 @@
-/* src/base/quote.h - foreign bytes (a path, a piece of a file) made fit for a one-line message. */
+/* src/base/quote.h - makes untrusted text (a path, part of a file) fit for a one-line message. */
 #ifndef OLE_SRC_BASE_QUOTE_H
 #define OLE_SRC_BASE_QUOTE_H
 
@@ -6,14 +6,14 @@
 
 #include <stddef.h>
 
-/* Room for a quoted text: short enough that a message still has room to say what is wrong. */
+/* Room for a quoted text: short enough to leave room for the rest of a message. */
 typedef struct ole_quoted {
     char text[200];
 } ole_quoted;
 
 /*
- * Copies `length` bytes, control characters as '?'; a text too long loses its middle to "...".
- * Returns quoted->text, for use as an argument of ole_fail().
+ * Copies `length` bytes, control characters as '?'; the middle of a long text becomes
+ * "...".  Returns quoted->text, for use as an argument of ole_fail().
  */
 OLE_INTERNAL const char *ole_quote(ole_quoted *quoted, const char *bytes, size_t length);
 
@@ -22,7 +22,7 @@ OLE_INTERNAL const char *ole_quote_string(ole_quoted *quoted, const char *string
 
 /*
  * In place: every byte of a control character (of ASCII, or U+0080 to U+009F) becomes '?', so that
- * the text is one line and cannot steer a terminal.
+ * the text stays on one line and cannot control a terminal.
  */
 OLE_INTERNAL void ole_quote_in_place(char *text);
 

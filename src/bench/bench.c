@@ -1,8 +1,8 @@
 /*
- * src/bench/bench.c - ole/train/bench.h: a training step, repeated and timed by stage and by kind
+ * src/bench/bench.c - bench/bench.h: a training step, repeated and timed by stage and by kind
  * of op.
  */
-#include "ole/train/bench.h"
+#include "bench/bench.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,8 +17,7 @@
 enum { WARM_UP = 2, LEAST_STEPS = 5, MOST_STEPS = 2000, PEAK_SIDE = 1024 };
 
 void ole_bench_options_init(ole_bench_options *options) {
-    *options = (ole_bench_options){.struct_size = sizeof *options,
-                                   .channels = 3,
+    *options = (ole_bench_options){.channels = 3,
                                    .height = 32,
                                    .width = 32,
                                    .classes = 10,

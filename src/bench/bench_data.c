@@ -16,8 +16,6 @@
 enum { CROP = 4 };
 
 ole_status ole_bench_check(const ole_bench_options *o, int ranks, ole_error *error) {
-    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_bench_options_init", error);
-    if (fits != OLE_OK) return fits;
     if (!o->net)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing: give a name or a notation");
     if (o->batch_size < ranks || o->classes < 1)

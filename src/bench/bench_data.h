@@ -5,7 +5,7 @@
 #ifndef OLE_SRC_BENCH_BENCH_DATA_H
 #define OLE_SRC_BENCH_BENCH_DATA_H
 
-#include "ole/train/bench.h"
+#include "bench/bench.h"
 #include "train/recorded/recorded.h"
 
 /* Of an epoch. */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/struct_size.h"
 #include "data/find.h"
 #include "data/formats/digits.h"
 
@@ -57,18 +58,17 @@ const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error
 
 /* ---- Options ------------------------------------------------------------------------------ */
 
-void ole_dataset_options_init(ole_dataset_options *options) {
-    *options = (ole_dataset_options){
-        .struct_size = sizeof *options,
-        .test_share = 0.2,
-        .threads = 1,
-    };
+static const ole_dataset_options defaults = {
+    .struct_size = sizeof(ole_dataset_options),
+    .test_share = 0.2,
+    .threads = 1,
+};
+
+void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 static ole_status check_options(const ole_dataset_options *o, ole_error *error) {
-    ole_status fits =
-        ole_check_struct(o->struct_size, sizeof *o, "ole_dataset_options_init", error);
-    if (fits != OLE_OK) return fits;
     if (!(o->validation >= 0 && o->validation < 1))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.validation is %g: give a share from 0 to less than 1",
@@ -131,8 +131,6 @@ static ole_status describe(ole_dataset *set, ole_error *error) {
 
 ole_status ole_dataset_take(ole_dataset **set, const char *name, ole_source *source,
                             const ole_dataset_options *options, ole_error *error) {
-    ole_dataset_options defaults;
-    ole_dataset_options_init(&defaults);
     *set = NULL;
     ole_dataset *made = calloc(1, sizeof *made);
     if (!made) {
@@ -157,17 +155,17 @@ ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_datas
     if (!set) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_open: set is NULL");
     *set = NULL;
     if (!name) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_open: name is NULL");
-    ole_dataset_options defaults;
-    ole_dataset_options_init(&defaults);
-    if (!options) options = &defaults;
-    ole_status status = check_options(options, error);
+    ole_dataset_options o = defaults;
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_dataset_options, apart),
+                                        "ole_dataset_options_init", error);
+    if (status == OLE_OK) status = check_options(&o, error);
     if (status != OLE_OK) return status;
     const char *path;
     const ole_reader *reader = ole_find_reader(name, &path, error);
     if (!reader) return OLE_ERROR_ARGUMENT;
     ole_source source = {0};
-    status = read_source(&source, reader, path, options, error);
-    if (status == OLE_OK) return ole_dataset_take(set, reader->name, &source, options, error);
+    status = read_source(&source, reader, path, &o, error);
+    if (status == OLE_OK) return ole_dataset_take(set, reader->name, &source, &o, error);
     ole_source_free(&source);
     return status;
 }

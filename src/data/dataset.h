@@ -16,8 +16,8 @@ struct ole_dataset {
 const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error);
 
 /*
- * The data set of a reader's source, which it takes over, also when it fails.  `name` must last.
- * NULL options: the defaults.
+ * The data set of a reader's source, which it owns from now on, also on failure.  `name` must
+ * outlive the set.  NULL options: the defaults.
  */
 ole_status ole_dataset_take(ole_dataset **set, const char *name, ole_source *source,
                             const ole_dataset_options *options, ole_error *error);
@@ -27,7 +27,7 @@ static inline bool ole_is_split(ole_split split) {
     return split == OLE_SPLIT_TRAIN || split == OLE_SPLIT_TEST || split == OLE_SPLIT_VALIDATION;
 }
 
-/* Vectors have one mean and deviation for all their elements, images one a channel. */
+/* Vectors have one mean and deviation for all their elements, images one per channel. */
 static inline int ole_statistic_count(const ole_dataset_info *info) {
     return info->height == 1 && info->width == 1 ? 1 : info->channels;
 }

@@ -11,8 +11,8 @@ ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const cha
                          ole_error *error);
 
 /*
- * The file `name` in `folder`; one with "-idx" in its name also with .gz behind it, and as ".idx",
- * as some copies of MNIST have it.  An error names what was sought.
+ * The file `name` in `folder`; one with "-idx" in its name also with .gz appended, and as ".idx",
+ * as in some copies of MNIST.  An error names the files searched for.
  */
 ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const char *name,
                          ole_error *error);

@@ -1,4 +1,4 @@
-/* src/data/probe.h - what the samples of a data set are like, known before they are read. */
+/* src/data/probe.h - shape and number of a data set's samples, without reading them. */
 #ifndef OLE_SRC_DATA_PROBE_H
 #define OLE_SRC_DATA_PROBE_H
 
@@ -10,10 +10,10 @@ typedef struct ole_probe {
     bool sizes_differ;           /* folders: not all images have the size above */
     bool channels_differ;        /* folders: some images are grey, some coloured */
     int64_t samples;             /* folders, npy: of the training part; else 0 */
-    bool has_test;               /* folders, npy: a test part lies beside it */
+    bool has_test;               /* folders, npy: there is a test part */
 } ole_probe;
 
-/* By the headers of the files; images that cannot be read are passed over.  `apart` as in
+/* Reads only the headers of files and skips unreadable images.  `apart` as in
  * ole_dataset_options. */
 ole_status ole_dataset_probe(const char *name, const char *apart, ole_probe *probe,
                              ole_error *error);

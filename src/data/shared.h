@@ -1,8 +1,9 @@
 /*
- * src/data/shared.h - one copy of a data set's samples for all processes of a host.
+ * src/data/shared.h - one copy of a data set's samples for all processes on a host.
  *
- * Who has read a source publishes it: its samples move to memory that others can map, under a name
- * that holds as long as the descriptor is open.  Who attaches maps the samples and copies the rest.
+ * The process that has read a source publishes it: its samples move to memory that others can map,
+ * under a name that is valid as long as the descriptor is open.  A process that attaches maps the
+ * samples and copies the rest.
  */
 #ifndef OLE_SRC_DATA_SHARED_H
 #define OLE_SRC_DATA_SHARED_H
@@ -12,7 +13,7 @@
 /* Where a published source is found: by processes of the same host and user. */
 typedef struct ole_shared_name {
     char path[64];
-    uint64_t token; /* tells it from what may have taken the path's place */
+    uint64_t token; /* identifies it, in case something else took the path */
 } ole_shared_name;
 
 /* Close *fd when all have attached. On failure the source is as before. */

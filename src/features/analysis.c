@@ -4,6 +4,7 @@
 #include "ole/analyze.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "features/classes.h"
 #include "ole/tsne.h"
 
@@ -14,14 +15,16 @@
 enum { FEWEST_ON_MAP = 8 };
 static const double perplexity = 30.0; /* less for few points */
 
-void ole_analyze_options_init(ole_analyze_options *options) {
-    *options = (ole_analyze_options){.struct_size = sizeof *options,
-                                     .k = 5,
-                                     .energy = 0.95,
-                                     .sample = 10000,
-                                     .picture = 500,
-                                     .map = true,
-                                     .threads = 1};
+static const ole_analyze_options defaults = {.struct_size = sizeof(ole_analyze_options),
+                                             .k = 5,
+                                             .energy = 0.95,
+                                             .sample = 10000,
+                                             .picture = 500,
+                                             .map = true,
+                                             .threads = 1};
+
+void ole_analyze_options_init_sized(ole_analyze_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 static void say(const ole_analyze_options *o, const char *what) {
@@ -160,12 +163,11 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, const ole_ana
 
 ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *e,
                        const ole_analyze_options *options, ole_error *error) {
-    ole_analyze_options o;
-    ole_analyze_options_init(&o);
-    ole_status status = ole_check_struct(options ? options->struct_size : sizeof o, sizeof o,
-                                         "ole_analyze_options_init", error);
+    ole_analyze_options o = defaults;
+    ole_status status =
+        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, name_count),
+                        "ole_analyze_options_init", error);
     if (status != OLE_OK) return status;
-    if (options) o = *options;
     if (!analysis) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_analyze: analysis is NULL");
     ole_analysis a = {0};
     status = analyze(&a, e, &o, error);

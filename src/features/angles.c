@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "features/classes.h"
 
 #include <math.h>
@@ -267,9 +268,11 @@ static ole_status measure(ole_angles *angles, const choice *c, const ole_embeddi
     return OLE_OK;
 }
 
-void ole_angles_options_init(ole_angles_options *options) {
-    *options = (ole_angles_options){
-        .struct_size = sizeof *options, .sample = 10000, .picture = 500, .threads = 1};
+static const ole_angles_options defaults = {
+    .struct_size = sizeof(ole_angles_options), .sample = 10000, .picture = 500, .threads = 1};
+
+void ole_angles_options_init_sized(ole_angles_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 static ole_status check_options(const ole_angles_options *o, ole_error *error) {
@@ -282,12 +285,10 @@ static ole_status check_options(const ole_angles_options *o, ole_error *error) {
 
 ole_status ole_angles_measure(ole_angles *angles, const ole_embedding *e,
                               const ole_angles_options *options, ole_error *error) {
-    ole_angles_options o;
-    ole_angles_options_init(&o);
-    ole_status status = ole_check_struct(options ? options->struct_size : sizeof o, sizeof o,
-                                         "ole_angles_options_init", error);
+    ole_angles_options o = defaults;
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_angles_options, context),
+                                        "ole_angles_options_init", error);
     if (status != OLE_OK) return status;
-    if (options) o = *options;
     if (!angles) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_angles_measure: angles is NULL");
     status = check_options(&o, error);
     if (status != OLE_OK) return status;

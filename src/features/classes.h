@@ -1,6 +1,6 @@
 /*
- * src/features/classes.h - an embedding checked, its rows that count grouped by class, and samples
- * of them.
+ * src/features/classes.h - checks an embedding, groups its rows by class, and draws samples of
+ * them. Rows with a label < 0 are ignored throughout.
  */
 #ifndef OLE_SRC_FEATURES_CLASSES_H
 #define OLE_SRC_FEATURES_CLASSES_H
@@ -10,7 +10,7 @@
 #include "ole/geometry.h"
 
 typedef struct ole_classes {
-    int64_t rows; /* that count: label >= 0 */
+    int64_t rows; /* not ignored */
     int64_t classes;
     int64_t *order; /* [rows]: rows of the embedding by (label, row) */
     int64_t *begin; /* [classes + 1]: class c is order[begin[c]] to order[begin[c + 1] - 1] */
@@ -21,16 +21,16 @@ typedef struct ole_classes {
 ole_status ole_embedding_check(const char *who, const ole_embedding *embedding, int threads,
                                ole_error *error);
 
-/* Groups the rows. There may be none that counts. On failure there is nothing to free. */
+/* Groups the rows, of which there may be none. On failure there is nothing to free. */
 ole_status ole_classes_create(ole_classes *classes, int64_t rows, const int64_t *labels,
                               ole_error *error);
 void ole_classes_destroy(ole_classes *classes);
 
-/* Names the first row with NaN or Inf among those that count. */
+/* An error names the first row with NaN or Inf. */
 ole_status ole_classes_check_finite(const ole_classes *classes, const ole_embedding *embedding,
                                     ole_pool *pool, ole_error *error);
 
-/* All of the above, and a pool to work with; no row that counts is an error. */
+/* All of the above, and creates a pool; an error if every row is ignored. */
 ole_status ole_classes_open(ole_classes *classes, ole_pool **pool, const char *who,
                             const ole_embedding *embedding, int threads, ole_error *error);
 void ole_classes_close(ole_classes *classes, ole_pool *pool);

@@ -5,6 +5,7 @@
 #include "ole/classify.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "features/nearest.h"
 #include "linalg/knn.h"
 
@@ -306,20 +307,23 @@ static ole_status open_test(ole_classes *classes, const task *t, ole_error *erro
                     t->test->dim, t->train->dim);
 }
 
-void ole_classify_options_init(ole_classify_options *options) {
-    *options = (ole_classify_options){
-        .struct_size = sizeof *options, .k = 5, .energy = 0.95, .sample = 10000, .threads = 1};
+static const ole_classify_options defaults = {.struct_size = sizeof(ole_classify_options),
+                                              .k = 5,
+                                              .energy = 0.95,
+                                              .sample = 10000,
+                                              .threads = 1};
+
+void ole_classify_options_init_sized(ole_classify_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 ole_status ole_classify_features(ole_feature_errors *errors, const ole_embedding *train,
                                  const ole_embedding *test, const ole_classify_options *options,
                                  ole_error *error) {
-    ole_classify_options o;
-    ole_classify_options_init(&o);
-    ole_status status = ole_check_struct(options ? options->struct_size : sizeof o, sizeof o,
-                                         "ole_classify_options_init", error);
+    ole_classify_options o = defaults;
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_classify_options, context),
+                                        "ole_classify_options_init", error);
     if (status != OLE_OK) return status;
-    if (options) o = *options;
     if (!errors)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_classify_features: errors is NULL");
     status = check_options(&o, error);

@@ -1,6 +1,6 @@
 /*
  * src/features/knn1_error.h - the 1-NN error of labelled features, by cosine distance: how well
- * they tell classes apart without a classifier.
+ * they separate classes without a classifier.
  */
 #ifndef OLE_SRC_FEATURES_KNN1_ERROR_H
 #define OLE_SRC_FEATURES_KNN1_ERROR_H

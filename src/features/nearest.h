@@ -1,5 +1,5 @@
 /*
- * src/features/nearest.h - the class whose directions fit a row best: nearest centroid and nearest
+ * src/features/nearest.h - the class whose directions fit a row best.  Nearest centroid and nearest
  * class subspace are the same product of blocks.
  */
 #ifndef OLE_SRC_FEATURES_NEAREST_H
@@ -33,7 +33,7 @@ typedef struct ole_own_score {
 } ole_own_score;
 
 /*
- * predicted[queries]: the class with the largest score, of equals (but for rounding) the first.
+ * predicted[queries]: the class with the largest score, in a tie (up to rounding) the first.
  * `own` ([queries] both) replaces scores; NULL: none.
  */
 OLE_INTERNAL ole_status ole_nearest_class(const ole_directions *d, const ole_row_set *query,

@@ -27,7 +27,7 @@ typedef struct ole_subspaces {
 /*
  * The subspaces of all classes with a label >= 0, each class one task of the pool (of `threads`
  * threads).  See ole/analyze.h for `energy`; directions that hold less than 1e-10 of a class's
- * energy are left out whatever `energy` is, because the Gram matrix does not resolve them.
+ * energy are excluded for any `energy`, because the Gram matrix does not resolve them.
  * On failure there is nothing to free.
  */
 OLE_INTERNAL ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
@@ -36,8 +36,8 @@ OLE_INTERNAL ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t r
                                              int threads, ole_error *error);
 
 /*
- * For the rows of an embedding that are wanted: the share of a row's energy that lies in the
- * subspace of the other rows of its class.  Both are [rows]; `share` is filled where wanted.
+ * The share of a row's energy in the subspace of the other rows of its class, for rows with
+ * `wanted` set.  Both are [rows].
  */
 typedef struct ole_one_out {
     const bool *wanted;

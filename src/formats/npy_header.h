@@ -1,4 +1,4 @@
-/* src/formats/npy_header.h - from the first bytes of a .npy file to what they say, and back. */
+/* src/formats/npy_header.h - parses and formats the header of a .npy file. */
 #ifndef OLE_SRC_FORMATS_NPY_HEADER_H
 #define OLE_SRC_FORMATS_NPY_HEADER_H
 
@@ -13,7 +13,7 @@ ole_status ole_npy_parse(const unsigned char *bytes, size_t size, const char *na
 
 /*
  * Multiplies the shape into *count.  False when a dimension is negative or count * item overflows
- * int64 (zero dimensions left out, so that every partial product is safe too).
+ * int64 (ignoring zero dimensions, so that every partial product is safe too).
  */
 bool ole_npy_count(int ndim, const int64_t *shape, size_t item, int64_t *count);
 

@@ -1,4 +1,4 @@
-/* src/formats/parse_json.h - jansson's parser, with running out of memory told from bad JSON. */
+/* src/formats/parse_json.h - jansson's parser, which distinguishes lack of memory from bad JSON. */
 #ifndef OLE_SRC_FORMATS_PARSE_JSON_H
 #define OLE_SRC_FORMATS_PARSE_JSON_H
 
@@ -9,11 +9,11 @@
 #include <jansson.h>
 
 /*
- * json_loadb(); *no_memory says whether an allocation failed, and the result is then NULL.
+ * json_loadb(); if an allocation failed, *no_memory is true and the result NULL.
  *
- * jansson's error codes cannot be used for that: a failed allocation may be an invalid token to it,
- * or cost a token its last byte, or end the program in an assertion.  So this tries first whether
- * there is memory for JSON of that length, and looks at errno afterwards, which malloc() sets.
+ * jansson's error codes do not tell: a failed allocation may appear as an invalid token, cost a
+ * token its last byte, or end the program in an assertion.  So this first tries to allocate what
+ * JSON of that length needs, and afterwards reads errno, which malloc() sets.
  */
 static inline json_t *ole_parse_json(const char *bytes, size_t length, size_t flags,
                                      json_error_t *where, bool *no_memory) {

@@ -1,6 +1,6 @@
 /*
- * src/formats/protobuf.h - writes messages in the wire format of protocol buffers: fields of a
- * number and a value; a message inside another is a field of bytes.
+ * src/formats/protobuf.h - writes messages in the wire format of protocol buffers: fields with a
+ * number and a value; a nested message is a field of bytes.
  *
  *     ole_protobuf w = {0};
  *     ole_protobuf_integer(&w, 1, 8);
@@ -31,14 +31,14 @@ void ole_protobuf_bytes(ole_protobuf *w, int field, const void *bytes, size_t si
 /* The start of a field of `size` bytes that the caller writes elsewhere. */
 void ole_protobuf_head(ole_protobuf *w, int field, size_t size);
 
-/* Content as it is, without a field around it. */
+/* Raw bytes, without a field around them. */
 void ole_protobuf_append(ole_protobuf *w, const void *bytes, size_t size);
 
 /* A message as a field: what is written between the two calls. `mark` is what open returned. */
 size_t ole_protobuf_open(ole_protobuf *w, int field);
 void ole_protobuf_close(ole_protobuf *w, size_t mark);
 
-/* The same for a message that goes on with `more` bytes, which the caller writes elsewhere. */
+/* The same for a message with `more` bytes to follow, which the caller writes elsewhere. */
 void ole_protobuf_close_early(ole_protobuf *w, size_t mark, size_t more);
 
 #endif

@@ -5,8 +5,8 @@
  *     ole_tensor w = {.name = "1.weight", .dtype = OLE_F32, .ndim = 2, .shape = {3, 4}, .data = x};
  *     ole_safetensors_write("w.safetensors", &w, 1, NULL, 0, error);
  *
- * Written atomically, with a checksum of the elements among the metadata.  Every file that is not
- * exactly as it should be is an error that names the spot; so is one whose checksum does not fit.
+ * Written atomically, with a checksum of the elements among the metadata.  A malformed file is an
+ * error that names the place; so is a wrong checksum.
  */
 #ifndef OLE_SRC_FORMATS_SAFETENSORS_H
 #define OLE_SRC_FORMATS_SAFETENSORS_H
@@ -25,7 +25,7 @@ typedef struct ole_tensor {
     const void *data; /* of a tensor that was read: not aligned, use ole_tensor_read() */
 } ole_tensor;
 
-/* A text beside the tensors (under "__metadata__"). */
+/* A text stored with the tensors (under "__metadata__"). */
 typedef struct ole_metadata {
     const char *key;
     const char *value; /* UTF-8 */
@@ -35,8 +35,8 @@ typedef struct ole_metadata {
 int64_t ole_tensor_count(const ole_tensor *tensor);
 
 /*
- * Copies the elements as OLE_F32 (from float32 or float64), OLE_F64 or OLE_I64 (from the same).
- * False when the tensor is of another type.
+ * Copies the elements as OLE_F32 (from float32 or float64), OLE_F64 or OLE_I64 (from the same
+ * type). False for any other type.
  */
 bool ole_tensor_read(const ole_tensor *tensor, ole_dtype as, void *out);
 
@@ -53,18 +53,18 @@ typedef struct ole_safetensors ole_safetensors;
 ole_status ole_safetensors_open(ole_safetensors **file, const char *path, ole_error *error);
 void ole_safetensors_close(ole_safetensors *file);
 
-/* The tensors in the order of their elements, and one by its name (NULL: there is none). */
+/* The tensors in the order of their elements, and one by name (NULL if there is none). */
 size_t ole_safetensors_count(const ole_safetensors *file);
 const ole_tensor *ole_safetensors_get(const ole_safetensors *file, size_t i);
 const ole_tensor *ole_safetensors_find(const ole_safetensors *file, const char *name);
 
-/* Where ole_safetensors_get() has a tensor that ole_safetensors_find() returned. */
+/* The index for ole_safetensors_get() of a tensor that ole_safetensors_find() returned. */
 size_t ole_safetensors_index(const ole_safetensors *file, const ole_tensor *tensor);
 
 /* A text of the metadata, or NULL. Valid until close. */
 const char *ole_safetensors_metadata(const ole_safetensors *file, const char *key);
 
-/* How many texts there are, and the i-th (key NULL where it is none). Valid until close. */
+/* The number of texts, and the i-th (key NULL if out of range). Valid until close. */
 size_t ole_safetensors_texts(const ole_safetensors *file);
 ole_metadata ole_safetensors_text(const ole_safetensors *file, size_t i);
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How a tile of a product meets what stands in C. */
+/* Whether a tile of a product replaces C or is added to it. */
 typedef enum ole_store {
     OLE_STORE_SET, /* C = alpha A B */
     OLE_STORE_ADD, /* C += alpha A B */
@@ -36,8 +36,8 @@ typedef struct ole_kernels {
 
     /*
      * C[rows, cols] (+)= alpha * A B for whole panels a, b of the same depth.  `row0` and `col0`
-     * place the tile in the product: with `lower`, micro-tiles wholly above the diagonal are left
-     * out (and elements above it inside the others are written but meaningless).
+     * place the tile in the product: with `lower`, micro-tiles wholly above the diagonal are
+     * skipped (and elements above it inside the others are written but meaningless).
      */
     void (*multiply)(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
                      double alpha, double *c, int64_t ldc, int64_t row0, int64_t col0, bool lower,

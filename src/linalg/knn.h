@@ -8,13 +8,13 @@
 
 #include <stdbool.h>
 
-/* Told the share done, in the calling thread; returns true to stop. */
+/* Progress, reported in the calling thread; return true to stop. */
 typedef struct ole_knn_watch {
     bool (*report)(void *context, double share);
     void *context;
 } ole_knn_watch;
 
-/* Whom to look for among whom. */
+/* A search for the neighbours of `query` among `reference`. */
 typedef struct ole_knn {
     ole_row_set reference, query;
     int k;        /* neighbours of a query, 1 or more */
@@ -26,7 +26,7 @@ typedef struct ole_knn {
  * nearest[queries, k]: positions in the reference set by falling cosine (of equals the first
  * position first); -1 where there are fewer references.  A row of zeros has cosine 0 with
  * everything.  The memory needed does not grow with queries x references, and the result does not
- * depend on the number of threads.  Stopped, `nearest` holds what was found until then.
+ * depend on the number of threads.  If stopped, `nearest` holds what was found so far.
  */
 ole_status ole_knn_search(const ole_knn *search, ole_pool *pool, int64_t *nearest,
                           ole_error *error);

@@ -4,8 +4,8 @@
  *
  * A is [n, k] with n <= k (take the transpose otherwise).  A A^T = Q Λ Q^T gives σ = sqrt(λ) and
  * polar(A) = Q1 Σ1^-1 Q1^T A.  Squaring loses the directions under about 1e-8 σ_max, so every
- * direction under 1e-4 σ_max is looked at again: its rows Q2^T A are formed, whose largest σ is now
- * the small one, and the same is done to them, as often as needed.  docs/maths.md bounds the error.
+ * direction under 1e-4 σ_max is refined: its rows Q2^T A are formed, whose largest σ is now the
+ * small one, and decomposed in the same way, as often as needed.  docs/maths.md bounds the error.
  */
 #ifndef OLE_SRC_LINALG_SPECTRUM_H
 #define OLE_SRC_LINALG_SPECTRUM_H
@@ -22,7 +22,7 @@ typedef struct ole_spectrum_space {
     double *vectors;      /* in: the Gram matrix where it is given; out: eigenvectors as rows */
     double *square[2];    /* scratch matrices */
     double *values;       /* eigenvalues, then singular values */
-    double *small_values; /* the same of a second look */
+    double *small_values; /* the same of a refinement */
     double *scratch;      /* for the eigensolver */
     double *panels;       /* A or its transpose, packed */
     double *small_panels; /* an n x n matrix, packed */
@@ -56,8 +56,8 @@ void ole_spectrum_inverse_root(ole_pool *pool, const ole_spectrum *spectrum,
                                ole_spectrum_space *space, double *root, int64_t ld);
 
 /*
- * product = root A, or (root A)^T = A^T root for an operand taken transposed: either way the polar
- * factor lies as the matrix itself does in memory.
+ * product = root A, or (root A)^T = A^T root for a transposed operand: either way the polar factor
+ * has the layout of the matrix itself.
  */
 void ole_spectrum_apply(ole_pool *pool, const ole_operand *a, const double *root, int64_t ld,
                         ole_spectrum_space *space, const ole_product *product);

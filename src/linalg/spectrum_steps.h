@@ -1,6 +1,6 @@
 /*
- * src/linalg/spectrum_steps.h - the steps of a decomposition by spectrum.h one by one, for callers
- * that do something between them, such as adding up parts of a matrix that lie elsewhere.
+ * src/linalg/spectrum_steps.h - the single steps of a decomposition by spectrum.h, for callers that
+ * act between them, such as summing parts of a matrix from other ranks.
  *
  * The order is: eigenvectors of A A^T into space->vectors and values, begin; then, while
  * directions are weak: form_rows, judge, (rows_times_a, clear, form_rows), the rows' Gram matrix
@@ -11,7 +11,7 @@
 
 #include "linalg/spectrum.h"
 
-/* How far the refinement at one matrix have come. */
+/* State of the refinement of one matrix. */
 typedef struct ole_spectrum_refinement {
     int64_t n;
     int64_t weak;    /* directions from here on are still weak */
@@ -23,7 +23,7 @@ typedef struct ole_spectrum_refinement {
 
 typedef enum ole_spectrum_next {
     OLE_SPECTRUM_DONE,   /* the rest is negligible */
-    OLE_SPECTRUM_REFINE, /* look again */
+    OLE_SPECTRUM_REFINE, /* refine once more */
     OLE_SPECTRUM_CLEAR,  /* clear the weak vectors of the strong ones first */
 } ole_spectrum_next;
 
@@ -56,7 +56,7 @@ void ole_spectrum_clear(ole_pool *pool, int64_t n, ole_spectrum_space *space, in
  */
 bool ole_spectrum_refine(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first);
 
-/* After a look: whether weak directions are left. */
+/* After a refinement: whether weak directions are left. */
 bool ole_spectrum_continue(ole_spectrum_refinement *refinement, ole_spectrum_space *space,
                            double size);
 

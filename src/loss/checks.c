@@ -4,6 +4,7 @@
 #include "loss/checks.h"
 
 #include "base/error.h"
+#include "base/struct_size.h"
 #include "linalg/kernels.h"
 
 #include <float.h>
@@ -13,25 +14,33 @@
 
 enum { MAX_THREADS = 1024 };
 
-void ole_loss_options_init(ole_loss_options *options) {
-    *options = (ole_loss_options){
-        .struct_size = sizeof *options,
-        .weight = 1.0,
-        .delta_floor = 1.0,
-        .delta_abs = 1e-6,
-        .delta_rel = OLE_DELTA_REL_AUTO,
-        .reduction = OLE_REDUCTION_MEAN,
-        .device = OLE_DEVICE_CPU,
-        .threads = 1,
-        .card = -1,
-    };
+static const ole_loss_options defaults = {
+    .struct_size = sizeof(ole_loss_options),
+    .weight = 1.0,
+    .delta_floor = 1.0,
+    .delta_abs = 1e-6,
+    .delta_rel = OLE_DELTA_REL_AUTO,
+    .reduction = OLE_REDUCTION_MEAN,
+    .device = OLE_DEVICE_CPU,
+    .threads = 1,
+    .card = -1,
+};
+
+void ole_loss_options_init_sized(ole_loss_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 /* ---- what the caller gave -------------------------------------------------------------------- */
 
+ole_status ole_loss_read_options(ole_loss_options *options, const ole_loss_options *given,
+                                 ole_error *error) {
+    *options = defaults;
+    ole_status status = ole_struct_read(options, given, OLE_SIZE_UP_TO(ole_loss_options, card),
+                                        "ole_loss_options_init", error);
+    return status == OLE_OK ? ole_loss_check_options(options, error) : status;
+}
+
 ole_status ole_loss_check_options(const ole_loss_options *o, ole_error *error) {
-    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_loss_options_init", error);
-    if (fits != OLE_OK) return fits;
     if (!isfinite(o->weight))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.weight is %g: give a finite number",
                         o->weight);

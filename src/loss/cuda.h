@@ -1,5 +1,5 @@
 /*
- * src/loss/cuda.h - the loss on a GPU as libole_cuda.so hands it out (base/cuda_module.h, table
+ * src/loss/cuda.h - the loss on a GPU, from libole_cuda.so (base/cuda_module.h, table
  * "ole_cuda_loss").  Its code is in loss/cuda/.
  */
 #ifndef OLE_SRC_LOSS_CUDA_H
@@ -7,11 +7,11 @@
 
 #include "ole/loss.h"
 
-/* A plan's memory on the card and what it knows of its shape. */
+/* A plan's memory on the GPU, and its shape. */
 typedef struct ole_cuda_loss ole_cuda_loss;
 
 typedef struct ole_cuda_loss_table {
-    /* Arguments have been checked by the caller; the card is the current one or options' own. */
+    /* The caller has checked the arguments; the GPU is the current one or options.card. */
     ole_status (*create)(ole_cuda_loss **loss, int64_t max_rows, int64_t dim, ole_dtype dtype,
                          const ole_loss_options *options, ole_error *error);
     void (*destroy)(ole_cuda_loss *loss);
@@ -26,7 +26,7 @@ typedef struct ole_cuda_loss_table {
                         const ole_loss_gradient *gradient, ole_loss_outcome *outcome, void *stream,
                         ole_error *error);
 
-    /* The same, waited for, with the result in host memory (NULL result fields as on the CPU). */
+    /* The same, but waits; the result is in host memory (NULL result fields as on the CPU). */
     ole_status (*eval)(ole_cuda_loss *loss, const ole_loss_batch *batch,
                        const ole_loss_gradient *gradient, ole_loss_result *result,
                        ole_error *error);

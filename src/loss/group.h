@@ -11,7 +11,7 @@
 typedef struct ole_groups {
     int64_t rows;    /* those that are not ignored */
     int64_t classes; /* labels present */
-    int64_t *order;  /* [rows] row numbers: by rising label, then as they came */
+    int64_t *order;  /* [rows] row numbers: by rising label, then in input order */
     int64_t *label;  /* [classes] */
     int64_t *start;  /* [classes + 1] */
     int64_t *spare;  /* scratch of the sort */

@@ -90,26 +90,23 @@ static ole_status plan_on_gpu(ole_loss_plan *plan, ole_error *error) {
 }
 
 ole_status ole_loss_plan_create(ole_loss_plan **result, int64_t max_rows, int64_t dim,
-                                ole_dtype dtype, const ole_loss_options *options,
-                                ole_error *error) {
+                                ole_dtype dtype, const ole_loss_options *given, ole_error *error) {
     if (!result) return ole_fail(error, OLE_ERROR_ARGUMENT, "plan is NULL");
     *result = NULL;
-    ole_loss_options defaults;
-    ole_loss_options_init(&defaults);
-    if (!options) options = &defaults;
-    ole_status status = ole_loss_check_options(options, error);
+    ole_loss_options options;
+    ole_status status = ole_loss_read_options(&options, given, error);
     if (status == OLE_OK)
-        status = check_shape(max_rows, dim, dtype, options->device == OLE_DEVICE_CUDA, error);
+        status = check_shape(max_rows, dim, dtype, options.device == OLE_DEVICE_CUDA, error);
     if (status != OLE_OK) return status;
     ole_loss_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     plan->max_rows = max_rows;
     plan->dim = dim;
     plan->dtype = dtype;
-    plan->options = *options;
-    plan->cut = ole_loss_cut(options, dtype);
+    plan->options = options;
+    plan->cut = ole_loss_cut(&options, dtype);
     plan->options.delta_rel = plan->cut.relative;
-    status = options->device == OLE_DEVICE_CUDA ? plan_on_gpu(plan, error) : allocate(plan, error);
+    status = options.device == OLE_DEVICE_CUDA ? plan_on_gpu(plan, error) : allocate(plan, error);
     if (status != OLE_OK) {
         ole_loss_plan_destroy(plan);
         return status;

@@ -1,8 +1,8 @@
 /*
  * src/loss/route.h - the two ways to the norms and polar factors of a grouped batch.
  *
- * A route is handed the rows sorted by class and fills, for every class and for the whole, the
- * nuclear norm and the rank, and on request direction[rows, dim]: for each row
+ * A route gets the rows sorted by class and fills nuclear norm and rank of every class and of the
+ * whole batch, and on request direction[rows, dim]: for each row
  * [‖X_c‖_* > Δ] polar(X_c) - polar(X), before any factor.
  *
  *   route_gram.c  float32: Gram matrices in float64 (linalg/spectrum.h)
@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-/* What a route is asked, and where it answers. */
+/* Input and output of a route. */
 typedef struct ole_route_job {
     ole_pool *pool;
     const ole_groups *groups;
@@ -31,7 +31,7 @@ typedef struct ole_route_job {
     ole_loss_class *classes; /* [groups->classes]: label and count given, norm and rank filled */
     double norm;             /* of the whole */
     int64_t rank;
-    double *direction; /* filled when wanted; points into the route's memory */
+    double *direction; /* filled if want_direction; points into the route's memory */
 } ole_route_job;
 
 /* Classes whose smaller side is at most this are solved one per thread, larger ones by all. */

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/sort.h"
+#include "base/struct_size.h"
 #include "data/dataset.h"
 #include "model/calibration.h"
 #include "model/model.h"
@@ -15,13 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ole_novelty_options_init(ole_novelty_options *options) {
-    *options = (ole_novelty_options){.struct_size = sizeof *options,
-                                     .keep = 0.95,
-                                     .known_split = OLE_SPLIT_TEST,
-                                     .novel_split = OLE_SPLIT_TEST,
-                                     .novel_all = true,
-                                     .threads = 1};
+static const ole_novelty_options defaults = {.struct_size = sizeof(ole_novelty_options),
+                                             .keep = 0.95,
+                                             .known_split = OLE_SPLIT_TEST,
+                                             .novel_split = OLE_SPLIT_TEST,
+                                             .novel_all = true,
+                                             .threads = 1};
+
+void ole_novelty_options_init_sized(ole_novelty_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 /* What a measurement works with. */
@@ -38,9 +41,6 @@ typedef struct work {
 /* ---- Checks ------------------------------------------------------------------------------- */
 
 static ole_status check_options(const ole_novelty_options *o, ole_error *error) {
-    ole_status fits =
-        ole_check_struct(o->struct_size, sizeof *o, "ole_novelty_options_init", error);
-    if (fits != OLE_OK) return fits;
     if (!(o->keep > 0.0 && o->keep <= 1.0))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.keep is %g: give a share over 0, at most 1", o->keep);
@@ -292,18 +292,19 @@ ole_status ole_novelty_measure(ole_novelty *result, ole_model *model, const ole_
     if (!result || !model || !known || !novel)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_novelty_measure: result, model, known or novel is NULL");
-    ole_novelty_options defaults;
-    ole_novelty_options_init(&defaults);
-    if (!options) options = &defaults;
-    ole_status status = check_options(options, error);
+    ole_novelty_options o = defaults;
+    ole_status status =
+        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_novelty_options, callback_context),
+                        "ole_novelty_options_init", error);
+    if (status == OLE_OK) status = check_options(&o, error);
     if (status != OLE_OK) return status;
     work w = {.model = model,
               .info = ole_model_get_info(model),
               .known = known,
               .novel = novel,
-              .options = options};
+              .options = &o};
     ole_novelty n = {0};
-    status = ole_pool_create(&w.pool, options->threads, error);
+    status = ole_pool_create(&w.pool, o.threads, error);
     if (status != OLE_OK) return status;
     status = measure(&w, &n, error);
     ole_pool_destroy(w.pool);

@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/struct_size.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/onnx.h"
@@ -20,8 +21,10 @@ enum { IR_VERSION = 8, OPERATOR_SET = 17 };
 
 static const int64_t most_bytes = INT32_MAX; /* of one message, by the wire format's libraries */
 
-void ole_onnx_options_init(ole_onnx_options *options) {
-    if (options) *options = (ole_onnx_options){.struct_size = sizeof *options};
+static const ole_onnx_options defaults = {.struct_size = sizeof(ole_onnx_options)};
+
+void ole_onnx_options_init_sized(ole_onnx_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 /* ---- Messages ----------------------------------------------------------------------------- */
@@ -214,11 +217,9 @@ ole_status ole_export_onnx(const char *model, const char *path, const ole_onnx_o
                            ole_onnx_summary *summary, ole_error *error) {
     if (!model || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_export_onnx: model or path is NULL");
-    ole_onnx_options defaults;
-    ole_onnx_options_init(&defaults);
-    if (!options) options = &defaults;
-    ole_status status =
-        ole_check_struct(options->struct_size, sizeof *options, "ole_onnx_options_init", error);
+    ole_onnx_options o = defaults;
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_onnx_options, context),
+                                        "ole_onnx_options_init", error);
     if (status != OLE_OK) return status;
     char name[OLE_RUN_PATH];
     status = ole_model_find(model, name, error);
@@ -229,7 +230,7 @@ ole_status ole_export_onnx(const char *model, const char *path, const ole_onnx_o
                         ole_quote_string(&quoted, path));
     ole_safetensors *file;
     status = ole_safetensors_open(&file, name, error);
-    if (status == OLE_OK) status = export_file(file, name, path, options, summary, error);
+    if (status == OLE_OK) status = export_file(file, name, path, &o, summary, error);
     ole_safetensors_close(file);
     return status;
 }

@@ -1,4 +1,4 @@
-/* src/ranks/add.h - one step of a sum over ranks: they are added in the order of their numbers. */
+/* src/ranks/add.h - one step of a sum over ranks, which are added in rank order. */
 #ifndef OLE_SRC_RANKS_ADD_H
 #define OLE_SRC_RANKS_ADD_H
 

@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "base/module.h"
 #include "base/number.h"
+#include "base/struct_size.h"
 #include "ranks/mpi.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static ole_module module = {
     .what = "MPI",
@@ -37,29 +37,32 @@ static double seconds_of(const char *variable, double otherwise) {
     return seconds > 0 && seconds < 1e9 && *end == '\0' ? seconds : otherwise;
 }
 
-void ole_ranks_options_init(ole_ranks_options *options) {
-    *options = (ole_ranks_options){
-        .struct_size = sizeof *options,
+static ole_ranks_options defaults(void) {
+    return (ole_ranks_options){
+        .struct_size = sizeof(ole_ranks_options),
         .silence = seconds_of("OLE_RANK_SILENCE", 20),
         .start = seconds_of("OLE_RANK_START", 300),
     };
 }
 
+void ole_ranks_options_init_sized(ole_ranks_options *options, size_t struct_size) {
+    ole_ranks_options ours = defaults();
+    ole_struct_fill(options, struct_size, &ours);
+}
+
 ole_status ole_ranks_open(ole_ranks **out, const ole_ranks_options *given, ole_error *error) {
     if (!out) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_ranks_open: out is NULL");
     *out = NULL;
-    ole_ranks_options options;
-    ole_ranks_options_init(&options);
-    if (given && given->struct_size > sizeof options)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_ranks_options: of a newer version; use ole_ranks_options_init()");
-    if (given) memcpy(&options, given, given->struct_size);
+    ole_ranks_options options = defaults();
+    ole_status status = ole_struct_read(&options, given, OLE_SIZE_UP_TO(ole_ranks_options, start),
+                                        "ole_ranks_options_init", error);
+    if (status != OLE_OK) return status;
     if (!(options.silence > 0))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "silence: %g s is not above 0", options.silence);
     if (!(options.start > 0))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "start: %g s is not above 0", options.start);
     const ole_mpi_table *mpi;
-    ole_status status = ole_mpi_module(&mpi, error);
+    status = ole_mpi_module(&mpi, error);
     if (status != OLE_OK) return status;
     return mpi->open(out, &options, error);
 }

@@ -1,13 +1,12 @@
 /*
- * src/ranks/ranks.h - what ranks tell each other.
+ * src/ranks/ranks.h - communication between ranks.
  *
  * A group is a table of collective functions: every rank calls the same ones in the same order with
- * the same counts.  mpi/ is the module that mpirun's processes load; threads.c makes the threads
- * of one process ranks, for tests.  A NULL group is one rank alone, and every function here takes
- * it.
+ * the same counts.  mpi/ is the module that processes under mpirun load; threads.c makes the
+ * threads of one process ranks, for tests.  Every function here takes a NULL group: one rank alone.
  *
- * None of them can fail: a rank that is gone ends the others (mpi/watch.c).  Sums have the same
- * bits on every rank, and in every run with as many ranks.
+ * The functions cannot fail: a lost rank ends the others (mpi/watch.c).  Sums have the same bits on
+ * every rank, and in every run with the same number of ranks.
  */
 #ifndef OLE_SRC_RANKS_RANKS_H
 #define OLE_SRC_RANKS_RANKS_H
@@ -16,16 +15,16 @@
 
 #include "ole/ranks.h"
 
-/* Sums that are under way at the same time at most. */
+/* At most this many sums at the same time. */
 enum { OLE_RANKS_SLOTS = 64 };
 
 typedef struct ole_ranks_table {
     const char *name; /* "mpi", "threads" */
     /* data[count] of type OLE_F32, OLE_F64 or OLE_I64 becomes the sum over all ranks. */
     void (*sum)(ole_ranks *ranks, void *data, int64_t count, ole_dtype type);
-    /* The same while the caller goes on: data is not touched until wait(slot). */
+    /* The same in the background: the caller does not touch data until wait(slot). */
     void (*start_sum)(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot);
-    void (*progress)(ole_ranks *ranks); /* moves what is under way; never waits */
+    void (*progress)(ole_ranks *ranks); /* advances background sums; never waits */
     void (*wait)(ole_ranks *ranks, int slot);
     /* bytes[r] bytes of each rank r, one after the other, on every rank. */
     void (*gather)(ole_ranks *ranks, const void *mine, const int64_t *bytes, void *all);
@@ -33,18 +32,18 @@ typedef struct ole_ranks_table {
     void (*broadcast)(ole_ranks *ranks, void *data, int64_t bytes, int root);
     /* The first `count` ranks as a group of their own, NULL on the others; closed by close(). */
     ole_ranks *(*part)(ole_ranks *ranks, int count);
-    /* Tells the others why this rank ends; NULL: they notice by themselves. */
+    /* Tells the others why this rank ends; NULL: they detect it themselves. */
     void (*fail)(ole_ranks *ranks, const char *reason);
     void (*close)(ole_ranks *ranks);
 } ole_ranks_table;
 
-/* What every implementation's group begins with. */
+/* Every implementation's group begins with this. */
 struct ole_ranks {
     const ole_ranks_table *table;
     int rank, size;
     char host[64];     /* of this rank */
     int on_host;       /* this rank's number among those of its host, from 0 */
-    int ranks_on_host; /* ... of so many */
+    int ranks_on_host; /* number of ranks there */
     bool is_part;      /* made by ole_ranks_part() */
 };
 
@@ -60,7 +59,7 @@ OLE_INTERNAL void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t byte
 OLE_INTERNAL void ole_ranks_barrier(ole_ranks *ranks);
 OLE_INTERNAL ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
 
-/* A part of `count` things: rank r has those from ole_ranks_first(r) to before that of r + 1. */
+/* Divides `count` items: rank r has those from ole_ranks_first(r) up to that of r + 1. */
 static inline int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank) {
     int64_t size = ranks ? ranks->size : 1, left = count % size;
     return count / size * rank + (rank < left ? rank : left);

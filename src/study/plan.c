@@ -116,7 +116,7 @@ static int64_t retrained_points(const ole_study *study) {
 
 /* The folder of a run, in the study's. */
 static char *folder_of(const ole_study *study, const ole_study_point *point, uint64_t seed) {
-    char *folder = malloc(FOLDER_ROOM), samples[40] = "", lambda[OLE_TRAIN_OPTION_TEXT];
+    char *folder = malloc(FOLDER_ROOM), samples[40] = "", lambda[OLE_OPTION_VALUE];
     if (!folder) return NULL;
     ole_option_number(point->lambda, lambda);
     if (study->kind == OLE_STUDY_SWEEP)

@@ -184,7 +184,7 @@ static void print_json(const ole_study *study, FILE *file) {
 
 /* A number, or nothing for NaN. */
 static void put_cell(FILE *file, double value) {
-    char text[OLE_TRAIN_OPTION_TEXT];
+    char text[OLE_OPTION_VALUE];
     ole_option_number(value, text);
     fprintf(file, ",%s", isfinite(value) ? text : "");
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/struct_size.h"
 #include "study/add_curve.h"
 #include "train/options/choose.h"
 #include "train/options/options.h"
@@ -15,8 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void ole_study_options_init(ole_study_options *options) {
-    *options = (ole_study_options){.struct_size = sizeof *options};
+static const ole_study_options defaults = {.struct_size = sizeof(ole_study_options)};
+
+void ole_study_options_init_sized(ole_study_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 void ole_study_result_free(ole_study_result *result) {
@@ -64,13 +67,10 @@ static ole_status choose_open(ole_study *study, ole_error *error) {
 }
 
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
-    ole_status status =
-        ole_check_struct(o ? o->struct_size : 0, sizeof *o, "ole_study_options_init", error);
-    if (status != OLE_OK) return status;
     if (o->jobs < 0 || o->jobs > 1024)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "jobs %d: a number from 0 to 1024 expected",
                         o->jobs);
-    status = ole_train_options_check(o->train, &study->train, error);
+    ole_status status = ole_train_options_check(o->train, &study->train, error);
     if (status != OLE_OK) return status;
     if (!study->train.out)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "out is missing: the folder of the study");
@@ -187,10 +187,9 @@ static ole_status conduct(ole_study *study, ole_error *error) {
 }
 
 static ole_study make_study(ole_study_kind kind, const ole_study_options *options) {
-    bool shared = options && options->struct_size == sizeof *options && !options->look;
     return (ole_study){.kind = kind,
                        .given = options,
-                       .ranks = shared ? options->ranks : NULL,
+                       .ranks = options->look ? NULL : options->ranks,
                        .result = {.kind = kind, .picked = -1},
                        .lock = -1};
 }
@@ -204,9 +203,16 @@ static void close_study(ole_study *study) {
 
 static ole_status run_study(ole_study_kind kind, const ole_study_options *options,
                             ole_study_result *result, ole_error *error) {
-    ole_study study = make_study(kind, options);
-    ole_status status = begin(&study, options, error);
-    if (status == OLE_OK && is_run(options)) status = conduct(&study, error);
+    if (!options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options is NULL: fill options with ole_study_options_init()");
+    ole_study_options o = defaults;
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_study_options, data_name),
+                                        "ole_study_options_init", error);
+    if (status != OLE_OK) return status;
+    ole_study study = make_study(kind, &o);
+    status = begin(&study, &o, error);
+    if (status == OLE_OK && is_run(&o)) status = conduct(&study, error);
     close_study(&study);
     if (status == OLE_OK)
         *result = study.result;

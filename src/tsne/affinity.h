@@ -27,7 +27,7 @@ double ole_affinity_beta(const double *away, int64_t count, double perplexity, d
 /* sum_j exp(-beta (away[j] - least)), with `least` the smallest of them. */
 double ole_affinity_sum(const double *away, int64_t count, double beta, double least);
 
-/* From the neighbours of each row (analyze/distances.h). Release it in any case. */
+/* From the neighbours of each row (tsne/distances.h). Release it in any case. */
 ole_status ole_affinity_make(ole_affinity *a, ole_pool *pool, int threads, int64_t rows, int count,
                              const int32_t *near, const double *away, double perplexity,
                              ole_error *error);

@@ -38,13 +38,13 @@ void ole_distances_tile(const ole_distances *d, int64_t row, int64_t column, dou
 /* The squared distance of two rows, from their differences. */
 double ole_distance(const ole_distances *d, int64_t a, int64_t b);
 
-/* Asked between bands of rows; true ends the search. */
+/* Called between bands of rows; return true to stop the search. */
 typedef bool ole_neighbours_progress(void *context, double share);
 
 /*
  * The `count` nearest other rows of each, by rising distance (then number): near[rows, count], and
  * their squared distances away[rows, count], which may be NULL.  `progress` may be NULL;
- * *stopped, which may be NULL too, says whether it ended the search.
+ * *stopped, which may also be NULL, is true if it stopped the search.
  */
 ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, int count,
                           int32_t *near, double *away, ole_neighbours_progress *progress,

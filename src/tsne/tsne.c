@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/struct_size.h"
 #include "tsne/affinity.h"
 #include "tsne/distances.h"
 #include "tsne/pca.h"
@@ -18,18 +19,20 @@
 
 enum { FEWEST_ROWS = 4, MOST_THREADS = 1024 };
 
-void ole_tsne_options_init(ole_tsne_options *options) {
-    *options = (ole_tsne_options){
-        .struct_size = sizeof *options,
-        .perplexity = 30.0,
-        .theta = 0.5,
-        .iterations = 1000,
-        .exaggeration = 12.0,
-        .exaggerated = 250,
-        .pca = 50,
-        .threads = 1,
-        .every = 50,
-    };
+static const ole_tsne_options defaults = {
+    .struct_size = sizeof(ole_tsne_options),
+    .perplexity = 30.0,
+    .theta = 0.5,
+    .iterations = 1000,
+    .exaggeration = 12.0,
+    .exaggerated = 250,
+    .pca = 50,
+    .threads = 1,
+    .every = 50,
+};
+
+void ole_tsne_options_init_sized(ole_tsne_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 /* ---- Checks --------------------------------------------------------------------------------- */
@@ -67,8 +70,6 @@ static ole_status check_start(int64_t rows, const double *start, ole_error *erro
 }
 
 static ole_status check_options(const ole_tsne_options *o, int64_t rows, ole_error *error) {
-    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_tsne_options_init", error);
-    if (fits != OLE_OK) return fits;
     ole_status status = check_perplexity(rows, o->perplexity, error);
     if (status == OLE_OK) status = check_number("theta", o->theta, 0.0, 1.0, error);
     if (status == OLE_OK) status = check_number("iterations", o->iterations, 0.0, 1e9, error);
@@ -221,12 +222,14 @@ static ole_status make_map(run *r, double *map, double *kl, ole_error *error) {
 
 ole_status ole_tsne(int64_t rows, int64_t dim, ole_dtype dtype, const void *features,
                     const ole_tsne_options *options, double *map, double *kl, ole_error *error) {
-    ole_tsne_options defaults;
-    ole_tsne_options_init(&defaults);
-    run r = {.o = options ? options : &defaults, .rows = rows, .dim = dim};
+    ole_tsne_options o = defaults;
+    run r = {.o = &o, .rows = rows, .dim = dim};
     if (!map) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_tsne: map is NULL");
     ole_status status = ole_features_check("ole_tsne", rows, dim, dtype, features, error);
-    if (status == OLE_OK) status = check_options(r.o, rows, error);
+    if (status == OLE_OK)
+        status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_tsne_options, callback_context),
+                                 "ole_tsne_options_init", error);
+    if (status == OLE_OK) status = check_options(&o, rows, error);
     if (status == OLE_OK) status = ole_pool_create(&r.pool, r.o->threads, error);
     if (status == OLE_OK) status = prepare(&r, dtype, features, error);
     if (status == OLE_OK && !r.stopped) status = find_affinity(&r, error);

@@ -1,11 +1,11 @@
 /*
  * src/tsne/tsne_kernels.h - the inner loops of t-SNE and its neighbours, compiled once per
- * instruction set (tsne_kernels.c) and picked as those of linalg are.
+ * instruction set (tsne_kernels.c) and selected as in linalg.
  *
  * Repulsion.  The points lie in the order of a Hilbert curve, along which neighbours in the list
  * are neighbours in the plane.  `group` of them walk through the tree together: a cell counts as
  * one point when it is far enough from all of them, that is from the box around them, and what is
- * summed is then the same list for all, one lane a point.
+ * summed is then the same list for all, one lane per point.
  */
 #ifndef OLE_SRC_TSNE_TSNE_KERNELS_H
 #define OLE_SRC_TSNE_TSNE_KERNELS_H

@@ -1,6 +1,6 @@
 /*
- * src/tsne/tsne_map.h - the map of t-SNE in motion: forces on all points, and the steps that
- * follow them.
+ * src/tsne/tsne_map.h - the map of t-SNE during optimisation: forces on all points, and the
+ * steps along them.
  */
 #ifndef OLE_SRC_TSNE_TSNE_MAP_H
 #define OLE_SRC_TSNE_TSNE_MAP_H

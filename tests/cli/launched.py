@@ -22,6 +22,11 @@ class Launched(run.Program):
         # No network but loopback.  In the environment, as Open MPI 5 has no second of these and refuses it as a flag.
         self.environment["OMPI_MCA_btl"] = "self,vader"
         self.environment["OMPI_MCA_oob_tcp_if_include"] = "lo"
+        # Once a rank is lost, the launcher gives the others a second to end by themselves; from Open MPI 5 on a quarter
+        # of one, in which not every rank of a busy machine gets to print.
+        version = subprocess.run(["mpirun", "--version"], env=self.environment, text=True,
+                                 stdout=subprocess.PIPE, check=False).stdout
+        self.launcher_is_hasty = re.search(r"Open MPI\) ([5-9]|\d\d)", version) is not None
 
     def command(self, ranks, *args, program=None):
         """`ranks` is a number, or for each rank its arguments and the folder it runs in."""

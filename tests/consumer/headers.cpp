@@ -12,7 +12,6 @@
 #include <ole/verify.h>
 
 #if __has_include(<ole/train/train.h>) // a build without training has none of these
-#include <ole/train/bench.h>
 #include <ole/train/data.h>
 #include <ole/train/evaluate.h>
 #include <ole/train/export.h>

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from ctypes import addressof, byref, c_void_p
+from ctypes import addressof, byref, c_void_p, sizeof
 from typing import NamedTuple, Tuple
 
 from . import _library as native
@@ -57,7 +57,7 @@ class Plan:
         self._error = native.ErrorText()
         self._at_error = addressof(self._error)
         options = native.Options()
-        self._library.ole_loss_options_init(byref(options))
+        self._library.ole_loss_options_init_sized(byref(options), sizeof(options))
         options.delta_floor = kind.delta_floor
         options.delta_abs = kind.delta_abs
         options.delta_rel = kind.delta_rel

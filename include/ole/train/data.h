@@ -1,28 +1,32 @@
 /*
- * ole/train/data.h - labelled data: the sets of the paper in their authors' own files, image
+ * ole/train/data.h - labelled data: the paper's data sets in their authors' own files, image
  * folders, .npy arrays and the embedded digits; and batches of them, shuffled, augmented and
  * normalised.
  *
- * A data set is named NAME[:PATH], e.g. "digits", "cifar10", "stl10:/data/stl10_binary",
- * "folder:photos", "npy:X.npy,y.npy".  Without PATH: $OLE_DATA/NAME, the cache
- * ($XDG_CACHE_HOME/ole/NAME or ~/.cache/ole/NAME), the usual places, then an error that lists what
- * was sought.
+ * Example: one epoch of shuffled batches of the embedded digits.
  *
  *     ole_dataset *set;
- *     ole_dataset_open(&set, "digits", NULL, &error);
+ *     if (ole_dataset_open(&set, "digits", NULL, &error) != OLE_OK) return puts(error.message), 1;
  *     ole_loader_options options;
  *     ole_loader_options_init(&options);
- *     options.batch_size = 64;
+ *     options.shuffle = true;
  *     ole_loader *loader;
- *     ole_loader_create(&loader, set, OLE_SPLIT_TRAIN, &options, &error);
+ *     if (ole_loader_create(&loader, set, OLE_SPLIT_TRAIN, &options, &error) != OLE_OK)
+ *         return puts(error.message), 1;
  *     ole_batch batch;
  *     for (int64_t b = 0; b < ole_loader_batches(loader); b++)
- *         ole_loader_get(loader, 0, b, &batch, &error); // epoch 0, batch b
+ *         if (ole_loader_get(loader, 0, b, &batch, &error) != OLE_OK) // epoch 0, batch b
+ *             return puts(error.message), 1;
  *     ole_loader_destroy(loader);
  *     ole_dataset_close(set);
  *
- * The order of samples, crops and flips follow from (seed, epoch, position) alone: any batch can be
- * asked for again, whatever was asked before and however many threads assemble them.
+ * A data set is named NAME[:PATH]: "digits", "cifar10", "stl10:/data/stl10_binary",
+ * "folder:photos", "npy:X.npy,y.npy".  Without PATH the library searches $OLE_DATA/NAME, the cache
+ * ($XDG_CACHE_HOME/ole/NAME or ~/.cache/ole/NAME) and the usual places; if it finds nothing, the
+ * error lists them.
+ *
+ * The order of samples, crops and flips depends on (seed, epoch, position) alone: any batch can be
+ * assembled again, in any order and with any number of threads.
  */
 #ifndef OLE_TRAIN_DATA_H
 #define OLE_TRAIN_DATA_H
@@ -35,34 +39,39 @@
 extern "C" {
 #endif
 
+/* ---- Data sets ------------------------------------------------------------------------------ */
+
 typedef struct ole_dataset ole_dataset;
 
 typedef enum ole_split {
     OLE_SPLIT_TRAIN = 0,
     OLE_SPLIT_TEST = 1,
-    OLE_SPLIT_VALIDATION = 2, /* what ole_dataset_options.validation took out of the training set */
+    OLE_SPLIT_VALIDATION = 2, /* what ole_dataset_options.validation holds out of training */
 } ole_split;
 
-/* What is taken from a data set. Fill with ole_dataset_options_init(). */
+/* Which samples to take. Fill with ole_dataset_options_init(). */
 typedef struct ole_dataset_options {
-    size_t struct_size;
-    double validation;         /* share of the training set held out, stratified; default 0 */
+    size_t struct_size;        /* set by init; see "Versions" in ole/base.h */
+    double validation;         /* share of the training set to hold out, stratified; default 0 */
     int64_t samples_per_class; /* of the training set (after validation); 0: all */
     const char *classes;       /* "a,b,c": only these, by name or number, renumbered; NULL: all */
     uint64_t seed;             /* of the choices above */
-    int resize;                /* folder: the shorter side, then a centre crop of it; 0: as it is */
-    int channels;              /* folder: 1 grey, 3 colour; 0: as the first image is */
-    bool skip_bad;             /* folder: leave out unreadable images, count them */
-    double test_share;         /* folder, npy without a test part: share held out; default 0.2 */
-    int threads;               /* folder: that decode images; default 1 */
-    bool skip_test;            /* the test split stays empty, its samples unused; default false */
-    int resize_width;          /* folder: makes `resize` the height alone; 0 (default): of both */
-    const char *apart;         /* folder: a path in it that is no class, as of a run; or NULL */
+    int resize;                /* folder: scale the shorter side, then centre crop; 0: keep */
+    int channels;              /* folder: 1 grey, 3 colour; 0: as in the first image */
+    bool skip_bad;             /* folder: skip and count unreadable images */
+    double test_share;         /* folder, npy without a test part: share to hold out; default 0.2 */
+    int threads;               /* folder: decode with this many; default 1 */
+    bool skip_test;    /* leave the test split empty and its samples unused; default false */
+    int resize_width;  /* folder: width, with `resize` as the height; 0 (default): square */
+    const char *apart; /* folder: a path inside it that is no class, such as a run folder */
 } ole_dataset_options;
 
-OLE_API void ole_dataset_options_init(ole_dataset_options *options);
+OLE_API void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_size);
+static inline void ole_dataset_options_init(ole_dataset_options *options) {
+    ole_dataset_options_init_sized(options, sizeof *options);
+}
 
-/* Of image files, in pixels. */
+/* Sizes of image files, in pixels. */
 typedef struct ole_image_sizes {
     int least_height, most_height, least_width, most_width;
 } ole_image_sizes;
@@ -73,12 +82,13 @@ typedef struct ole_dataset_info {
     bool bytes;                  /* stored as bytes 0 to 255 (else as float) */
     int classes;
     const char *const *class_names; /* [classes] */
-    int64_t count[3];               /* by ole_split */
-    int64_t skipped;                /* images left out by skip_bad */
-    int64_t passed_over;            /* folder: files and folders that are not called as images */
-    ole_image_sizes sizes; /* folder: of the images before they are resized; 0 where not known */
+    int64_t count[3];               /* samples by ole_split */
+    int64_t skipped;                /* unreadable images, with skip_bad */
+    int64_t passed_over;            /* folder: files and folders whose names are not an image's */
+    ole_image_sizes sizes;          /* folder: before resizing; 0 where unknown */
 } ole_dataset_info;
 
+/* `options` may be NULL for the defaults. */
 OLE_API ole_status ole_dataset_open(ole_dataset **set, const char *name,
                                     const ole_dataset_options *options, ole_error *error);
 OLE_API void ole_dataset_close(ole_dataset *set);
@@ -88,40 +98,45 @@ OLE_API const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set);
 OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split);
 
 /*
- * Sample i of a split, unnormalised: bytes scaled to [0, 1], floats as they are;
- * [channels, height, width] floats into `out`.
+ * Sample i of a split without normalisation into `out`, [channels, height, width] floats: bytes
+ * scaled to [0, 1], floats unchanged.
  */
 OLE_API ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i,
                                       float *out, ole_error *error);
 
 /*
- * Mean and standard deviation of the training split, of the values that ole_dataset_sample gives:
- * one each a channel; for vectors one for all elements.  The deviation of a constant is given as 1.
+ * Mean and standard deviation of the training split, over the values of ole_dataset_sample(): one
+ * of each per channel; for vectors one for all elements.  The deviation of a constant is 1.
  */
 OLE_API ole_status ole_dataset_statistics(const ole_dataset *set, float *mean, float *deviation,
                                           ole_error *error);
 
+/* ---- Batches -------------------------------------------------------------------------------- */
+
 enum { OLE_MAX_CHANNELS = 4 };
 
-/* How batches are made. Fill with ole_loader_options_init(). */
+/* How to make batches. Fill with ole_loader_options_init(). */
 typedef struct ole_loader_options {
-    size_t struct_size;
+    size_t struct_size; /* set by init; see "Versions" in ole/base.h */
     int64_t batch_size; /* default 64 */
     uint64_t seed;
     bool shuffle;   /* default false: in order */
-    bool drop_last; /* leave out the last, smaller batch; default false */
-    int crop;       /* pad by this many black pixels on each side, then a random crop; 0: no */
+    bool drop_last; /* drop the last, smaller batch; default false */
+    int crop;       /* pad each side by this many black pixels, then crop at random; 0: no */
     bool flip;      /* mirror half of the images at random */
     float mean[OLE_MAX_CHANNELS];      /* x = (x - mean) / deviation, after augmentation; for */
-    float deviation[OLE_MAX_CHANNELS]; /* vectors [0] holds for all; default 0 and 1 */
+    float deviation[OLE_MAX_CHANNELS]; /* vectors [0] applies to all; default 0 and 1 */
     int balanced_classes;              /* > 0: each batch has this many classes... */
     int balanced_samples; /* ...with this many samples each (batch_size is their product) */
     int threads;          /* that assemble batches ahead; 0: in the call */
-    int part, parts; /* only part `part` of each batch is assembled, of `parts` equal ones (the */
-                     /* first have one sample more where it does not divide); 0, 0: all of it */
+    int part, parts; /* assemble only part `part` of each batch, of `parts` equal ones (the first */
+                     /* have one sample more if they do not divide it); 0, 0: the whole batch */
 } ole_loader_options;
 
-OLE_API void ole_loader_options_init(ole_loader_options *options);
+OLE_API void ole_loader_options_init_sized(ole_loader_options *options, size_t struct_size);
+static inline void ole_loader_options_init(ole_loader_options *options) {
+    ole_loader_options_init_sized(options, sizeof *options);
+}
 
 typedef struct ole_loader ole_loader;
 
@@ -136,85 +151,87 @@ OLE_API ole_status ole_loader_create(ole_loader **loader, const ole_dataset *set
                                      const ole_loader_options *options, ole_error *error);
 OLE_API void ole_loader_destroy(ole_loader *loader);
 
-/* Batches of an epoch, the same for every part of them. */
+/* Batches per epoch, the same for every part. */
 OLE_API int64_t ole_loader_batches(const ole_loader *loader);
 
 /*
- * Batch `batch` of epoch `epoch`, or the loader's part of it (which may have no samples), valid
- * until the next call.  The batches that follow it are assembled ahead where the loader has
- * threads.  One call at a time: another thread's meanwhile is an OLE_ERROR_ARGUMENT.
+ * Batch `batch` of epoch `epoch`, or the loader's part of it (which may be empty), valid until the
+ * next call.  A loader with threads assembles the following batches ahead.  A call from a second
+ * thread meanwhile is OLE_ERROR_ARGUMENT.
  */
 OLE_API ole_status ole_loader_get(ole_loader *loader, int64_t epoch, int64_t batch, ole_batch *out,
                                   ole_error *error);
 
-/* ---- Getting data sets --------------------------------------------------------------------- */
+/* ---- May still change: downloads ------------------------------------------------------------ */
 
 typedef struct ole_known_file {
     const char *name; /* NULL ends a list */
-    int64_t size;     /* bytes; 0: not known */
-    const char *md5;  /* 32 hexadecimal digits; NULL: not known */
+    int64_t size;     /* bytes; 0: unknown */
+    const char *md5;  /* 32 hexadecimal digits; NULL: unknown */
 } ole_known_file;
 
-/* A data set that can be fetched from where its authors publish it. */
+/* A data set that its authors publish for download. */
 typedef struct ole_known_dataset {
     const char *name;           /* as in ole_dataset_open() */
-    const char *about;          /* one line: what it holds */
+    const char *about;          /* its contents in one line */
     const char *page;           /* its authors' page */
-    const char *terms;          /* licence, or what the authors ask for */
-    const char *const *sources; /* folders to download from, tried in their order; NULL ends them */
+    const char *terms;          /* licence, or the authors' request */
+    const char *const *sources; /* folders to download from, in order of preference, NULL-ended */
     const ole_known_file *downloads; /* files, or one archive */
-    const ole_known_file *files;     /* what lies in the data set's folder in the end */
-    int64_t train, test;             /* samples of it */
+    const ole_known_file *files;     /* what the data set's folder holds in the end */
+    int64_t train, test;             /* samples */
 } ole_known_dataset;
 
-/* All of them, the embedded digits first (which have neither sources nor files). */
+/* All of them, first the embedded digits (which have neither sources nor files). */
 OLE_API const ole_known_dataset *ole_known_datasets(size_t *count);
 
-/* The folder that NAME[:PATH] is read from, "" for the digits; an error when it is nowhere. */
+/* The folder that NAME[:PATH] is read from, "" for the digits; an error if there is none. */
 OLE_API ole_status ole_dataset_locate(const char *name, char *path, size_t capacity,
                                       ole_error *error);
 
-/* What a callback sees during a download. */
 typedef struct ole_download_progress {
     const char *file;
-    int64_t done, total; /* bytes; total is 0 while it is not known */
+    int64_t done, total; /* bytes; total is 0 while unknown */
 } ole_download_progress;
 
-/* Return true to stop; what has arrived is kept and a later call goes on from there. */
+/* Return true to stop; what has arrived is kept, and a later call resumes from there. */
 typedef bool ole_download_callback(void *context, const ole_download_progress *progress);
 
 /* Fill with ole_download_options_init(). */
 typedef struct ole_download_options {
-    size_t struct_size;
-    const char *folder;   /* where the files go; NULL: $OLE_DATA/NAME, else the cache */
+    size_t struct_size;   /* set by init; see "Versions" in ole/base.h */
+    const char *folder;   /* destination; NULL: $OLE_DATA/NAME, else the cache */
     const char *source;   /* a folder (URL) to download from instead of the authors' */
     const char *checksum; /* of a URL: 32 (md5) or 64 (sha256) hexadecimal digits; NULL: none */
     int retries;          /* after a broken connection, each from where it broke; default 5 */
+    int stall; /* seconds under 1 kB/s after which a connection counts as broken; default 60 */
     ole_download_callback *callback;
     void *callback_context;
     int64_t max_bytes; /* of a URL, and of all that its archive unpacks to; default 20e9 */
     int64_t max_files; /* entries in the archive of a URL; default 2,000,000 */
-    int stall; /* seconds after which a connection under 1 kB/s counts as broken; default 60 */
 } ole_download_options;
 
-OLE_API void ole_download_options_init(ole_download_options *options);
+OLE_API void ole_download_options_init_sized(ole_download_options *options, size_t struct_size);
+static inline void ole_download_options_init(ole_download_options *options) {
+    ole_download_options_init_sized(options, sizeof *options);
+}
 
 /*
- * Fetches a known data set, or the file of a URL (http or https; then options.folder must be
- * given). A broken download is resumed, here and in a later call; a file counts as there only with
- * the right checksum; tar.gz and zip archives are unpacked.  Files that are there already are kept:
- * one that differs from what the archive of a URL holds under its name is an error.
+ * Downloads a known data set, or the file of a URL (http or https; options.folder is then
+ * required). A broken download is resumed, in this call or a later one.  A file counts as complete
+ * only with the right checksum; tar.gz and zip archives are unpacked.  Existing files are kept; one
+ * that differs from its namesake in the archive of a URL is an error.
  *
- * Files of known data sets have known sizes; what a URL delivers is limited by the options.  A
- * redirect from https to http is refused.
+ * The files of known data sets have known sizes; the options limit what a URL delivers.  A redirect
+ * from https to http is refused.
  */
 OLE_API ole_status ole_dataset_download(const char *name_or_url,
                                         const ole_download_options *options, ole_error *error);
 
 typedef enum ole_file_state {
     OLE_FILE_GOOD = 0,      /* size and checksum as published */
-    OLE_FILE_UNCHECKED = 1, /* there; no checksum is known */
-    OLE_FILE_DIFFERS = 2,   /* not as published: damaged, or a part or another version of it */
+    OLE_FILE_UNCHECKED = 1, /* present; no checksum is known */
+    OLE_FILE_DIFFERS = 2,   /* not as published: damaged, incomplete or another version */
     OLE_FILE_MISSING = 3,
 } ole_file_state;
 
@@ -222,14 +239,14 @@ typedef struct ole_file_check {
     const char *name;
     ole_file_state state;
     int64_t size;
-    char md5[33]; /* "" when the file is missing */
+    char md5[33]; /* "" if the file is missing */
 } ole_file_check;
 
 typedef void ole_check_callback(void *context, const ole_file_check *file);
 
 /*
- * Compares the files of a known data set NAME[:PATH] with what its authors publish, one call of
- * `callback` each.  The status tells whether that could be done, not what came out.
+ * Compares the files of a known data set NAME[:PATH] with what its authors publish and calls
+ * `callback` once per file.  The status is OLE_OK if the comparison ran, whatever its outcome.
  */
 OLE_API ole_status ole_dataset_check(const char *name, ole_check_callback *callback, void *context,
                                      ole_error *error);

@@ -2,22 +2,35 @@
  * ole/train/novelty.h - does a model know what it does not know?  Scores of known and novel
  * samples, the threshold between them, and whether the scores are probabilities.
  *
+ * Example: digits that a model knows against image files that it does not, with the threshold
+ * stored for ole_model_predict().
+ *
+ *     ole_dataset_options options;
+ *     ole_dataset_options_init(&options);
+ *     options.validation = 0.1;
+ *     ole_model *model;
+ *     ole_dataset *known, *novel;
  *     ole_novelty n;
- *     if (ole_novelty_measure(&n, model, known, novel, NULL, &error) != OLE_OK) ...
+ *     if (ole_model_load(&model, "run", 1, &error) != OLE_OK ||
+ *         ole_dataset_open(&known, "digits", &options, &error) != OLE_OK ||
+ *         ole_dataset_open(&novel, "folder:photos", NULL, &error) != OLE_OK ||
+ *         ole_novelty_measure(&n, model, known, novel, NULL, &error) != OLE_OK)
+ *         return puts(error.message), 1;
  *     printf("AUROC %.3f\n", ole_novelty_get(&n, OLE_SCORE_SOFTMAX)->roc.auroc);
- *     ole_novelty_store(&n, OLE_SCORE_SOFTMAX, "runs/first", &error); // for ole_model_predict()
+ *     if (ole_novelty_store(&n, OLE_SCORE_SOFTMAX, "run", &error) != OLE_OK)
+ *         return puts(error.message), 1;
  *     ole_novelty_free(&n);
  *
- * Four parts of the data have four roles.  The known set's training split gives the classes'
- * subspaces and mean directions; its validation split, which the model was not trained on, the
- * temperature and the thresholds; its test split and the novel set only judge.  So a threshold does
- * not depend on the novel samples.
+ * Four parts of the data have four roles.  The known set's training split gives the subspaces and
+ * mean directions of the classes; its validation split, on which the model was not trained, the
+ * temperature and the thresholds; its test split and the novel set only measure.  So a threshold
+ * does not depend on the novel samples.
  *
- * Temperature scaling divides the logits by the T at which the validation split's negative
- * log-likelihood is smallest: the order of the classes stays, the scores become probabilities.
- * Where the model makes no mistake on the n validation samples there is no such T (the colder the
- * better); then it is the one at which the largest scores have the mean (n + 1) / (n + 2), the
- * accuracy to expect by Laplace's rule after n samples without a mistake.
+ * Temperature scaling divides the logits by the T that minimises the negative log-likelihood of the
+ * validation split: the order of the classes stays, the scores become probabilities.  If the model
+ * makes no mistake on the n validation samples there is no such T (the colder the better); T is
+ * then the one at which the largest scores have the mean (n + 1) / (n + 2), the accuracy to expect
+ * by Laplace's rule after n samples without a mistake.
  */
 #ifndef OLE_TRAIN_NOVELTY_H
 #define OLE_TRAIN_NOVELTY_H
@@ -29,23 +42,23 @@
 extern "C" {
 #endif
 
-/* How far it is: samples run through the model. */
-typedef ole_part_callback ole_novelty_callback;
-
 /* Fill with ole_novelty_options_init(). */
 typedef struct ole_novelty_options {
-    size_t struct_size;
+    size_t struct_size;    /* set by init; see "Versions" in ole/base.h */
     double keep;           /* share of the validation samples over the threshold; default 0.95 */
     double temperature;    /* 0 (default): fitted to the validation split; 1: none */
-    ole_split known_split; /* that judges; default OLE_SPLIT_TEST */
+    ole_split known_split; /* of the known set to measure on; default OLE_SPLIT_TEST */
     ole_split novel_split; /* of the novel set... */
     bool novel_all;        /* ...or all of it, as in the paper; default true */
     int threads;           /* default 1 */
-    ole_novelty_callback *callback;
+    ole_part_callback *callback; /* samples run through the model; NULL (default): none */
     void *callback_context;
 } ole_novelty_options;
 
-OLE_API void ole_novelty_options_init(ole_novelty_options *options);
+OLE_API void ole_novelty_options_init_sized(ole_novelty_options *options, size_t struct_size);
+static inline void ole_novelty_options_init(ole_novelty_options *options) {
+    ole_novelty_options_init_sized(options, sizeof *options);
+}
 
 enum { OLE_CALIBRATION_BINS = 15 };
 
@@ -55,17 +68,17 @@ typedef struct ole_calibration {
     double ece; /* expected calibration error: mean distance of score and accuracy, 0 to 1 */
     double nll; /* mean negative log-likelihood */
     int64_t count[OLE_CALIBRATION_BINS]; /* samples with a score in (b, b + 1] / bins */
-    double score[OLE_CALIBRATION_BINS];  /* their mean; NaN where there are none */
+    double score[OLE_CALIBRATION_BINS];  /* their mean; NaN without samples */
     double accuracy[OLE_CALIBRATION_BINS];
 } ole_calibration;
 
-/* What one score makes of known (positive) and novel (negative) samples. */
+/* One score of known (positive) and novel (negative) samples. */
 typedef struct ole_novelty_score {
     ole_score score;
-    double threshold; /* that keeps the share asked for of the validation samples */
+    double threshold; /* keeps the requested share of the validation samples */
     double kept;      /* % of the known samples at or over it */
-    double accuracy;  /* % of the known samples at or over it and classified right */
-    double accepted;  /* % of the novel samples at or over it: taken for a known class */
+    double accuracy;  /* % of the known samples at or over it and classified correctly */
+    double accepted;  /* % of the novel samples at or over it: mistaken for a known class */
     ole_roc roc;
     double *accuracy_at;   /* [roc.points]: accuracy at each threshold of the curve, % */
     double *known, *novel; /* [known_count] and [novel_count] scores */
@@ -76,10 +89,10 @@ enum { OLE_SCORES = 5 };
 typedef struct ole_novelty {
     bool interrupted; /* by the callback: the rest is empty then */
     int64_t validation_count, known_count, novel_count;
-    double accuracy;            /* % of the known samples classified right, without a threshold */
+    double accuracy;            /* % of the known samples classified correctly, without threshold */
     double validation_accuracy; /* the same for the validation samples */
-    bool temperature_fitted; /* false: given; or the classifier is no better than chance on the */
-                             /* validation samples: then it is 1 */
+    bool temperature_fitted;    /* false: given; or 1, because the classifier is no better than */
+                                /* chance on the validation samples */
     ole_calibration before, after;          /* of the known samples, at temperature 1 and scaled */
     ole_novelty_score score[OLE_SCORES];    /* in the order of ole_score */
     int32_t *known_label, *known_predicted; /* [known_count] */
@@ -88,8 +101,8 @@ typedef struct ole_novelty {
 } ole_novelty;
 
 /*
- * `known` must have the model's classes, in its order, and a validation split; `novel` any classes.
- * NULL options: the defaults.  On failure, and when interrupted, there is nothing to free.
+ * `known` must have the model's classes, in its order, and a validation split; `novel` may have any
+ * classes.  `options` may be NULL.  On failure, and when interrupted, there is nothing to free.
  */
 OLE_API ole_status ole_novelty_measure(ole_novelty *result, ole_model *model,
                                        const ole_dataset *known, const ole_dataset *novel,
@@ -101,7 +114,7 @@ OLE_API const ole_novelty_score *ole_novelty_get(const ole_novelty *result, ole_
 
 /*
  * Stores a score's threshold and the temperature in the model's file; `path` is as in
- * ole_model_load().  The file is written beside and renamed; its weights stay as they are.
+ * ole_model_load().  The file is replaced atomically; its weights do not change.
  */
 OLE_API ole_status ole_novelty_store(const ole_novelty *result, ole_score score, const char *path,
                                      ole_error *error);

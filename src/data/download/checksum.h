@@ -1,7 +1,7 @@
 /*
  * src/data/download/checksum.h - MD5 and SHA-256 of files, to compare with what authors publish.
  *
- * MD5 tells a damaged file from a whole one; it does not withstand someone who means harm.
+ * MD5 detects damage; it does not withstand an attacker.
  */
 #ifndef OLE_SRC_DATA_DOWNLOAD_CHECKSUM_H
 #define OLE_SRC_DATA_DOWNLOAD_CHECKSUM_H

@@ -9,6 +9,7 @@
  */
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/struct_size.h"
 #include "data/download/checksum.h"
 #include "data/download/known.h"
 #include "data/download/unpack.h"
@@ -53,12 +54,14 @@ typedef struct fetch {
     bool stopped;   /* by the callback */
 } fetch;
 
-void ole_download_options_init(ole_download_options *options) {
-    *options = (ole_download_options){.struct_size = sizeof *options,
-                                      .retries = 5,
-                                      .max_bytes = INT64_C(20000000000),
-                                      .max_files = 2000000,
-                                      .stall = 60};
+static const ole_download_options defaults = {.struct_size = sizeof(ole_download_options),
+                                              .retries = 5,
+                                              .stall = 60,
+                                              .max_bytes = INT64_C(20000000000),
+                                              .max_files = 2000000};
+
+void ole_download_options_init_sized(ole_download_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 static int64_t file_size(const char *path) {
@@ -465,9 +468,6 @@ static ole_status download_url(const char *url, const ole_download_options *opti
 /* ---- Both --------------------------------------------------------------------------------- */
 
 static ole_status check_options(const ole_download_options *o, ole_error *error) {
-    ole_status fits =
-        ole_check_struct(o->struct_size, sizeof *o, "ole_download_options_init", error);
-    if (fits != OLE_OK) return fits;
     if (o->retries < 0 || o->retries > MAX_RETRIES)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.retries is %d: give 0 to %d",
                         o->retries, MAX_RETRIES);
@@ -495,19 +495,20 @@ ole_status ole_dataset_download(const char *name_or_url, const ole_download_opti
                                 ole_error *error) {
     if (!name_or_url)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_download: name_or_url is NULL");
-    ole_download_options defaults;
-    ole_download_options_init(&defaults);
-    if (!options) options = &defaults;
-    ole_status status = check_options(options, error);
+    ole_download_options o = defaults;
+    ole_status status =
+        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_download_options, max_files),
+                        "ole_download_options_init", error);
+    if (status == OLE_OK) status = check_options(&o, error);
     if (status != OLE_OK) return status;
-    if (strstr(name_or_url, "://")) return download_url(name_or_url, options, error);
+    if (strstr(name_or_url, "://")) return download_url(name_or_url, &o, error);
     const ole_known_dataset *set = ole_known_find(name_or_url, strlen(name_or_url), error);
     if (!set) return OLE_ERROR_ARGUMENT;
     char folder[OLE_PATH_ROOM];
     if (!set->files->name) return OLE_OK;
-    if (options->folder)
-        status = ole_join_path(folder, options->folder, "", error);
+    if (o.folder)
+        status = ole_join_path(folder, o.folder, "", error);
     else
         status = ole_default_folder(folder, set->name, error);
-    return status == OLE_OK ? download_known(set, folder, options, error) : status;
+    return status == OLE_OK ? download_known(set, folder, &o, error) : status;
 }

@@ -1,10 +1,10 @@
-/* src/data/download/known.h - the table of known data sets, and looking into it. */
+/* src/data/download/known.h - looking up the table of known data sets. */
 #ifndef OLE_SRC_DATA_DOWNLOAD_KNOWN_H
 #define OLE_SRC_DATA_DOWNLOAD_KNOWN_H
 
 #include "ole/train/data.h"
 
-/* The known data set of that name; NULL after an error, which says that there is none. */
+/* The known data set of that name; NULL, with an error, if there is none. */
 const ole_known_dataset *ole_known_find(const char *name, size_t length, ole_error *error);
 
 /* Compares a file in a folder with what is published. */

@@ -7,7 +7,7 @@
  *     status = ole_image_fit(&image, 32, 32, 3, input);
  *     ole_image_free(&image);
  *
- * The format is known by a file's first bytes, not by its name.
+ * A file's first bytes determine its format, not its name.
  */
 #ifndef OLE_SRC_DATA_IMAGES_IMAGE_H
 #define OLE_SRC_DATA_IMAGES_IMAGE_H
@@ -42,14 +42,14 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
                          uint8_t *out_planar);
 
 /*
- * Private to image*.c: one decoder a format. `name` is for messages; the file is at its start.
- * Without `pixels` the header is all that is read.
+ * Private to image*.c: one decoder per format. `name` is for messages; the file is at its start.
+ * Without `pixels` only the header is read.
  */
 typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, ole_image *out,
                                      ole_error *error);
 ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_pnm;
 
-/* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes, where they are wanted. */
+/* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes if `pixels`. */
 ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
                               bool pixels, const char *name, ole_error *error);
 
@@ -59,10 +59,10 @@ void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);
 /* One row of interleaved pixels into the planes. */
 void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved);
 
-/* How a photo lies, 1 to 8, by the Exif block of a jpeg; 1, upright, where it does not say. */
+/* Orientation, 1 to 8, from the Exif block of a jpeg; 1, upright, if it has none. */
 int ole_exif_orientation(const uint8_t *block, size_t size);
 
-/* Turns and mirrors an image that lies so until it is upright; false without memory. */
+/* Turns and mirrors an image of that orientation upright; false without memory. */
 bool ole_image_turn(ole_image *image, int orientation);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/in_use.h"
+#include "base/struct_size.h"
 #include "data/loader/augment.h"
 #include "data/loader/order.h"
 
@@ -57,10 +58,11 @@ struct ole_loader {
 
 /* ---- Options ------------------------------------------------------------------------------ */
 
-void ole_loader_options_init(ole_loader_options *options) {
-    *options = (ole_loader_options){.struct_size = sizeof *options, .batch_size = 64};
-    for (int c = 0; c < OLE_MAX_CHANNELS; c++)
-        options->deviation[c] = 1;
+static const ole_loader_options defaults = {
+    .struct_size = sizeof(ole_loader_options), .batch_size = 64, .deviation = {1, 1, 1, 1}};
+
+void ole_loader_options_init_sized(ole_loader_options *options, size_t struct_size) {
+    ole_struct_fill(options, struct_size, &defaults);
 }
 
 static ole_status check_balanced(const ole_loader_options *o, const ole_dataset_info *info,
@@ -101,8 +103,6 @@ static ole_status check_pixels(const ole_loader_options *o, const ole_dataset_in
 static ole_status check_options(const ole_loader_options *o, const ole_dataset *set,
                                 ole_split split, ole_error *error) {
     const ole_dataset_info *info = &set->info;
-    ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_loader_options_init", error);
-    if (fits != OLE_OK) return fits;
     if (!ole_is_split(split) || info->count[split] == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no samples in split %d", info->name,
                         (int)split);
@@ -301,10 +301,10 @@ ole_status ole_loader_create(ole_loader **loader, const ole_dataset *set, ole_sp
     if (!loader) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_loader_create: loader is NULL");
     *loader = NULL;
     if (!set) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_loader_create: set is NULL");
-    ole_loader_options defaults;
-    ole_loader_options_init(&defaults);
-    if (!options) options = &defaults;
-    ole_status status = check_options(options, set, split, error);
+    ole_loader_options o = defaults;
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_loader_options, parts),
+                                        "ole_loader_options_init", error);
+    if (status == OLE_OK) status = check_options(&o, set, split, error);
     if (status != OLE_OK) return status;
     ole_loader *created = calloc(1, sizeof *created);
     if (!created) return ole_fail(error, OLE_ERROR_MEMORY, "ole_loader_create: out of memory");
@@ -313,7 +313,7 @@ ole_status ole_loader_create(ole_loader **loader, const ole_dataset *set, ole_sp
     pthread_mutex_init(&created->mutex, NULL);
     pthread_cond_init(&created->work, NULL);
     pthread_cond_init(&created->done, NULL);
-    status = prepare(created, options, error);
+    status = prepare(created, &o, error);
     if (status == OLE_OK)
         *loader = created;
     else

@@ -1,6 +1,5 @@
 /*
- * src/data/loader/loader.h - what devices that assemble batches by themselves need to know of a
- * loader.
+ * src/data/loader/loader.h - a loader's internals, for devices that assemble batches themselves.
  */
 #ifndef OLE_SRC_DATA_LOADER_LOADER_H
 #define OLE_SRC_DATA_LOADER_LOADER_H
@@ -11,7 +10,7 @@ enum { OLE_LOADER_MAX_THREADS = 256 };
 
 const ole_augment *ole_loader_augment(const ole_loader *loader);
 
-/* Samples of a whole batch, all parts of it. */
+/* Samples of a whole batch, including all parts. */
 int64_t ole_loader_batch_size(const ole_loader *loader);
 
 /* The samples of an epoch, all parts, batch after batch, [batches * batch size]; -1 where the last

@@ -1,8 +1,8 @@
 /*
- * src/data/loader/order.h - which samples an epoch's batches have, in which order.
+ * src/data/loader/order.h - which samples an epoch's batches have, and in which order.
  *
- * In order, shuffled, or balanced: C classes a batch with K samples each.  An epoch's order follows
- * from (seed, epoch) alone.
+ * In order, shuffled, or balanced: C classes per batch with K samples each.  The order depends on
+ * (seed, epoch) alone.
  */
 #ifndef OLE_SRC_DATA_LOADER_ORDER_H
 #define OLE_SRC_DATA_LOADER_ORDER_H

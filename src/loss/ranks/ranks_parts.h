@@ -1,13 +1,13 @@
 /*
  * src/loss/ranks/ranks_parts.h - what the files of ranks_loss.h share.
  *
- *   ranks_loss.c        memory, messages, and the way of a batch through a route
- *   ranks_loss_cost.c   which route is the cheapest
+ *   ranks_loss.c   memory, messages, and a batch's way through a route
+ *   ranks_cost.c   which route is the cheapest
  *   ranks_split.c  matrices whose rows are on every rank, each solved by one of them
- *   ranks_gram.c   matrices of many rows, by Gram matrices that are added up over the ranks
+ *   ranks_gram.c   matrices of many rows, by Gram matrices that are summed over the ranks
  *
- * Orders.  Every rank sorts its rows by class (ties as they came) and keeps them so: `rows`,
- * `direction`.  Rows that travel do so in this order, rank after rank: `received`.  The groups of
+ * Orders.  Every rank sorts its rows by class (ties in input order): `rows`, `direction`.  Rows are
+ * sent in this order, rank after rank: `received`.  The groups of
  * the whole batch list the rows by class, and inside a class by rank: a rank's rows of a class are
  * consecutive there, here and among the received.
  */
@@ -65,7 +65,7 @@ struct ole_ranks_loss {
     /* How many rows of the whole batch each route has memory for. */
     int64_t max_everywhere, max_split, max_gram;
 
-    /* Messages: what a rank says of its batch and its labels, one after the other. */
+    /* Messages: a rank's facts about its batch, then its labels. */
     int64_t *said, *heard;
     int64_t *message; /* [ranks] bytes of each rank */
     int64_t *begin;   /* [ranks + 1] of each rank's rows in the batch, ignored ones included */
@@ -79,7 +79,7 @@ struct ole_ranks_loss {
     /* The whole batch. */
     ole_groups groups;
     ole_loss_class *classes;   /* [max_total] */
-    ole_ranks_loss_class *own; /* [max_total], a class each */
+    ole_ranks_loss_class *own; /* [max_total], one per class */
     int64_t *place;            /* [max_total] of each row of the groups: where it was received */
     int64_t *sent;             /* [ranks + 1] of each rank's rows among the received */
     int64_t *next;             /* [ranks] scratch */
@@ -94,10 +94,10 @@ struct ole_ranks_loss {
     int64_t first_answer;           /* of this rank's, in the answers of all */
     double *answers, *answered;     /* norm, rank and inverse root: of all tasks, of this rank's */
     ole_ranks_loss_space large;
-    ole_ranks_loss_space *small; /* one a thread */
+    ole_ranks_loss_space *small; /* one per thread */
 };
 
-/* The way a batch goes: the same on every rank. */
+/* The route of a batch: the same on every rank. */
 ole_ranks_loss_route ole_ranks_loss_choose(const ole_ranks_loss *loss);
 
 /* What a route would take, in seconds, by the model of docs/maths.md. */
@@ -111,8 +111,8 @@ bool ole_ranks_loss_counts(const ole_ranks_loss *loss, int64_t class, double nor
 
 /*
  * Norms and ranks of the classes of up to `limit` rows, whose rows have been gathered, and of the
- * whole where asked for; their part in the directions of this rank's rows is added to `direction`.
- * False on every rank where a decomposition does not converge.
+ * whole on request; their part in the directions of this rank's rows is added to `direction`. False
+ * on every rank if a decomposition does not converge.
  */
 void ole_ranks_loss_split_lay_out(ole_ranks_loss *loss, ole_arena *arena);
 bool ole_ranks_loss_split_solve(ole_ranks_loss *loss, int64_t limit, bool whole);

@@ -3,11 +3,11 @@
  * columns lie on several ranks.
  *
  * Each A is [n, k] with k = sum of the columns k_r that rank r holds; k_r may be 0.  The Gram
- * matrix A A^T = sum_r A_r A_r^T is n x n whatever k is: it is added up over the ranks, decomposed
- * by one of them and handed to all.  So are the Gram matrices of the refinements (spectrum.h).
- * Several matrices go step by step together: their sums travel as one message, and different ranks
- * solve different ones.  What decides the way is the same number on every rank, never one that a
- * rank computed for itself, so ranks with different CPUs go the same way.
+ * matrix A A^T = sum_r A_r A_r^T is n x n for any k: it is summed over the ranks, decomposed by one
+ * of them and sent to all.  So are the Gram matrices of the refinements (spectrum.h).  Several
+ * matrices advance in step: one message carries their sums, and different ranks solve different
+ * ones.  Every decision uses a number that all ranks share, never one that a rank computed alone,
+ * so ranks with different CPUs decide alike.
  */
 #ifndef OLE_SRC_LOSS_RANKS_RANKS_SPECTRA_H
 #define OLE_SRC_LOSS_RANKS_RANKS_SPECTRA_H
@@ -19,7 +19,7 @@
 typedef struct ole_ranks_loss_spectrum {
     ole_operand a;      /* in: this rank's columns (items = n, depth = k_r) */
     ole_spectrum found; /* out */
-    /* Of across_spectra.c: */
+    /* Private to ranks_spectra.c: */
     double *vectors, *values;
     ole_spectrum_refinement refinement;
     double size;  /* of the rows of the weak directions */

@@ -6,15 +6,32 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/struct_size.h"
 #include "base/utf8.h"
 #include "model/option_syntax.h"
 #include "train/options/schedule.h"
 
 #include <string.h>
 
-void ole_train_options_init(ole_train_options *options) {
-    *options = (ole_train_options){.struct_size = sizeof *options};
-    ole_options_init(ole_train_table, options);
+static ole_train_options defaults(void) {
+    ole_train_options options = {.struct_size = sizeof options};
+    ole_options_init(ole_train_table, &options);
+    return options;
+}
+
+void ole_train_options_init_sized(ole_train_options *options, size_t struct_size) {
+    ole_train_options ours = defaults();
+    ole_struct_fill(options, struct_size, &ours);
+}
+
+ole_status ole_train_options_read(ole_train_options *options, const ole_train_options *given,
+                                  ole_error *error) {
+    *options = defaults();
+    if (!given)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options is NULL: fill options with ole_train_options_init()");
+    return ole_struct_read(options, given, OLE_SIZE_UP_TO(ole_train_options, delta_rel),
+                           "ole_train_options_init", error);
 }
 
 void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *data) {
@@ -30,31 +47,17 @@ void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *
     data->apart = o->out;
 }
 
-size_t ole_train_option_count(void) {
-    size_t count = 0;
-    while (ole_train_table[count].name)
-        count++;
-    return count;
-}
-
-ole_train_option ole_train_option_get(size_t i) {
-    if (i >= ole_train_option_count()) return (ole_train_option){0};
-    const ole_option *o = &ole_train_table[i];
-    return (ole_train_option){o->name, o->value, o->help};
-}
-
-const char *ole_train_option_text(const ole_train_options *options, size_t i,
-                                  char room[OLE_TRAIN_OPTION_TEXT]) {
-    if (i >= ole_train_option_count()) return NULL;
-    return ole_option_text(&ole_train_table[i], options, room);
-}
-
 ole_status ole_train_options_set(ole_train_options *options, const char *name, const char *text,
                                  ole_error *error) {
     if (!options || !name || !text)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_train_options_set: an argument is NULL");
     char why[OLE_OPTION_WHY];
     const ole_option *o = ole_option_find(ole_train_table, name, strlen(name));
+    if (o && o->offset >= options->struct_size)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s is newer than the program, which was built for an older version of the "
+                        "library",
+                        o->name);
     if (o) {
         if (ole_option_set(o, options, name, text, why)) return OLE_OK;
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s", why);
@@ -134,18 +137,13 @@ static ole_status check_together(const ole_train_options *o, ole_error *error) {
 
 ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
                                    ole_error *error) {
-    ole_train_options_init(out);
-    if (!given || given->struct_size < offsetof(ole_train_options, data))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "the options were not filled by ole_train_options_init()");
-    size_t size = given->struct_size < sizeof *out ? given->struct_size : sizeof *out;
-    memcpy(out, given, size);
-    out->struct_size = sizeof *out;
+    ole_status status = ole_train_options_read(out, given, error);
+    if (status != OLE_OK) return status;
     for (const ole_option *o = ole_train_table; o->name; o++) {
-        ole_status status = check_option(out, o, error);
+        status = check_option(out, o, error);
         if (status != OLE_OK) return status;
     }
     if (out->lr == 0.0) out->lr = strcmp(out->opt, "adam") == 0 ? 1e-3 : 0.1;
-    ole_status status = check_together(out, error);
+    status = check_together(out, error);
     return status == OLE_OK ? check_texts(out, error) : status;
 }

@@ -8,9 +8,13 @@
 #include "ole/train/train.h"
 #include "train/options/option_table.h"
 
+/* A copy of the caller's options, of whatever version, unchecked. */
+ole_status ole_train_options_read(ole_train_options *options, const ole_train_options *given,
+                                  ole_error *error);
+
 /*
- * A copy of what the caller gave, every missing text replaced by its default, checked: ranges,
- * choices and the texts of spec.h.  An error names the option.
+ * The same with missing texts replaced by their defaults, checked: ranges, choices and the texts of
+ * model/option_syntax.h.  An error names the option.
  */
 ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
                                    ole_error *error);

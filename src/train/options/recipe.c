@@ -246,12 +246,16 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
     if (!recipe || !bytes || !options)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_recipe_parse: an argument is NULL");
     *recipe = NULL;
+    ole_train_options changed;
+    ole_status status = ole_train_options_read(&changed, options, error);
+    if (status != OLE_OK) return status;
+    size_t size = options->struct_size < sizeof changed ? options->struct_size : sizeof changed;
+    changed.struct_size = size; /* ole_train_options_set() refuses what the caller's lack */
     ole_quoted quoted;
-    ole_train_options changed = *options;
     reader r = {.name = ole_quote_string(&quoted, name ? name : "recipe"),
                 .recipe = calloc(1, sizeof *r.recipe),
                 .options = &changed};
-    ole_status status = check_size(&r, bytes, length, error);
+    status = check_size(&r, bytes, length, error);
     if (status == OLE_OK && r.recipe && yaml_parser_initialize(&r.parser)) {
         yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, length);
         status = read_stream(&r, error);
@@ -260,7 +264,8 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
         status = out_of_memory(&r, error);
     }
     if (status == OLE_OK) {
-        *options = changed;
+        changed.struct_size = options->struct_size;
+        memcpy(options, &changed, size);
         *recipe = r.recipe;
     } else {
         ole_recipe_free(r.recipe);
@@ -350,9 +355,12 @@ char *ole_recipe_text(const ole_train_options *options) {
 }
 
 ole_status ole_recipe_write(const char *path, const ole_train_options *options, ole_error *error) {
-    char *bytes = ole_recipe_text(options);
+    ole_train_options o;
+    ole_status status = ole_train_options_read(&o, options, error);
+    if (status != OLE_OK) return status;
+    char *bytes = ole_recipe_text(&o);
     if (!bytes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
-    ole_status status = ole_atomic_file_put(path, bytes, strlen(bytes), error);
+    status = ole_atomic_file_put(path, bytes, strlen(bytes), error);
     free(bytes);
     return status;
 }

@@ -1,13 +1,24 @@
 /*
- * src/train/options/recipe.h - recipes as text in memory: config.yaml and what a checkpoint
- * remembers.
+ * src/train/options/recipe.h - recipes beyond ole/train/train.h: as text in memory (config.yaml,
+ * checkpoints), and the notes of the paper's recipes.
  */
 #ifndef OLE_SRC_TRAIN_OPTIONS_RECIPE_H
 #define OLE_SRC_TRAIN_OPTIONS_RECIPE_H
 
+#include "base/export.h"
 #include "ole/train/train.h"
 
 /* The text that ole_recipe_write() writes, terminated; NULL without memory. free() it. */
-char *ole_recipe_text(const ole_train_options *options);
+OLE_INTERNAL char *ole_recipe_text(const ole_train_options *options);
+
+/*
+ * The key `paper` of a recipe holds a map of its own: what is known about the experiment.  Training
+ * ignores it; `ole reproduce` reads it.  The recipe owns the notes, which keep their order.
+ */
+typedef struct ole_recipe_note {
+    const char *key, *value; /* lists are comma-separated */
+} ole_recipe_note;
+
+OLE_INTERNAL const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count);
 
 #endif

@@ -247,7 +247,7 @@ static void test_many_rows(void **state) {
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
-static void test_older_options(void **state) {
+static void test_options_not_filled(void **state) {
     (void)state;
     set s = make(20, 3, 2, 1);
     ole_angles angles;
@@ -259,11 +259,11 @@ static void test_older_options(void **state) {
     angle_options.struct_size--;
     assert_int_equal(ole_angles_measure(&angles, &s.view, &angle_options, &error),
                      OLE_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "ole_angles_options_init() of the same version"));
+    assert_non_null(strstr(error.message, "fill options with ole_angles_options_init()"));
     ole_analyze_options_init(&options);
     options.struct_size--;
     assert_int_equal(ole_analyze(&analysis, &s.view, &options, &error), OLE_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "ole_analyze_options_init() of the same version"));
+    assert_non_null(strstr(error.message, "fill options with ole_analyze_options_init()"));
     release(&s);
 }
 
@@ -293,7 +293,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_angles),  cmocka_unit_test(test_sampled_angles),
         cmocka_unit_test(test_spectra), cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_errors),  cmocka_unit_test(test_older_options),
+        cmocka_unit_test(test_errors),  cmocka_unit_test(test_options_not_filled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,11 +86,15 @@ static void other_bad_options(void **state) {
         options.threads = threads[i];
         refuse_plan(4, 4, OLE_F32, &options, OLE_ERROR_ARGUMENT, "options.threads");
     }
-    static const size_t sizes[] = {0, sizeof options - 1, sizeof options + 8};
-    for (int i = 0; i < 3; i++) {
-        ole_loss_options_init(&options);
-        options.struct_size = sizes[i];
-        refuse_plan(4, 4, OLE_F32, &options, OLE_ERROR_ARGUMENT, "options.struct_size");
+    struct {
+        ole_loss_options options;
+        double unknown;
+    } newer = {.unknown = 1.0};
+    static const size_t sizes[] = {0, sizeof options - 8, sizeof options + 1, sizeof newer};
+    for (int i = 0; i < 4; i++) {
+        ole_loss_options_init(&newer.options);
+        newer.options.struct_size = sizes[i];
+        refuse_plan(4, 4, OLE_F32, &newer.options, OLE_ERROR_ARGUMENT, "options.struct_size");
     }
     ole_loss_options_init(&options);
     options.reduction = (ole_reduction)2;

@@ -227,15 +227,13 @@ static void test_there_and_back(void **state) {
     assert_ok(ole_recipe_read(&recipe, path, &back, &error), &error);
     assert_null(back.out);
     assert_false(back.resume);
-    for (size_t i = 0; i < ole_train_option_count(); i++) {
-        if (ole_train_table[i].flags & OLE_TRANSIENT) continue;
-        char a[OLE_TRAIN_OPTION_TEXT], b[OLE_TRAIN_OPTION_TEXT];
-        const char *x = ole_train_option_text(&o, i, a), *y = ole_train_option_text(&back, i, b);
+    for (const ole_option *row = ole_train_table; row->name; row++) {
+        if (row->flags & OLE_TRANSIENT) continue;
+        char a[OLE_OPTION_VALUE], b[OLE_OPTION_VALUE];
+        const char *x = ole_option_text(row, &o, a), *y = ole_option_text(row, &back, b);
         if (x || y) assert_string_equal(x, y);
     }
     assert_true(back.lambda == o.lambda);
-    char room[OLE_TRAIN_OPTION_TEXT];
-    assert_null(ole_train_option_text(&o, ole_train_option_count(), room));
     ole_recipe_free(recipe);
     assert_int_equal(ole_recipe_write("/dev/full", &o, &error), OLE_ERROR_IO);
 }
@@ -295,7 +293,7 @@ static void test_checks(void **state) {
     ole_train_options o, out;
     ole_error error;
     ole_train_options_init(&o);
-    check_fails(NULL, "the options were not filled by ole_train_options_init()");
+    check_fails(NULL, "options is NULL: fill options with ole_train_options_init()");
     check_fails(&o, "data is missing: name a data set, as digits");
     o.data = "digits";
     assert_ok(ole_train_options_check(&o, &out, &error), &error); /* the data choose a net */
@@ -352,6 +350,10 @@ static void test_null(void **state) {
     assert_string_equal(error.message, "ole_recipe_parse: an argument is NULL");
     assert_int_equal(ole_recipe_read(NULL, "r.yaml", &o, NULL), OLE_ERROR_ARGUMENT);
     assert_int_equal(ole_train_options_set(&o, "lambda", NULL, NULL), OLE_ERROR_ARGUMENT);
+    o.struct_size = offsetof(ole_train_options, delta_rel); /* the caller's has no such field */
+    assert_int_equal(ole_train_options_set(&o, "delta_rel", "1", &error), OLE_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "delta_rel is newer than the program"));
+    ole_train_options_init(&o);
     assert_null(ole_recipe_notes(NULL, &count));
     assert_int_equal(count, 0);
     assert_int_equal(ole_recipe_parse(&recipe, "", 0, NULL, &o, NULL), OLE_OK);

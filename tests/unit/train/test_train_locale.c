@@ -10,6 +10,7 @@
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
+#include "train/options/option_table.h"
 
 #include <string.h>
 
@@ -45,10 +46,9 @@ static void test_options(void **state) {
     assert_ok(ole_train_options_set(&o, "lr", "0.25", &error), &error);
     assert_ok(ole_train_options_set(&o, "weight-decay", "1.5/2", &error), &error);
     assert_true(o.lr == 0.25 && o.weight_decay == 0.75);
-    char room[OLE_TRAIN_OPTION_TEXT];
-    for (size_t i = 0; i < ole_train_option_count(); i++)
-        if (strcmp(ole_train_option_get(i).name, "lr") == 0)
-            assert_string_equal(ole_train_option_text(&o, i, room), "0.25");
+    char room[OLE_OPTION_VALUE];
+    const ole_option *lr = ole_option_find(ole_train_table, "lr", strlen("lr"));
+    assert_string_equal(ole_option_text(lr, &o, room), "0.25");
 }
 
 /* The score of a model for an image of 64 greys. */
