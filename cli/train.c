@@ -279,6 +279,7 @@ static int train_in_new(train_setup *s, flags *f) {
     if (code != EXIT_DONE) return code;
     s->options.out = f->made = name;
     code = train(s, f);
+    s->options.out = f->made = NULL;
     if (code != EXIT_DONE) rmdir(name); /* where it is empty */
     return code;
 }

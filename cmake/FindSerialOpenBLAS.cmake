@@ -1,4 +1,4 @@
-# Finds OpenBLAS for Olé, the serial variant where there is one, and LAPACK's header lapack.h.
+# Finds OpenBLAS for Olé, the serial variant if there is one, and LAPACK's header lapack.h.
 #
 # Why serial: OpenBLAS's own threads are process-wide and change the bits of a result; Olé threads
 # over tiles of its own instead.  The serial and threaded variants share the soname libopenblas.so.0

@@ -1,9 +1,9 @@
-# libole_cuda.so: the GPU's part, a module of its own that libole.so loads when asked for (see
-# src/base/cuda_module.h).  Built where nvcc and cuBLAS are; training on the GPU needs cuDNN too.
+# libole_cuda.so: the GPU code, a module that libole.so loads when a GPU is first needed (src/base/cuda_module.h).
+# Built where nvcc, cuBLAS and cuDNN are installed.
 
 option(OLE_CUDA "Build the CUDA module where nvcc is found" ON)
 set(OLE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
-    "Cards to compile for: machine code for 8.0 and 9.0, and PTX of 9.0 for newer ones")
+    "GPUs to compile for: machine code for 8.0 and 9.0, and PTX of 9.0 for newer ones")
 
 set(cuda_missing "")
 if(OLE_CUDA)
@@ -47,7 +47,7 @@ target_include_directories(ole_cuda PRIVATE
 target_include_directories(ole_cuda SYSTEM PRIVATE
     ${CUDNN_INCLUDE_DIR} ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_definitions(ole_cuda PRIVATE _GNU_SOURCE OLE_CUDA_MODULE=1)
-if(NCCL_INCLUDE_DIR) # the library itself is looked for when it is needed (nccl.c)
+if(NCCL_INCLUDE_DIR) # the library itself is loaded when it is needed (nccl.c)
     target_include_directories(ole_cuda SYSTEM PRIVATE ${NCCL_INCLUDE_DIR})
     target_compile_definitions(ole_cuda PRIVATE OLE_HAVE_NCCL=1)
 endif()
@@ -59,9 +59,9 @@ target_compile_options(ole_cuda PRIVATE
 target_link_libraries(ole_cuda PRIVATE
     ole CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CUDNN_LIBRARY} Threads::Threads
     ${CMAKE_DL_LIBS} m)
-list(JOIN OLE_CUDA_ARCHITECTURES ", " cuda_cards)
+list(JOIN OLE_CUDA_ARCHITECTURES ", " cuda_gpus)
 if(NCCL_INCLUDE_DIR)
-    ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_cards}, ranks through NCCL")
+    ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_gpus}, ranks through NCCL")
 else()
-    ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_cards}, ranks without NCCL (no nccl.h)")
+    ole_part("CUDA" "${CUDAToolkit_VERSION}, for ${cuda_gpus}, ranks without NCCL (no nccl.h)")
 endif()

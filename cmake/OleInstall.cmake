@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: headers, library, program, ole.pc and the CMake package.
+# What `cmake --install` installs: headers, libraries, program, .pc files and the CMake package.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ole)
@@ -13,8 +13,8 @@ if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
 
-# ole_installed: all that is installed, for `./dev build`; the demo wants the program alone, which nvcc
-# does not hold up.
+# ole_installed builds all that is installed, for `./dev build`. The demo builds the program alone, without waiting for
+# nvcc.
 add_custom_target(ole_installed)
 foreach(target IN ITEMS ole oletrain ole_cli ole_cuda ole_mpi)
     if(TARGET ${target})
@@ -38,7 +38,7 @@ install(FILES
     ${CMAKE_CURRENT_BINARY_DIR}/package/ole-config-version.cmake
     DESTINATION ${package_dir})
 
-# The .pc files find their prefix from where it lies, so that the tree can be installed anywhere and moved.
+# The .pc files find their prefix from where they lie, so that the tree can be installed anywhere and moved.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
     set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 else()

@@ -1,5 +1,5 @@
-# How modules add to the two libraries: plain sources by target_sources(), sources compiled several times by
-# ole_kernels() and ole_variant(), optional libraries by ole_optional_library() and ole_required_library().
+# How modules add to the two libraries: plain sources with target_sources(), sources compiled several times with
+# ole_kernels() and ole_variant(), other libraries with ole_optional_library() and ole_required_library().
 
 # ole_variant(OWNER NAME DEFINITIONS... [OPTIONS...] SOURCES...): sources compiled once more with settings of their own, as
 # objects of the library whose plain sources are in the target OWNER.
@@ -27,7 +27,7 @@ function(ole_kernels owner source)
 endfunction()
 
 # ole_optional_library(OWNER PACKAGE DEFINITION TARGET WHAT ROW): a library that OWNER can do without; `ole info` shows
-# under ROW whether WHAT is there.
+# in ROW whether WHAT was found.
 function(ole_optional_library owner package definition target what row)
     find_package(${package} QUIET)
     if(TARGET ${target})

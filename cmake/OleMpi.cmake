@@ -1,5 +1,5 @@
-# libole_mpi.so: ranks that are processes of an MPI launch, a module of its own that libole.so loads
-# when asked for (see src/ranks/mpi.h).  Built where MPI 3 is.
+# libole_mpi.so: ranks as processes of an MPI launch, a module that libole.so loads when a launcher started it
+# (src/ranks/mpi.h). Built where MPI 3 is installed.
 
 option(OLE_MPI "Build the MPI module where MPI is found" ON)
 

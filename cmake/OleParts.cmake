@@ -1,5 +1,5 @@
-# The table of optional parts: collected by ole_part(), printed by ole_parts_finish(), and written
-# to build_parts.h for ole_info() and, where OLE_PART_OF is TRAIN, for ole_train_info().
+# The table of optional parts: ole_part() collects them, ole_parts_finish() prints them and writes them to build_parts.h
+# for ole_info() and, if OLE_PART_OF is TRAIN, for ole_train_info().
 
 function(ole_part name value)
     set_property(GLOBAL APPEND PROPERTY OLE_PART_NAMES "${name}")

@@ -1,5 +1,5 @@
-# The recipes of `ole reproduce` travel inside the program: recipes/*.yaml as strings of a header, the
-# paper's table first, then the figures.
+# The recipes of `ole reproduce` are compiled into the program: recipes/*.yaml as strings of a header, the paper's table
+# first, then the figures.
 
 set(ole_recipes
     svhn-densenet40 mnist-densenet40 cifar10+-densenet40 cifar10+-resnet110 cifar10+-vgg19

@@ -120,7 +120,7 @@ int bench_ranks(const ole_bench_options *options, bool json) {
     ole_ranks *ranks;
     if (!launch_join("bench", NULL, &ranks)) return EXIT_FAILED;
     ole_bench_scaling *result = calloc(1, sizeof *result);
-    if (!launch_go_on(ranks, result != NULL)) {
+    if (!launch_go_on(ranks, result != NULL) || !result) {
         free(result);
         return launch_leave(ranks, fail_command("bench", "out of memory"));
     }

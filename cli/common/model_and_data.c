@@ -87,7 +87,7 @@ static void tell_share(const model_and_data *s, const char *command, const train
         "ole %s: %lld of the %lld samples of %s, a share of each class; '--test-share 0 --split "
         "train' takes all\n",
         command, (long long)count[OLE_SPLIT_TEST],
-        (long long)(count[OLE_SPLIT_TRAIN] + count[OLE_SPLIT_TEST] + count[OLE_SPLIT_VALIDATION]),
+        (long long)count[OLE_SPLIT_TRAIN] + count[OLE_SPLIT_TEST] + count[OLE_SPLIT_VALIDATION],
         s->data);
 }
 

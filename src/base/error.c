@@ -1,6 +1,6 @@
 /*
  * src/base/error.c - statuses, error messages, element types and the version: the facts behind
- * include/ole/base.h that need no other room.
+ * include/ole/base.h that need no other module.
  */
 #include "base/error.h"
 
@@ -43,7 +43,7 @@ size_t ole_dtype_size(ole_dtype dtype) {
     return i < sizeof dtypes / sizeof *dtypes ? dtypes[i].size : 0;
 }
 
-ole_status ole_fail(ole_error *error, ole_status status, const char *format, ...) {
+ole_status(ole_fail)(ole_error *error, ole_status status, const char *format, ...) {
     if (error) {
         error->status = status;
         va_list args;

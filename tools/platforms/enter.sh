@@ -1,9 +1,8 @@
 #!/bin/sh
 # enter.sh USER ROOT COMMAND... - runs COMMAND as USER chrooted into ROOT, with the file systems that programs expect.
 #
-# The mounts are made in a mount namespace of their own and the processes in a process namespace, so that nothing is left
-# mounted or running however this ends.  As root; /proc, /sys (read-only: hwloc reads the CPUs there), /dev with a
-# terminal and shared memory.
+# Needs root. Mounts and processes get namespaces of their own, so that nothing stays mounted or running however this
+# ends. Provides /proc, /sys (read-only: hwloc reads the CPUs there), and /dev with a terminal and shared memory.
 set -eu
 
 if [ "$1" != --inside ]; then

@@ -2,16 +2,16 @@
 # run.sh [--all] [--keep] [debian12|debian13|sid|arm64 ...] - runs the README's two commands on bare systems.
 #
 # Each Debian is a fresh minimal chroot (debootstrap) with a clone of HEAD in it, in the folder OLE_PLATFORMS
-# (build/platforms).  `./dev demo` and `./dev test` run there twice, the way a stranger would run them: first as root
-# without HOME and in the C locale, which installs the packages; then as an ordinary user with a HOME and a UTF-8
-# locale.  arm64 is left to arm64.sh.
+# (build/platforms). `./dev demo` and `./dev test` run there twice, as a newcomer would run them: first as root without
+# HOME in the C locale, which installs the packages; then as an ordinary user with HOME and a UTF-8 locale. arm64.sh
+# does arm64.
 #
 #   --all     run `./dev test --all` instead of `./dev test`
-#   --keep    use the chroots of the last run again, with the packages installed there
+#   --keep    reuse the chroots of the last run, with their packages
 #
-# The chroots take package mirror, proxies, name servers and certificates from this machine.  Logs and the table stay
-# in the folder.  The exit status is 1 if a command failed; failures on sid, which changes daily, are only reported.
-# Without names: debian12 and debian13.
+# The chroots take package mirror, proxies, name servers and certificates from this machine. Logs and the table stay in
+# the folder. The exit status is 1 if a command failed; failures on sid, which changes daily, are only reported. The
+# default is debian12 and debian13.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/tools/platforms
@@ -30,7 +30,7 @@ die() {
 
 # ---- Making a chroot ----------------------------------------------------------------------------
 
-# The Debian mirror that this machine installs from.  Empty where there is none: debootstrap knows one.
+# The Debian mirror that this machine installs from; empty if there is none, and debootstrap takes its own.
 mirror() {
     cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^#' |
         grep -oE 'https?://[^] ]+/debian/?( |$)' | tr -d ' ' | head -n 1 || true
@@ -81,7 +81,7 @@ row() { # PLATFORM USER COMMAND RESULT MINUTES COMPILER MPI PYTORCH
     printf '|\n' >>"$base/table.md"
 }
 
-# try PLATFORM WHO LOG COMMAND...: runs the command, which passes or fails, and says so.
+# try PLATFORM WHO LOG COMMAND...: runs the command and reports whether it passed.
 try() {
     local platform=$1 who=$2 log=$3
     shift 3
@@ -120,7 +120,7 @@ run_debian() { # PLATFORM SUITE
         git clone --quiet --no-hardlinks . "$root$home/ole"
         chroot "$root" chown -R "$who:" "$home/ole"
         for command in "./dev demo" "${test[*]}"; do
-            rm -rf "${root:?}"/tmp/* # process ids start again at 1, and with them names of temporary files
+            rm -rf "${root:?}"/tmp/* # process ids restart at 1, and names of temporary files with them
             try "$1" "$who" "$folder/$who-${command//[^a-z]/}.log" inside "$root" "$who" "${variables[@]}" \
                 sh -c "cd $home/ole && $command"
             row "$1" "$who" "\`$command\`" "$outcome" "$minutes" "gcc $(chroot "$root" gcc -dumpfullversion || echo none)" \
@@ -144,7 +144,7 @@ while [ $# -gt 0 ]; do
     --all) test+=(--all) ;;
     --keep) keep=yes ;;
     debian12 | debian13 | sid | arm64) platforms+=("$1") ;;
-    *) die "no such platform or option: $1; there are debian12, debian13, sid, arm64, --all and --keep" ;;
+    *) die "unknown platform or option: $1; choose debian12, debian13, sid, arm64, --all or --keep" ;;
     esac
     shift
 done

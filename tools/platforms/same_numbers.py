@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """same_numbers.py OLE OTHER - two builds of the program agree on the same features.
 
-Runs `ole score` and `ole analyze` of both and compares what they write as JSON and as gradients.
-Counts, ranks, errors and histograms must be equal.  The loss may differ by twice the error that it
-promises (1e-6 of the class term for float32 and 1e-12 for float64; for the gradient 1e-5 and 1e-9,
-times the root of the rows), anything else by 1e-6, as in the program's own tests.
+Runs `ole score` and `ole analyze` of both and compares their JSON and gradients. Counts, ranks, errors and
+histograms must be equal. The loss may differ by twice its documented error (1e-6 of the class term for
+float32, 1e-12 for float64; for the gradient 1e-5 and 1e-9, times the root of the rows), anything else by
+1e-6, as in the program's own tests.
 """
 import json
 import math
@@ -44,7 +44,7 @@ def run(ole, work, *args):
 
 
 def differences(one, other, allowed, path=""):
-    """What differs, each as a line; allowed(path, value) is by how much two numbers may."""
+    """One line per difference; allowed(path, value) is how much two numbers may differ."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return [line for key in one
                 for line in differences(one[key], other[key], allowed, f"{path}.{key}")]

@@ -32,7 +32,7 @@ static ole_status make_filter(filter *f, int source, int64_t scaled, int size) {
     int64_t offset = (scaled - size) / 2; /* what is left of the middle */
     double scale = (double)source / (double)scaled, support = scale > 1 ? scale : 1;
     int room = (int)ceil(support) * 2 + 1;
-    f->taps = malloc((size_t)size * sizeof *f->taps);
+    f->taps = calloc((size_t)size, sizeof *f->taps);
     f->weights = malloc((size_t)size * (size_t)room * sizeof *f->weights);
     if (!f->taps || !f->weights) return OLE_ERROR_MEMORY;
     for (int i = 0; i < size; i++) {

@@ -164,14 +164,15 @@ ole_status cpu_tiles_create(cpu_tiles **result, const cpu_plan_request *r, ole_l
     int64_t other = node->kernel - 1 - node->pad;
     bool made = make_grid(&t->forward, r->n, node->in, node->out, node->kernel, node->pad, &t->y) &&
                 make_grid(&t->data, r->n, node->out, node->in, node->kernel, other, &t->x);
-    t->groups = (r->n + t->forward.group - 1) / t->forward.group;
-    t->chunks = (t->outs + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS;
-    t->parts = (int)ole_min(t->groups, t->chunks < PARTS ? PARTS / t->chunks : 1);
-    t->scratch = needed_scratch(t);
     if (!made) {
         cpu_tiles_destroy(t);
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     }
+    /* A grid's group has at least one image. NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
+    t->groups = (r->n + t->forward.group - 1) / t->forward.group;
+    t->chunks = (t->outs + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS;
+    t->parts = (int)ole_min(t->groups, t->chunks < PARTS ? PARTS / t->chunks : 1);
+    t->scratch = needed_scratch(t);
     *result = t;
     return OLE_OK;
 }

@@ -262,6 +262,7 @@ INLINE void max_window_body(const cpu_window *w, const element *x, element *y, u
     ivec place = {0}, here = {0};
     FOR_WINDOW(w, pixel) {
         vec v = get(x + pixel, width);
+        /* NaN differs from itself. NOLINTNEXTLINE(misc-redundant-expression) */
         ivec better = (v > best) | ((v != v) & (best == best));
         best = (vec)(((ivec)v & better) | ((ivec)best & ~better));
         place = (here & better) | (place & ~better);

@@ -67,7 +67,7 @@ static ole_status meet(ole_ranks_loss *loss, ole_error *error) {
     ole_error here = {OLE_OK, ""};
     if (!all) ole_fail(&here, OLE_ERROR_MEMORY, "out of memory");
     ole_status status = agree(loss, &here, error);
-    if (status != OLE_OK) {
+    if (status != OLE_OK || !all) {
         free(all);
         return status;
     }

@@ -332,7 +332,10 @@ static ole_status open_world(ole_ranks **ranks, ole_error *error) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     mpi_ranks *group = make_group(comm);
-    if (!group) MPI_Abort(comm, 1);
+    if (!group) {
+        MPI_Abort(comm, 1); /* does not return */
+        return OLE_ERROR_MEMORY;
+    }
     group->finalize = !initialized;
     *ranks = &group->base;
     return OLE_OK;

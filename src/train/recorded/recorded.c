@@ -158,7 +158,7 @@ static ole_status record(ole_queue *q, int k, ole_error *error) {
 static ole_status time_replays(ole_queue *q, ole_recording *recording, double budget,
                                double *seconds, ole_error *error) {
     enum { BUNCHES = 15, MOST = 200 };
-    double took[BUNCHES];
+    double took[BUNCHES] = {0};
     int bunch = 1;
     ole_status status = OLE_OK;
     for (int i = -2; i < BUNCHES && status == OLE_OK; i++) {
