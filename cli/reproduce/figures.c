@@ -7,7 +7,6 @@
 #include "common/common.h"
 #include "common/figure_output.h"
 #include "pages/run_view.h"
-
 #include "report/drawing.h"
 #include <ole/analyze.h>
 
@@ -17,59 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* OUT/NAME/figures.html and OUT/NAME/figures. */
-typedef struct album {
-    char page[ROW_PATH], folder[ROW_PATH];
-    figure_options options;
-    figure_output pictures;
-} album;
-
-static bool open_album(album *a, const row *r) {
-    join_path(a->page, r->folder, "figures.html");
-    join_path(a->folder, r->folder, "figures");
-    a->options = (figure_options){.folder = a->folder, .page = a->page};
-    return figure_output_open(&a->pictures, "reproduce", &a->options, r->asked.title,
-                              r->asked.shows) == EXIT_DONE;
-}
-
-/* The run of a side that is shown: of a toy the best, else the first that finished; or NULL. */
-static const made_run *shown_run(const row *r, const made_runs *runs, int side) {
-    const made_run *best = runs_first(runs, side);
-    for (int i = 0; i < runs->count && best && r->train.loss == OLE_LOSS_OLE; i++)
-        if (runs->item[i].side == side && runs->item[i].knn1_error < best->knn1_error)
-            best = &runs->item[i];
-    return best;
-}
-
 /* ---- Features ----------------------------------------------------------------------------- */
-
-static void draw_kinds(const row *r, const ole_analysis *analysis, int side, figure_output *p) {
-    static const char *const prefixes[SIDES] = {"softmax", "ole"};
-    for (int kind = 0; kind < OLE_DRAWINGS && !p->failed; kind++) {
-        ole_drawing *drawing;
-        ole_error error;
-        if (ole_analysis_draw(&drawing, analysis, (ole_drawing_kind)kind, &error) != OLE_OK) {
-            fail_command("reproduce", "%s", error.message);
-            p->failed = true;
-            return;
-        }
-        if (drawing && paper_draws(&r->asked, ole_drawing_name(drawing))) {
-            char name[96], caption[400];
-            snprintf(name, sizeof name, "%s-%s", prefixes[side], ole_drawing_name(drawing));
-            snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, side),
-                     ole_drawing_caption(drawing));
-            figure_output_add(p, ole_drawing_figure(drawing), name, caption);
-        }
-        ole_drawing_free(drawing);
-    }
-}
-
-static bool add_numbers(const ole_analysis *a, const made_run *run, numbers *n) {
-    return numbers_add(n, run, "angle inside classes, median", a->angles.within.median) &&
-           numbers_add(n, run, "angle between classes, median", a->angles.between.median) &&
-           numbers_add(n, run, "effective rank of all features", a->spectra.all.effective_rank) &&
-           numbers_add(n, run, "OLE loss of the test features", a->spectra.loss);
-}
 
 static bool analyze(const row *r, const run_view *view, int threads, ole_analysis *analysis,
                     ole_error *error) {
@@ -81,7 +28,7 @@ static bool analyze(const row *r, const run_view *view, int threads, ole_analysi
     const ole_embedding e = {view->view.count, view->view.dim, OLE_F32, view->features, labels};
     ole_analyze_options options;
     ole_analyze_options_init(&options);
-    options.map = paper_draws(&r->asked, "map");
+    options.map = recipe_draws(&r->asked, "map");
     options.threads = threads;
     options.progress = progress_share;
     options.context = &line;
@@ -93,17 +40,37 @@ static bool analyze(const row *r, const run_view *view, int threads, ole_analysi
     return good;
 }
 
-/* The features of one side's run at the end of training: its figures and numbers. */
-static bool add_features(const row *r, const made_run *run, int threads, figure_output *p,
-                         numbers *n) {
+static bool draw_features(const row *r, const ole_analysis *analysis, int side, figure_output *p,
+                          ole_error *error) {
+    figure_output_section(p, side_name(r, side));
+    for (int kind = 0; kind < OLE_DRAWINGS && !p->failed; kind++) {
+        ole_drawing *drawing;
+        if (ole_analysis_draw(&drawing, analysis, (ole_drawing_kind)kind, error) != OLE_OK)
+            return false;
+        if (drawing && recipe_draws(&r->asked, ole_drawing_name(drawing))) {
+            char name[96], caption[400];
+            snprintf(name, sizeof name, "%s-%s", ole_side_name(side), ole_drawing_name(drawing));
+            snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, side),
+                     ole_drawing_caption(drawing));
+            figure_output_add(p, ole_drawing_figure(drawing), name, caption);
+        }
+        ole_drawing_free(drawing);
+    }
+    return true;
+}
+
+/* Features at the end of training: figures and numbers of one run. */
+static bool add_features(const row *r, made *m, int64_t run, int threads, figure_output *p) {
     progress line = progress_start();
     const feature_options options = {.threads = threads, .line = &line};
+    const ole_run_mark *mark = &m->marks[run];
     ole_error error;
-    ole_analysis analysis;
+    ole_analysis a;
     run_view view = {0};
-    char last[ROW_PATH];
-    join_path(last, run->folder, "last.safetensors");
-    bool good = run_view_open(&view, run->folder, &error);
+    char folder[ROW_PATH], last[ROW_PATH];
+    join_path(folder, r->runs_folder, m->study.runs[run].folder);
+    join_path(last, folder, "last.safetensors");
+    bool good = run_view_open(&view, folder, &error);
     view.weights = last;
     view.options.data = r->train.data; /* which may have been moved since */
     good = good && run_view_measure(&view, &options, &error);
@@ -112,153 +79,140 @@ static bool add_features(const row *r, const made_run *run, int threads, figure_
         snprintf(error.message, sizeof error.message, "%.500s", view.without);
         good = false;
     }
-    if (good && analyze(r, &view, threads, &analysis, &error)) {
-        figure_output_section(p, side_name(r, run->side));
-        draw_kinds(r, &analysis, run->side, p);
-        good = !p->failed && add_numbers(&analysis, run, n);
-        ole_analysis_free(&analysis);
-    } else if (!interrupted()) {
-        fail_command("reproduce", "%s: %s", run->folder, error.message);
-        good = false;
+    good = good && analyze(r, &view, threads, &a, &error);
+    if (good) {
+        ole_measures *to = &m->measures;
+        good = draw_features(r, &a, mark->side, p, &error);
+        ole_measures_add_number(to, mark, "angle inside classes, median", a.angles.within.median);
+        ole_measures_add_number(to, mark, "angle between classes, median", a.angles.between.median);
+        ole_measures_add_number(to, mark, "effective rank of all features",
+                                a.spectra.all.effective_rank);
+        ole_measures_add_number(to, mark, "OLE loss of the test features", a.spectra.loss);
+        ole_analysis_free(&a);
     }
+    if (!good && !interrupted()) fail_command("reproduce", "%s: %s", folder, error.message);
     run_view_close(&view);
-    return good && !interrupted();
+    return good && !p->failed && !interrupted();
 }
 
 /* ---- Learning curves ---------------------------------------------------------------------- */
 
-/* The learning of both sides, and what a figure of it says below. */
-typedef struct learning {
-    ole_history of[SIDES];
-    char caption[120];
-} learning;
-
 /* A number of each epoch of both sides, as one figure. */
-static void add_curve(figure_output *p, const learning *l, const row *r, size_t offset,
-                      const char *name, const char *y_label, bool accuracy) {
-    const ole_history *h = l->of;
+static void add_curve(figure_output *p, const row *r, const ole_history history[SIDES],
+                      const char *caption, size_t offset, const char *name, const char *y_label,
+                      bool accuracy) {
     ole_series series[SIDES];
-    double *values[SIDES];
-    int count = 0;
-    for (int side = 0; side < SIDES; side++) {
-        int64_t points = 0;
-        values[side] = malloc((2 * (size_t)h[side].count + 1) * sizeof *values[side]);
-        if (!values[side]) {
-            fail_command(p->command, "out of memory");
-            p->failed = true;
-        }
-        for (int64_t i = 0; values[side] && i < h[side].count; i++) {
-            double value;
-            memcpy(&value, (const char *)&h[side].epochs[i] + offset, sizeof value);
-            if (!isfinite(value)) continue;
-            values[side][points] = (double)h[side].epochs[i].epoch;
-            values[side][h[side].count + points++] = accuracy ? 100.0 - value : value;
-        }
-        if (points > 0)
-            series[count++] = (ole_series){.name = side_name(r, side),
-                                           .count = points,
-                                           .x = values[side],
-                                           .y = values[side] + h[side].count};
-    }
+    int64_t room = history[SOFTMAX].count + history[WITH_OLE].count, used = 0;
+    double *x = malloc((2 * (size_t)room + 1) * sizeof *x), *y = x ? x + room : NULL;
     ole_figure f;
     ole_figure_init(&f);
     f.x_label = "epoch";
     f.y_label = y_label;
     f.series = series;
-    f.series_count = count;
-    if (count > 0 && !p->failed) figure_output_add(p, &f, name, l->caption);
-    for (int side = 0; side < SIDES; side++)
-        free(values[side]);
-}
-
-/* Reads what there is; a side may have no run. */
-static bool read_learning(const row *r, const made_run *const shown[SIDES], learning *l) {
-    size_t used = (size_t)snprintf(l->caption, sizeof l->caption, "After each epoch");
-    const char *between = ":";
-    for (int side = 0; side < SIDES; side++) {
-        ole_error error;
-        if (!shown[side]) continue;
-        if (ole_history_read(&l->of[side], shown[side]->folder, &error) != OLE_OK) {
-            fail_command("reproduce", "%s: %s", r->asked.name, error.message);
-            return false;
+    for (int side = 0; side < SIDES && x; side++) {
+        int64_t first = used;
+        for (int64_t i = 0; i < history[side].count; i++) {
+            double value;
+            memcpy(&value, (const char *)&history[side].epochs[i] + offset, sizeof value);
+            if (!isfinite(value)) continue;
+            x[used] = (double)history[side].epochs[i].epoch;
+            y[used++] = accuracy ? 100.0 - value : value;
         }
-        used += (size_t)snprintf(l->caption + used, sizeof l->caption - used,
-                                 "%s seed %" PRIu64 " of %s", between, shown[side]->seed,
-                                 side_name(r, side));
-        between = ",";
+        if (used > first)
+            series[f.series_count++] = (ole_series){
+                .name = side_name(r, side), .count = used - first, .x = x + first, .y = y + first};
     }
-    snprintf(l->caption + used, sizeof l->caption - used, ".");
-    return true;
+    if (!x) p->failed = fail_command(p->command, "out of memory") != EXIT_DONE;
+    if (f.series_count > 0) figure_output_add(p, &f, name, caption);
+    free(x);
 }
 
-static bool add_curves(const row *r, const made_run *const shown[SIDES], figure_output *p) {
-    learning l = {0};
-    bool good = read_learning(r, shown, &l);
+/* A side may have no run. */
+static bool add_curves(const row *r, const made *m, const int64_t runs[SIDES], figure_output *p) {
+    ole_history h[SIDES] = {{0}};
+    char caption[120] = "After each epoch", folder[ROW_PATH];
+    bool good = true;
+    for (int side = 0; side < SIDES && good; side++) {
+        ole_error error;
+        size_t used = strlen(caption);
+        if (runs[side] < 0) continue;
+        join_path(folder, r->runs_folder, m->study.runs[runs[side]].folder);
+        good = ole_history_read(&h[side], folder, &error) == OLE_OK;
+        if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+        snprintf(caption + used, sizeof caption - used, "%s seed %" PRIu64 " of %s",
+                 used > strlen("After each epoch") ? "," : ":", m->marks[runs[side]].seed,
+                 side_name(r, side));
+    }
     if (good) {
+        snprintf(caption + strlen(caption), sizeof caption - strlen(caption), ".");
         figure_output_section(p, "Learning curves");
-        add_curve(p, &l, r, offsetof(ole_epoch, ole_loss), "ole-loss", "OLÉ loss", false);
-        add_curve(p, &l, r, offsetof(ole_epoch, softmax_loss), "softmax-loss", "softmax loss",
-                  false);
-        add_curve(p, &l, r, offsetof(ole_epoch, test_error), "accuracy", "test accuracy, %", true);
-        add_curve(p, &l, r, offsetof(ole_epoch, train_error), "training-accuracy",
+        add_curve(p, r, h, caption, offsetof(ole_epoch, ole_loss), "ole-loss", "OLÉ loss", false);
+        add_curve(p, r, h, caption, offsetof(ole_epoch, softmax_loss), "softmax-loss",
+                  "softmax loss", false);
+        add_curve(p, r, h, caption, offsetof(ole_epoch, test_error), "accuracy", "test accuracy, %",
+                  true);
+        add_curve(p, r, h, caption, offsetof(ole_epoch, train_error), "training-accuracy",
                   "training accuracy, %", true);
     }
     for (int side = 0; side < SIDES; side++)
-        ole_history_free(&l.of[side]);
+        ole_history_free(&h[side]);
     return good && !p->failed;
 }
 
-/* ---- All of them -------------------------------------------------------------------------- */
+/* ---- Both --------------------------------------------------------------------------------- */
 
-/* What the figures of a row show: [SIDES] runs for the features, [SIDES] for the curves; NULL where
- * a side has none. */
-typedef const made_run *shown_runs[2 * SIDES];
+/* Runs for the features, then runs for the curves; -1 where a side has none. */
+typedef int64_t shown_runs[2 * SIDES];
 
-static bool draw_shown(const row *r, const shown_runs shown, int threads, figure_output *p,
-                       numbers *n) {
+/* The figures first, then numbers.csv, which says what they show: what it says is true. */
+static bool draw(const row *r, made *m, const shown_runs runs, int threads) {
+    char page[ROW_PATH], folder[ROW_PATH];
+    join_path(page, r->folder, "figures.html");
+    join_path(folder, r->folder, "figures");
+    const figure_options options = {.folder = folder, .page = page};
+    figure_output p;
+    if (figure_output_open(&p, "reproduce", &options, r->asked.title, r->asked.shows) != EXIT_DONE)
+        return false;
     bool good = true;
-    for (int side = SOFTMAX; side <= WITH_OLE && good; side++)
-        good = !shown[side] || add_features(r, shown[side], threads, p, n);
-    bool curves = shown[SIDES + SOFTMAX] || shown[SIDES + WITH_OLE];
-    return good && (!curves || add_curves(r, shown + SIDES, p));
+    ole_measures_remove(&m->measures, NULL);
+    for (int side = 0; side < SIDES && good; side++)
+        good = runs[side] < 0 || add_features(r, m, runs[side], threads, &p);
+    if (runs[SIDES + SOFTMAX] >= 0 || runs[SIDES + WITH_OLE] >= 0)
+        good = good && add_curves(r, m, runs + SIDES, &p);
+    p.failed |= !good;
+    good = figure_output_close(&p) == EXIT_DONE;
+    if (good) made_note_shown(m, r, runs, 2 * SIDES);
+    return good && made_write(m, r->folder);
 }
 
-/* The figures, then the numbers, then the note of what they are of: a note that is there is true.
- */
-static bool draw_album(const row *r, const shown_runs shown, int threads) {
-    album a;
-    numbers n = {0};
-    if (!open_album(&a, r)) return false;
-    bool good = draw_shown(r, shown, threads, &a.pictures, &n);
-    if (good)
-        good = figure_output_close(&a.pictures) == EXIT_DONE &&
-               (n.count == 0 || numbers_write(&n, r)) && figures_note(r, shown, 2 * SIDES);
-    else
-        ole_page_free(a.pictures.page);
-    numbers_free(&n);
-    return good;
-}
-
-/* Draws what is not drawn yet; a side whose runs all diverged is left out. */
-static bool look_at(const row *r, bool features, bool curves, int threads) {
-    made_runs runs;
-    shown_runs shown = {0};
-    if (!runs_read(&runs, r)) return false;
-    for (int side = SOFTMAX; side <= WITH_OLE; side++) {
-        if (!runs_have_side(&runs, r, side)) continue;
-        if (features) shown[side] = shown_run(r, &runs, side);
-        if (curves) shown[SIDES + side] = runs_first(&runs, side);
+/* Draws what is not drawn yet; a side whose runs all diverged is omitted. */
+static bool show(const row *r, bool features, bool curves, int threads) {
+    made m;
+    ole_error error;
+    shown_runs runs = {-1, -1, -1, -1};
+    bool any = false, good = made_read(&m, r, &error);
+    if (!good) fail_command("reproduce", "%s", error.message);
+    for (int side = 0; side < SIDES && good; side++) {
+        if (!made_has_side(&m, r, side)) continue;
+        int64_t first = made_first(&m, side), best = first;
+        /* Of OLÉ alone the best run is shown, as in the paper. */
+        for (int64_t i = 0; i < m.study.run_count && r->train.loss == OLE_LOSS_OLE; i++)
+            if (m.marks[i].side == side &&
+                m.study.runs[i].knn1_error < m.study.runs[best].knn1_error)
+                best = i;
+        if (features) runs[side] = best;
+        if (curves) runs[SIDES + side] = first;
+        any = true;
     }
-    bool any = runs_first(&runs, SOFTMAX) || runs_first(&runs, WITH_OLE);
-    bool good = !any || figures_show(r, shown, 2 * SIDES) || draw_album(r, shown, threads);
-    runs_free(&runs);
+    good = good && (!any || made_shows(&m, r, runs, 2 * SIDES) || draw(r, &m, runs, threads));
+    made_free(&m);
     return good;
 }
 
-bool look_at_curves(const row *r) {
-    return look_at(r, false, true, 1);
+bool show_curves(const row *r) {
+    return show(r, false, true, 1);
 }
 
-bool look_at_features(const row *r, int threads) {
-    return look_at(r, true, paper_draws(&r->asked, "curves"), threads);
+bool show_features(const row *r, int threads) {
+    return show(r, true, recipe_draws(&r->asked, "curves"), threads);
 }

@@ -44,40 +44,25 @@ static bool open_sets(const row *r, uint64_t seed, int threads, subjects *s, ole
            OLE_OK;
 }
 
-/* The model as it is at the end of training, as everywhere in the paper. */
-static bool open_subjects(const row *r, const made_run *made, int threads, subjects *s) {
-    char path[ROW_PATH];
-    ole_error error;
-    join_path(path, made->folder, "last.safetensors");
-    bool good = ole_model_load(&s->model, path, threads, &error) == OLE_OK &&
-                open_sets(r, made->seed, threads, s, &error);
-    if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
-    return good;
-}
-
-/* A class that both sets have, of the same data; NULL: there is none. */
-static const char *find_shared(const row *r, const subjects *s) {
-    const ole_dataset_info *known = ole_dataset_get_info(s->known),
-                           *novel = ole_dataset_get_info(s->novel);
-    for (int i = 0; i < known->classes && !r->asked.novel; i++)
-        for (int k = 0; k < novel->classes; k++)
-            if (strcmp(known->class_names[i], novel->class_names[k]) == 0)
-                return known->class_names[i];
-    return NULL;
-}
-
 bool check_novel(const row *r, int threads, char why[600]) {
-    if (r->asked.kind != PAPER_NOVELTY || row_is_whole(r)) return true;
+    if (r->asked.kind != RECIPE_NOVELTY || row_is_whole(r)) return true;
     subjects s = {0};
     ole_error error;
     bool good = open_sets(r, r->train.seed, threads, &s, &error);
-    const char *shared = good ? find_shared(r, &s) : NULL;
     if (!good) snprintf(why, 600, "%s: %.500s", r->asked.name, error.message);
-    if (shared)
-        snprintf(why, 600, "%s: paper: novel_classes: '%.100s' is among the known classes",
-                 r->asked.name, shared);
+    if (good && !r->asked.novel) { /* classes of one data set must not be in both */
+        const ole_dataset_info *known = ole_dataset_get_info(s.known),
+                               *novel = ole_dataset_get_info(s.novel);
+        for (int i = 0; i < known->classes * novel->classes && good; i++) {
+            const char *name = known->class_names[i / novel->classes];
+            good = strcmp(name, novel->class_names[i % novel->classes]) != 0;
+            if (!good)
+                snprintf(why, 600, "%s: paper: novel_classes: '%.100s' is among the known classes",
+                         r->asked.name, name);
+        }
+    }
     close_subjects(&s);
-    return good && !shared;
+    return good;
 }
 
 /* ---- Verification ------------------------------------------------------------------------- */
@@ -108,7 +93,7 @@ static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
 }
 
 /* The novel samples' features, pair by pair. */
-static bool verify(const subjects *s, const made_run *run, numbers *n) {
+static bool verify(const subjects *s, const ole_run_mark *run, ole_measures *to) {
     static const ole_split splits[] = {OLE_SPLIT_TRAIN, OLE_SPLIT_TEST};
     const ole_dataset_info *info = ole_dataset_get_info(s->novel);
     int64_t dim = ole_model_get_info(s->model)->features, count = 0;
@@ -130,12 +115,12 @@ static bool verify(const subjects *s, const made_run *run, numbers *n) {
     ole_verification v;
     good = good && make_pairs(&pairs, labels, count);
     if (good && pairs.count < 2 * FOLDS) {
-        fprintf(stderr, "ole reproduce: without verification: too few pairs of novel samples\n");
+        fprintf(stderr, "ole reproduce: skipped verification: too few pairs of novel samples\n");
     } else if (good) {
         good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, &error) == OLE_OK;
         if (good) {
-            good = numbers_add(n, run, "verification AUC, novel pairs", 100.0 * v.roc.auroc) &&
-                   numbers_add(n, run, "verification accuracy, novel pairs", v.accuracy);
+            ole_measures_add_number(to, run, "verification AUC, novel pairs", 100.0 * v.roc.auroc);
+            ole_measures_add_number(to, run, "verification accuracy, novel pairs", v.accuracy);
             ole_verification_free(&v);
         }
     }
@@ -148,31 +133,33 @@ static bool verify(const subjects *s, const made_run *run, numbers *n) {
 
 /* ---- Novelty ------------------------------------------------------------------------------ */
 
-static bool measure(const row *r, const made_run *run, int threads, ole_novelty *novelty,
-                    numbers *n) {
+/* Of the model at the end of training, as everywhere in the paper. */
+static bool measure(const row *r, made *m, int64_t number, int threads, ole_novelty *novelty) {
+    const ole_run_mark *run = &m->marks[number];
+    ole_measures *to = &m->measures;
     subjects s = {0};
     progress line = progress_start();
+    char folder[ROW_PATH], path[ROW_PATH];
     ole_novelty_options options;
     ole_novelty_options_init(&options);
     options.threads = threads;
     options.callback = progress_images;
     options.callback_context = &line;
     ole_error error;
-    bool good = open_subjects(r, run, threads, &s);
-    if (good &&
-        ole_novelty_measure(novelty, s.model, s.known, s.novel, &options, &error) != OLE_OK) {
-        good = false;
-        fail_command("reproduce", "%s: %s", r->asked.name, error.message);
-    }
+    join_path(folder, r->runs_folder, m->study.runs[number].folder);
+    join_path(path, folder, "last.safetensors");
+    bool good = ole_model_load(&s.model, path, threads, &error) == OLE_OK &&
+                open_sets(r, run->seed, threads, &s, &error) &&
+                ole_novelty_measure(novelty, s.model, s.known, s.novel, &options, &error) == OLE_OK;
     progress_clear(&line);
+    if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
     good = good && !novelty->interrupted;
-    if (good && !numbers_have(n, run, auroc)) {
-        const ole_novelty_score *score = ole_novelty_get(novelty, OLE_SCORE_SOFTMAX);
-        good =
-            numbers_add(n, run, auroc, 100.0 * score->roc.auroc) &&
-            numbers_add(n, run, "novel accepted, 95 % of known kept", 100.0 * score->roc.fpr95) &&
-            numbers_add(n, run, "accuracy on the known", novelty->accuracy);
-        if (good && r->asked.verify) good = verify(&s, run, n);
+    if (good && !ole_measures_find(to, run, auroc)) {
+        const ole_roc *roc = &ole_novelty_get(novelty, OLE_SCORE_SOFTMAX)->roc;
+        ole_measures_add_number(to, run, auroc, 100.0 * roc->auroc);
+        ole_measures_add_number(to, run, "novel accepted, 95 % of known kept", 100.0 * roc->fpr95);
+        ole_measures_add_number(to, run, "accuracy on the known", novelty->accuracy);
+        if (r->asked.verify) good = verify(&s, run, to);
     }
     close_subjects(&s);
     return good;
@@ -249,35 +236,42 @@ static bool draw(const row *r, const ole_novelty n[SIDES]) {
 }
 
 /* Measures what is not measured yet; the figures are of the first run of each side. */
-static bool look_at_runs(const row *r, const made_runs *runs, int threads, numbers *n) {
+static bool measure_runs(const row *r, made *m, int threads) {
     ole_novelty shown[SIDES] = {{0}};
-    const made_run *first[SIDES] = {runs_first(runs, SOFTMAX), runs_first(runs, WITH_OLE)};
-    bool good = true, drawn = figures_show(r, first, SIDES);
-    for (int i = 0; i < runs->count && good; i++) {
-        const made_run *run = &runs->item[i];
-        bool show = run == first[run->side] && !drawn;
-        if (run->state != OLE_STUDY_FINISHED || (!show && numbers_have(n, run, auroc))) continue;
+    const int64_t first[SIDES] = {made_first(m, SOFTMAX), made_first(m, WITH_OLE)};
+    bool good = true, drawn = made_shows(m, r, first, SIDES);
+    for (int64_t i = 0; i < m->study.run_count && good; i++) {
+        int side = m->marks[i].side;
+        bool show = i == first[side] && !drawn;
+        if (m->study.runs[i].state != OLE_STUDY_FINISHED ||
+            (!show && ole_measures_find(&m->measures, &m->marks[i], auroc)))
+            continue;
         ole_novelty novelty = {0};
-        good = measure(r, run, threads, &novelty, n) && numbers_write(n, r);
+        good = measure(r, m, i, threads, &novelty) && made_write(m, r->folder);
         if (show)
-            shown[run->side] = novelty;
+            shown[side] = novelty;
         else
             ole_novelty_free(&novelty);
     }
-    if (good && !drawn) good = draw(r, shown) && figures_note(r, first, SIDES);
-    for (int side = SOFTMAX; side <= WITH_OLE; side++)
+    if (good && !drawn) {
+        good = draw(r, shown);
+        if (good) made_note_shown(m, r, first, SIDES);
+        good = good && made_write(m, r->folder);
+    }
+    for (int side = 0; side < SIDES; side++)
         ole_novelty_free(&shown[side]);
     return good;
 }
 
-bool look_at_novelty(const row *r, int threads) {
-    numbers n;
-    made_runs runs;
-    if (!runs_read(&runs, r)) return false;
-    bool there[SIDES] = {runs_have_side(&runs, r, SOFTMAX), runs_have_side(&runs, r, WITH_OLE)};
-    bool good = numbers_read(&n, r);
-    if (good && (there[SOFTMAX] || there[WITH_OLE])) good = look_at_runs(r, &runs, threads, &n);
-    numbers_free(&n);
-    runs_free(&runs);
+bool show_novelty(const row *r, int threads) {
+    made m;
+    ole_error error;
+    bool good = made_read(&m, r, &error);
+    if (!good) fail_command("reproduce", "%s", error.message);
+    if (good) {
+        bool softmax = made_has_side(&m, r, SOFTMAX), ole = made_has_side(&m, r, WITH_OLE);
+        good = (!softmax && !ole) || measure_runs(r, &m, threads);
+    }
+    made_free(&m);
     return good;
 }

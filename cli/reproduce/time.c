@@ -121,20 +121,19 @@ static double images_of(const row *r, const ole_dataset_info *info, bool again, 
     return left * train + (looks * (test + held) + neighbours * train) / 3.0;
 }
 
-/* Of runs none of which is begun. */
-static double images_of_all(const row *r, const ole_dataset_info *info, int64_t *runs) {
+/* Runs of a study that has not begun. */
+static double images_of_all(const row *r, const ole_dataset_info *info) {
+    const recipe *p = r->runs;
     double images = 0.0;
-    for (int i = 0; i < r->sample_count || i == 0; i++)
-        images +=
-            r->lambda_count * images_of(r, info, false, r->sample_count ? r->samples[i] : 0, 0);
+    for (int i = 0; i < p->sample_count || i == 0; i++)
+        images += (double)p->lambda_count *
+                  images_of(r, info, false, p->sample_count ? p->samples[i] : 0, 0);
     if (row_study_kind(r) == OLE_STUDY_TUNE) images += 2.0 * images_of(r, info, true, 0, 0.0);
-    *runs = row_count_runs(r);
     return images * (double)r->train.seeds;
 }
 
-/* Of those that have not ended. */
-static double images_left(const row *r, const ole_dataset_info *info, const ole_study_result *s,
-                          int64_t *runs) {
+/* Runs that have not ended. */
+static double images_left(const row *r, const ole_dataset_info *info, const ole_study_result *s) {
     double images = 0.0;
     for (int64_t i = 0; i < s->run_count; i++) {
         const ole_study_run *run = &s->runs[i];
@@ -144,40 +143,25 @@ static double images_left(const row *r, const ole_dataset_info *info, const ole_
                 images_of(r, info, point->part == OLE_STUDY_RETRAIN,
                           s->kind == OLE_STUDY_SWEEP ? point->samples : 0, epochs_done(r, run));
     }
-    *runs = s->total - s->ended;
     return images + (double)(s->total - s->run_count) * images_of(r, info, true, 0, 0.0);
-}
-
-const char *row_usual_time(const row *r, char out[USUAL_ROOM]) {
-    char time[32];
-    out[0] = '\0';
-    if (r->runs->minutes > 0.0)
-        snprintf(out, USUAL_ROOM, ", about %s each on an H200 in bf16",
-                 duration_text(60.0 * r->runs->minutes, time));
-    return out;
-}
-
-/* Of runs none of which is begun, or of the study that was, as it is. */
-static void time_left(const row *r, const ole_study_result *begun, row_time *time) {
-    ole_dataset *set;
-    ole_dataset_options options = run_dataset_options(&r->train, default_threads());
-    if (ole_dataset_open(&set, r->train.data, &options, &time->error) != OLE_OK) return;
-    const ole_dataset_info *info = ole_dataset_get_info(set);
-    double images =
-        begun ? images_left(r, info, begun, &time->runs) : images_of_all(r, info, &time->runs);
-    time->seconds = images * time_image(r, info, &time->error);
-    ole_dataset_close(set);
 }
 
 row_time row_time_left(const row *r) {
     ole_study_result s = {0};
     row_time time = {.runs = row_count_runs(r), .seconds = NAN};
-    bool begun = is_there(r->runs_folder, "study.json");
+    bool begun = ole_run_has(r->runs_folder, "study.json");
     if (begun && !row_look(r, &s, &time.error)) return time;
-    if (begun && s.ended == s.total)
-        time = (row_time){.runs = 0, .seconds = 0.0};
-    else
-        time_left(r, begun ? &s : NULL, &time);
+    if (begun) time.runs = s.total - s.ended;
+    ole_dataset *set;
+    const ole_dataset_options options = run_dataset_options(&r->train, default_threads());
+    if (time.runs == 0) {
+        time.seconds = 0.0;
+    } else if (ole_dataset_open(&set, r->train.data, &options, &time.error) == OLE_OK) {
+        const ole_dataset_info *info = ole_dataset_get_info(set);
+        time.seconds = begun ? images_left(r, info, &s) : images_of_all(r, info);
+        time.seconds *= time_image(r, info, &time.error);
+        ole_dataset_close(set);
+    }
     ole_study_result_free(&s);
     return time;
 }
