@@ -2,8 +2,8 @@
  * src/study/report.c - a study to look at: curve.svg, curve.png and report.html.
  *
  * A tuning is the paper's Fig. 4, validation error against λ with softmax alone as a dotted line; a
- * sweep its Fig. 5, accuracy against samples a class; a comparison shows the test error after each
- * epoch.
+ * sweep its Fig. 5, accuracy against samples per class; a comparison shows the test error after
+ * each epoch.
  */
 #include "base/error.h"
 #include "base/quote.h"
@@ -90,8 +90,8 @@ static void trace_tuning(const ole_study *study, curve *c) {
     if (!softmax || softmax->finished == 0) return;
     const ole_study_error level = {softmax->validation.mean, NAN};
     name_line(study, 0.0, false, alone->name);
-    add_value(alone, g->lambdas[1], level); /* the smallest that is not 0 */
-    if (g->lambda_count > 2) add_value(alone, g->lambdas[g->lambda_count - 1], level);
+    add_value(alone, g->lambdas.items[1], level); /* the smallest that is not 0 */
+    if (g->lambdas.count > 2) add_value(alone, g->lambdas.items[g->lambdas.count - 1], level);
     alone->dotted = true;
     c->count = 2;
 }
@@ -113,11 +113,11 @@ static ole_study_error accuracy_of(const ole_study *study, const ole_study_point
 static void trace_sweep(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
     const ole_grid *g = &study->grid;
-    for (int64_t l = 0; l < g->lambda_count; l++) {
+    for (int64_t l = 0; l < g->lambdas.count; l++) {
         line *out = &c->lines[c->count++];
-        name_line(study, g->lambdas[l], true, out->name);
-        for (int64_t s = 0; s < g->sample_count; s++) {
-            const ole_study_point *point = &r->points[s * g->lambda_count + l];
+        name_line(study, g->lambdas.items[l], true, out->name);
+        for (int64_t s = 0; s < g->samples.count; s++) {
+            const ole_study_point *point = &r->points[s * g->lambdas.count + l];
             add_value(out, (double)point->samples, accuracy_of(study, point));
         }
     }
@@ -160,8 +160,9 @@ static const struct looks {
     [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %",
                         "Error on what was held out of the training set; dotted: softmax alone. "
                         "Bars: standard deviation over the seeds."},
-    [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples a class",
-                         "Accuracy against samples a class", "samples a class", "test accuracy, %",
+    [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples per class",
+                         "Accuracy against samples per class", "samples per class",
+                         "test accuracy, %",
                          "Accuracy on the test set. Bars: standard deviation over the seeds."},
     [OLE_STUDY_COMPARE] = {trace_comparison, "With and without OLÉ", "Error against epochs",
                            "epoch", "test error, %",
@@ -190,10 +191,10 @@ static ole_status draw(const ole_study *study, const char *title, curve *c, ole_
                        ole_error *error) {
     const ole_grid *g = &study->grid;
     bool tune = study->kind == OLE_STUDY_TUNE;
-    int64_t points = tune                               ? g->lambda_count
+    int64_t points = tune                               ? g->lambdas.count
                      : study->kind == OLE_STUDY_COMPARE ? study->train.epochs
-                                                        : g->sample_count;
-    if (!make_curve(c, tune ? 2 : g->lambda_count, points > 2 ? points : 2))
+                                                        : g->samples.count;
+    if (!make_curve(c, tune ? 2 : g->lambdas.count, points > 2 ? points : 2))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
     looks[study->kind].trace(study, c);
     if (c->out_of_memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
@@ -259,13 +260,13 @@ static void add_compared(ole_page *page, const ole_study *study) {
 /* The best accuracy of each λ, at the most samples. */
 static void add_swept(ole_page *page, const ole_study *study) {
     const ole_grid *g = &study->grid;
-    for (int64_t l = 0; l < g->lambda_count; l++) {
+    for (int64_t l = 0; l < g->lambdas.count; l++) {
         const ole_study_point *point =
-            &study->result.points[(g->sample_count - 1) * g->lambda_count + l];
+            &study->result.points[(g->samples.count - 1) * g->lambdas.count + l];
         char name[CELL], value[CELL], note[CELL];
         if (point->finished == 0) continue;
         name_line(study, point->lambda, true, name);
-        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples a class", point->samples);
+        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", point->samples);
         ole_page_headline(page, name, error_text(accuracy_of(study, point), value), note);
     }
 }
@@ -281,7 +282,7 @@ static void add_progress(ole_page *page, const ole_study_result *r) {
 static ole_status add_table(ole_page *page, const ole_study *study, ole_error *error) {
     enum { COLUMNS = 7 };
     static const char *const names[COLUMNS] = {
-        "part", "λ", "samples a class", "runs", "validation error", "test error", "1-NN error"};
+        "part", "λ", "samples per class", "runs", "validation error", "test error", "1-NN error"};
     const ole_study_result *r = &study->result;
     size_t count = (size_t)r->point_count * COLUMNS;
     char(*texts)[CELL] = calloc(count, sizeof *texts);

@@ -159,8 +159,8 @@ static ole_status begin(ole_study *study, const ole_study_options *options, ole_
         status = ole_ranks_agree(study->ranks, status, error);
     }
     if (status == OLE_OK && study->result.ended > 0 && is_run(options) && ole_study_leads(study))
-        ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
-                      study->train.out, study->result.ended, study->result.total);
+        ole_study_say(study, "%s: resuming after %" PRId64 " of %" PRId64 " runs", study->train.out,
+                      study->result.ended, study->result.total);
     return status;
 }
 

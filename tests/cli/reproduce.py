@@ -430,11 +430,11 @@ def check_resume(ole, work):
                "cifar10-vgg16: 3 seeds were begun and are continued; for 2 use another --out\n"
                in fewer.stderr)
     check(ole, "sweep digits --net C4 --out stopped/cifar10-vgg16", code=2, err="ole sweep: "
-          "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': name another\n")
+          "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': choose another\n")
     other = ole.run("reproduce", "cifar10-vgg16.yaml", "--epochs", "5", "--out", "stopped", "--device", "cpu")
     check_that("other epochs", other.returncode == 2 and other.stderr ==
-               "ole reproduce: cifar10-vgg16: stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with "
-               "the same, or name another folder\n")
+               "ole reproduce: cifar10-vgg16: stopped/cifar10-vgg16: the study has epochs '12', not '5': resume with "
+               "the same, or choose another folder\n")
     both = read_json(ole, "reproduce", "cifar10-vgg16", "fig7", "--dry-run", "--json", "--device", "cpu")
     check_that("runs that a figure shares are counted once", both[0]["runs_left"] > 0 and
                both[1]["runs_left"] == 0 and both[1]["seconds_left"] == 0)

@@ -259,7 +259,7 @@ def check_weights(ole, work):
     check_that("from w1", reproduce(ole, "tuned.yaml").returncode == 0)
     write(work, "tuned.yaml", init_from="w2.safetensors", seeds=2)
     fails("from w2", ole, ["tuned.yaml"], "out/tuned: the study has init_from 'w1.safetensors', not 'w2.safetensors': "
-          "go on with the same, or name another folder")
+          "resume with the same, or choose another folder")
     write(work, "tuned.yaml", seeds=2)
     fails("from none", ole, ["tuned.yaml"], "init_from 'w1.safetensors', not ''")
     (work / "weights").mkdir()
