@@ -6,9 +6,9 @@
 
 #include "common/common.h"
 #include "common/figure_output.h"
-#include "pages/run_view.h"
 #include "report/drawing.h"
 #include <ole/analyze.h>
+#include <ole/train/history.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,29 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Features ----------------------------------------------------------------------------- */
+enum { MOST_FEATURES = 10000 };
 
-static bool analyze(const row *r, const run_view *view, int threads, ole_analysis *analysis,
-                    ole_error *error) {
-    progress line = progress_start();
-    int64_t *labels = malloc((size_t)view->view.count * sizeof *labels);
-    if (!labels) snprintf(error->message, sizeof error->message, "out of memory");
-    for (int64_t i = 0; labels && i < view->view.count; i++)
-        labels[i] = view->labels[i];
-    const ole_embedding e = {view->view.count, view->view.dim, OLE_F32, view->features, labels};
-    ole_analyze_options options;
-    ole_analyze_options_init(&options);
-    options.map = recipe_draws(&r->asked, "map");
-    options.threads = threads;
-    options.progress = progress_share;
-    options.context = &line;
-    options.names = view->view.class_names;
-    options.name_count = view->view.classes;
-    bool good = labels && ole_analyze(analysis, &e, &options, error) == OLE_OK;
-    progress_clear(&line);
-    free(labels);
-    return good;
-}
+/* ---- Features ----------------------------------------------------------------------------- */
 
 static bool draw_features(const row *r, const ole_analysis *analysis, int side, figure_output *p,
                           ole_error *error) {
@@ -59,29 +39,62 @@ static bool draw_features(const row *r, const ole_analysis *analysis, int side, 
     return true;
 }
 
-/* Features at the end of training: figures and numbers of one run. */
-static bool add_features(const row *r, made *m, int64_t run, int threads, figure_output *p) {
-    progress line = progress_start();
-    const feature_options options = {.threads = threads, .line = &line};
-    const ole_run_mark *mark = &m->marks[run];
-    ole_error error;
-    ole_analysis a;
-    run_view view = {0};
-    char folder[ROW_PATH], last[ROW_PATH];
-    join_path(folder, r->runs_folder, m->study.runs[run].folder);
-    join_path(last, folder, "last.safetensors");
-    bool good = run_view_open(&view, folder, &error);
-    view.weights = last;
-    view.options.data = r->train.data; /* which may have been moved since */
-    good = good && run_view_measure(&view, &options, &error);
-    progress_clear(&line);
-    if (good && view.without[0]) {
-        snprintf(error.message, sizeof error.message, "%.500s", view.without);
+/* At most MOST_FEATURES rows, evenly taken. */
+static int64_t thin_out(float *features, int64_t *labels, int64_t count, int64_t dim) {
+    int64_t keep = count < MOST_FEATURES ? count : MOST_FEATURES;
+    for (int64_t k = 0; k < keep; k++) {
+        int64_t from = k * count / keep;
+        memmove(features + k * dim, features + from * dim, (size_t)dim * sizeof *features);
+        labels[k] = labels[from];
+    }
+    return keep;
+}
+
+static bool analyze(const row *r, const trained_run *t, int threads, progress *line,
+                    ole_analysis *analysis, ole_error *error) {
+    const ole_model_info *info = ole_model_get_info(t->model);
+    bool tested = ole_dataset_get_info(t->set)->count[OLE_SPLIT_TEST] > 0;
+    ole_embedding e = {.dim = info->features, .dtype = OLE_F32};
+    float *features;
+    int64_t *labels;
+    ole_analyze_options options;
+    ole_analyze_options_init(&options);
+    options.map = recipe_draws(&r->asked, "map");
+    options.threads = threads;
+    options.progress = progress_share;
+    options.context = line;
+    options.names = info->class_names;
+    options.name_count = info->classes;
+    bool good =
+        trained_features(t->model, t->set, 1u << (tested ? OLE_SPLIT_TEST : OLE_SPLIT_VALIDATION),
+                         &features, &labels, &e.rows, error);
+    if (good && e.rows == 0) {
+        snprintf(error->message, sizeof error->message, "%.400s has no test part", r->train.data);
         good = false;
     }
-    good = good && analyze(r, &view, threads, &a, &error);
     if (good) {
-        ole_measures *to = &m->measures;
+        e.rows = thin_out(features, labels, e.rows, e.dim);
+        e.features = features;
+        e.labels = labels;
+        good = ole_analyze(analysis, &e, &options, error) == OLE_OK;
+    }
+    free(features);
+    free(labels);
+    return good;
+}
+
+/* Features at the end of training: figures and numbers of one run. */
+static bool add_features(const row *r, made *m, int64_t run, int threads, figure_output *p) {
+    const ole_run_mark *mark = &m->marks[run];
+    ole_measures *to = &m->measures;
+    progress line = progress_start();
+    ole_error error;
+    ole_analysis a;
+    trained_run t;
+    bool good = trained_open(&t, r, m, run, threads, &line, &error) &&
+                analyze(r, &t, threads, &line, &a, &error);
+    progress_clear(&line);
+    if (good) {
         good = draw_features(r, &a, mark->side, p, &error);
         ole_measures_add_number(to, mark, "angle inside classes, median", a.angles.within.median);
         ole_measures_add_number(to, mark, "angle between classes, median", a.angles.between.median);
@@ -90,8 +103,10 @@ static bool add_features(const row *r, made *m, int64_t run, int threads, figure
         ole_measures_add_number(to, mark, "OLE loss of the test features", a.spectra.loss);
         ole_analysis_free(&a);
     }
-    if (!good && !interrupted()) fail_command("reproduce", "%s: %s", folder, error.message);
-    run_view_close(&view);
+    if (!good && !interrupted())
+        fail_command("reproduce", "%s: %s: %s", r->asked.name, m->study.runs[run].folder,
+                     error.message);
+    trained_close(&t);
     return good && !p->failed && !interrupted();
 }
 
@@ -166,21 +181,17 @@ typedef int64_t shown_runs[2 * SIDES];
 
 /* The figures first, then numbers.csv, which says what they show: what it says is true. */
 static bool draw(const row *r, made *m, const shown_runs runs, int threads) {
-    char page[ROW_PATH], folder[ROW_PATH];
-    join_path(page, r->folder, "figures.html");
-    join_path(folder, r->folder, "figures");
-    const figure_options options = {.folder = folder, .page = page};
-    figure_output p;
-    if (figure_output_open(&p, "reproduce", &options, r->asked.title, r->asked.shows) != EXIT_DONE)
-        return false;
+    row_figures f;
+    if (!row_figures_open(&f, r)) return false;
+    figure_output *p = &f.output;
     bool good = true;
     ole_measures_remove(&m->measures, NULL);
     for (int side = 0; side < SIDES && good; side++)
-        good = runs[side] < 0 || add_features(r, m, runs[side], threads, &p);
+        good = runs[side] < 0 || add_features(r, m, runs[side], threads, p);
     if (runs[SIDES + SOFTMAX] >= 0 || runs[SIDES + WITH_OLE] >= 0)
-        good = good && add_curves(r, m, runs + SIDES, &p);
-    p.failed |= !good;
-    good = figure_output_close(&p) == EXIT_DONE;
+        good = good && add_curves(r, m, runs + SIDES, p);
+    p->failed |= !good;
+    good = figure_output_close(p) == EXIT_DONE;
     if (good) made_note_shown(m, r, runs, 2 * SIDES);
     return good && made_write(m, r->folder);
 }

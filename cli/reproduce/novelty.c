@@ -5,8 +5,7 @@
 #include "reproduce/reproduce.h"
 
 #include "common/common.h"
-#include "common/figure_output.h"
-#include "common/model_and_data.h"
+#include "common/trained_data.h"
 
 #include <ole/train/novelty.h>
 #include <ole/verify.h>
@@ -20,48 +19,38 @@ enum { FOLDS = 10, BARS = 20 };
 
 static const char auroc[] = "AUROC of known and novel";
 
-/* A run's model and its data. */
-typedef struct subjects {
-    ole_model *model;
-    ole_dataset *known, *novel;
-} subjects;
-
-static void close_subjects(subjects *s) {
-    ole_dataset_close(s->known);
-    ole_dataset_close(s->novel);
-    ole_model_free(s->model);
-}
-
-static bool open_sets(const row *r, uint64_t seed, int threads, subjects *s, ole_error *error) {
-    ole_train_options run = r->train;
-    run.seed = seed;
-    ole_dataset_options options = run_dataset_options(&run, threads);
-    if (ole_dataset_open(&s->known, run.data, &options, error) != OLE_OK) return false;
+/* The novel samples, read as the known ones of these options. */
+static bool open_novel(const row *r, const ole_train_options *known, int threads, ole_dataset **set,
+                       ole_error *error) {
+    ole_dataset_options options = run_dataset_options(known, threads);
     options.classes = r->asked.novel_classes;
     options.validation = 0.0;
     options.samples_per_class = 0;
-    return ole_dataset_open(&s->novel, r->asked.novel ? r->novel : run.data, &options, error) ==
+    *set = NULL;
+    return ole_dataset_open(set, r->asked.novel ? r->novel : known->data, &options, error) ==
            OLE_OK;
 }
 
 bool check_novel(const row *r, int threads, char why[600]) {
     if (r->asked.kind != RECIPE_NOVELTY || row_is_whole(r)) return true;
-    subjects s = {0};
+    ole_dataset *known = NULL, *novel = NULL;
     ole_error error;
-    bool good = open_sets(r, r->train.seed, threads, &s, &error);
+    const ole_dataset_options options = run_dataset_options(&r->train, threads);
+    bool good = ole_dataset_open(&known, r->train.data, &options, &error) == OLE_OK &&
+                open_novel(r, &r->train, threads, &novel, &error);
     if (!good) snprintf(why, 600, "%s: %.500s", r->asked.name, error.message);
     if (good && !r->asked.novel) { /* classes of one data set must not be in both */
-        const ole_dataset_info *known = ole_dataset_get_info(s.known),
-                               *novel = ole_dataset_get_info(s.novel);
-        for (int i = 0; i < known->classes * novel->classes && good; i++) {
-            const char *name = known->class_names[i / novel->classes];
-            good = strcmp(name, novel->class_names[i % novel->classes]) != 0;
+        const ole_dataset_info *a = ole_dataset_get_info(known), *b = ole_dataset_get_info(novel);
+        for (int i = 0; i < a->classes * b->classes && good; i++) {
+            const char *name = a->class_names[i / b->classes];
+            good = strcmp(name, b->class_names[i % b->classes]) != 0;
             if (!good)
                 snprintf(why, 600, "%s: paper: novel_classes: '%.100s' is among the known classes",
                          r->asked.name, name);
         }
     }
-    close_subjects(&s);
+    ole_dataset_close(known);
+    ole_dataset_close(novel);
     return good;
 }
 
@@ -73,7 +62,7 @@ static int64_t share_of_pairs(int64_t count, int64_t part, int64_t all) {
 }
 
 /* All pairs of one class, and as many of different classes, evenly taken.  False: out of memory. */
-static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
+static bool make_pairs(ole_pairs *pairs, const int64_t *labels, int64_t count) {
     int64_t all[2] = {0, 0}, seen[2] = {0, 0};
     for (int64_t i = 0; i < count; i++)
         for (int64_t k = i + 1; k < count; k++)
@@ -92,39 +81,28 @@ static bool make_pairs(ole_pairs *pairs, const int32_t *labels, int64_t count) {
     return pairs->pair != NULL;
 }
 
-/* The novel samples' features, pair by pair. */
-static bool verify(const subjects *s, const ole_run_mark *run, ole_measures *to) {
-    static const ole_split splits[] = {OLE_SPLIT_TRAIN, OLE_SPLIT_TEST};
-    const ole_dataset_info *info = ole_dataset_get_info(s->novel);
-    int64_t dim = ole_model_get_info(s->model)->features, count = 0;
-    int64_t total = info->count[OLE_SPLIT_TRAIN] + info->count[OLE_SPLIT_TEST];
-    float *features = malloc((size_t)(total * dim + 1) * sizeof *features);
-    int32_t *labels = malloc((size_t)(total + 1) * sizeof *labels);
-    ole_error error = {.message = "out of memory"};
-    bool good = features && labels;
-    for (int i = 0; i < 2 && good; i++) {
-        int64_t part = info->count[splits[i]];
-        if (part == 0) continue;
-        good = ole_model_run_split(s->model, s->novel, splits[i], features + count * dim, NULL,
-                                   &error) == OLE_OK;
-        memcpy(labels + count, ole_dataset_labels(s->novel, splits[i]),
-               (size_t)part * sizeof *labels);
-        count += part;
-    }
+/* Verifies pairs of novel samples by their features. */
+static bool verify(ole_model *model, const ole_dataset *novel, const ole_run_mark *run,
+                   ole_measures *to, ole_error *error) {
+    int64_t dim = ole_model_get_info(model)->features, count, *labels;
+    float *features;
     ole_pairs pairs = {0};
     ole_verification v;
-    good = good && make_pairs(&pairs, labels, count);
-    if (good && pairs.count < 2 * FOLDS) {
+    bool good = trained_features(model, novel, 1u << OLE_SPLIT_TRAIN | 1u << OLE_SPLIT_TEST,
+                                 &features, &labels, &count, error);
+    if (good && !make_pairs(&pairs, labels, count)) {
+        snprintf(error->message, sizeof error->message, "verification: out of memory");
+        good = false;
+    } else if (good && pairs.count < 2 * FOLDS) {
         fprintf(stderr, "ole reproduce: skipped verification: too few pairs of novel samples\n");
     } else if (good) {
-        good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, &error) == OLE_OK;
+        good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, error) == OLE_OK;
         if (good) {
             ole_measures_add_number(to, run, "verification AUC, novel pairs", 100.0 * v.roc.auroc);
             ole_measures_add_number(to, run, "verification accuracy, novel pairs", v.accuracy);
             ole_verification_free(&v);
         }
     }
-    if (!good) fail_command("reproduce", "verification: %s", error.message);
     ole_pairs_free(&pairs);
     free(features);
     free(labels);
@@ -133,36 +111,33 @@ static bool verify(const subjects *s, const ole_run_mark *run, ole_measures *to)
 
 /* ---- Novelty ------------------------------------------------------------------------------ */
 
-/* Of the model at the end of training, as everywhere in the paper. */
 static bool measure(const row *r, made *m, int64_t number, int threads, ole_novelty *novelty) {
     const ole_run_mark *run = &m->marks[number];
     ole_measures *to = &m->measures;
-    subjects s = {0};
+    trained_run t;
+    ole_dataset *novel = NULL;
     progress line = progress_start();
-    char folder[ROW_PATH], path[ROW_PATH];
     ole_novelty_options options;
     ole_novelty_options_init(&options);
     options.threads = threads;
     options.callback = progress_images;
     options.callback_context = &line;
     ole_error error;
-    join_path(folder, r->runs_folder, m->study.runs[number].folder);
-    join_path(path, folder, "last.safetensors");
-    bool good = ole_model_load(&s.model, path, threads, &error) == OLE_OK &&
-                open_sets(r, run->seed, threads, &s, &error) &&
-                ole_novelty_measure(novelty, s.model, s.known, s.novel, &options, &error) == OLE_OK;
-    progress_clear(&line);
-    if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
-    good = good && !novelty->interrupted;
-    if (good && !ole_measures_find(to, run, auroc)) {
+    bool good = trained_open(&t, r, m, number, threads, &line, &error) &&
+                open_novel(r, &t.options, threads, &novel, &error) &&
+                ole_novelty_measure(novelty, t.model, t.set, novel, &options, &error) == OLE_OK;
+    if (good && !novelty->interrupted && !ole_measures_find(to, run, auroc)) {
         const ole_roc *roc = &ole_novelty_get(novelty, OLE_SCORE_SOFTMAX)->roc;
         ole_measures_add_number(to, run, auroc, 100.0 * roc->auroc);
         ole_measures_add_number(to, run, "novel accepted, 95 % of known kept", 100.0 * roc->fpr95);
         ole_measures_add_number(to, run, "accuracy on the known", novelty->accuracy);
-        if (r->asked.verify) good = verify(&s, run, to);
+        if (r->asked.verify) good = verify(t.model, novel, run, to, &error);
     }
-    close_subjects(&s);
-    return good;
+    progress_clear(&line);
+    if (!good && !interrupted()) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    ole_dataset_close(novel);
+    trained_close(&t);
+    return good && !interrupted();
 }
 
 /* Accuracy on the known against the share of the novel over the threshold; a side without novel
@@ -222,17 +197,12 @@ static void draw_scores(const row *r, const ole_novelty n[SIDES], figure_output 
 }
 
 static bool draw(const row *r, const ole_novelty n[SIDES]) {
-    char page[ROW_PATH], folder[ROW_PATH];
-    join_path(page, r->folder, "figures.html");
-    join_path(folder, r->folder, "figures");
-    const figure_options options = {.folder = folder, .page = page};
-    figure_output p;
-    if (figure_output_open(&p, "reproduce", &options, r->asked.title, r->asked.shows) != EXIT_DONE)
-        return false;
-    figure_output_section(&p, "Known and novel");
-    draw_curve(r, n, &p);
-    draw_scores(r, n, &p);
-    return figure_output_close(&p) == EXIT_DONE;
+    row_figures f;
+    if (!row_figures_open(&f, r)) return false;
+    figure_output_section(&f.output, "Known and novel");
+    draw_curve(r, n, &f.output);
+    draw_scores(r, n, &f.output);
+    return figure_output_close(&f.output) == EXIT_DONE;
 }
 
 /* Measures what is not measured yet; the figures are of the first run of each side. */

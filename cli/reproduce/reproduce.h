@@ -13,10 +13,12 @@
 #ifndef OLE_CLI_REPRODUCE_REPRODUCE_H
 #define OLE_CLI_REPRODUCE_REPRODUCE_H
 
+#include "common/figure_output.h"
 #include "common/progress.h"
 #include "common/study_command.h"
 #include "model/run_folder.h"
 #include "reproduce/recipe_catalogue.h"
+#include <ole/train/model.h>
 
 #include <stdio.h>
 
@@ -147,6 +149,32 @@ bool made_write(const made *m, const char *folder);
 
 /* Records in the folder of the runs how many samples the data have, once. */
 bool row_note_samples(const row *r, int threads);
+
+/* A trained run: its options, its model at the end of training, and the data it was trained on. */
+typedef struct trained_run {
+    ole_train_options options;
+    ole_recipe *config; /* owns their texts */
+    ole_model *model;
+    ole_dataset *set;
+} trained_run;
+
+/* `line` shows how far the model is with a split.  Close it either way. */
+bool trained_open(trained_run *t, const row *r, const made *m, int64_t run, int threads,
+                  progress *line, ole_error *error);
+void trained_close(trained_run *t);
+
+/* Features and labels of splits, given as bits 1 << split; free() both either way. */
+bool trained_features(ole_model *model, const ole_dataset *set, unsigned splits, float **features,
+                      int64_t **labels, int64_t *count, ole_error *error);
+
+/* The figures of a row, OUT/NAME/figures.html and OUT/NAME/figures; must stay where it is. */
+typedef struct row_figures {
+    char page[ROW_PATH], folder[ROW_PATH];
+    figure_options options;
+    figure_output output;
+} row_figures;
+
+bool row_figures_open(row_figures *f, const row *r);
 
 /* A line of the table: the paper's numbers and ours. */
 typedef struct outcome {

@@ -201,7 +201,7 @@ def check_kinds(ole, work):
              write_recipe(work, "tuned", {"kind": "tune", "lambdas": "0,0.01,0.25"}),
              write_recipe(work, "swept", {"kind": "sweep", "lambdas": "0,0.25", "samples": "6,12"}, sweep),
              write_recipe(work, "novel", {"kind": "novelty", "novel_classes": "8,9"}, BASE + "classes: 0,1,2,3,4,5,6,7\nval_split: 0.25\n"),
-             write_recipe(work, "looked", {"kind": "features", "from": "mine", "draw": "spectrum"})]
+             write_recipe(work, "looked", {"kind": "features", "from": "mine", "draw": "[spectrum, angle-histogram]"})]
     reproduce(ole, *files[:-1], "--out", "kinds")
     done = reproduce(ole, *files, "--out", "kinds")
     check_that(f"all kinds: {done.stderr}", done.returncode == 0 and list(results(work / "kinds")) ==
@@ -370,7 +370,7 @@ def check_unread(ole, work):
         reproduce(ole, f"{name}.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
     (work / "unread/one/study.json").write_text("{")
     done = reproduce(ole, "two.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
-    why = "unread/one/study.json: damaged or of another program: name another folder for a new study"
+    why = "unread/one/study.json: damaged or of another program: choose another folder for a new study"
     got = json.loads((work / "unread/results.json").read_text())
     check_that(f"a row that cannot be read: {done.stderr}", done.returncode == 0 and
                done.stderr.endswith(f"ole reproduce: row one is not in the results: {why}\n") and
