@@ -5,6 +5,7 @@
 
 #include "common/common.h"
 #include "common/launch.h"
+#include "study/measures.h"
 #include "train/options/option_table.h"
 
 #include <inttypes.h>
@@ -94,12 +95,7 @@ static bool read_flag(const char *command, const char *flag, const char *option,
 /* ---- While it runs ------------------------------------------------------------------------ */
 
 const char *study_error_text(ole_study_error e, char out[ERROR_ROOM]) {
-    if (isfinite(e.std))
-        snprintf(out, ERROR_ROOM, "%.2f ± %.2f %%", e.mean, e.std);
-    else if (isfinite(e.mean))
-        snprintf(out, ERROR_ROOM, "%.2f %%", e.mean);
-    else
-        snprintf(out, ERROR_ROOM, "-");
+    if (!*ole_study_error_text(e, " %", out)) snprintf(out, ERROR_ROOM, "-");
     return out;
 }
 

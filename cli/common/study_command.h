@@ -61,7 +61,7 @@ int study_conduct(study_function *conduct, const ole_study_options *options,
 int study_print_json(const char *command, const char *out);
 
 /* "5.34 ± 0.21 %", or "-" where nothing was measured. */
-enum { ERROR_ROOM = 48 };
+enum { ERROR_ROOM = 64 };
 const char *study_error_text(ole_study_error error, char out[ERROR_ROOM]);
 
 #endif

@@ -122,67 +122,6 @@ bool row_note_samples(const row *r, int threads) {
     return good;
 }
 
-/* ---- Trained runs ------------------------------------------------------------------------- */
-
-bool trained_open(trained_run *t, const row *r, const made *m, int64_t run, int threads,
-                  progress *line, ole_error *error) {
-    char folder[ROW_PATH], path[ROW_PATH];
-    *t = (trained_run){0};
-    join_path(folder, r->runs_folder, m->study.runs[run].folder);
-    join_path(path, folder, "config.yaml");
-    ole_train_options_init(&t->options);
-    if (ole_recipe_read(&t->config, path, &t->options, error) != OLE_OK) return false;
-    t->options.data = r->train.data; /* which may have been moved since */
-    ole_dataset_options options = run_dataset_options(&t->options, threads);
-    options.skip_test = t->options.skip_test;
-    join_path(path, folder, "last.safetensors");
-    if (ole_model_load(&t->model, path, threads, error) != OLE_OK ||
-        ole_dataset_open(&t->set, t->options.data, &options, error) != OLE_OK)
-        return false;
-    const trained_data data = {.options = t->options, .same = true};
-    trained_data_compare(&data, "reproduce", &(data_flags){.samples_per_class = -1}, t->model,
-                         t->set);
-    ole_model_watch(t->model, progress_images, line);
-    return true;
-}
-
-void trained_close(trained_run *t) {
-    ole_dataset_close(t->set);
-    ole_model_free(t->model);
-    ole_recipe_free(t->config);
-}
-
-bool trained_features(ole_model *model, const ole_dataset *set, unsigned splits, float **features,
-                      int64_t **labels, int64_t *count, ole_error *error) {
-    const ole_dataset_info *info = ole_dataset_get_info(set);
-    int64_t dim = ole_model_get_info(model)->features, total = 0;
-    *count = 0;
-    for (int split = 0; split <= OLE_SPLIT_VALIDATION; split++)
-        if (splits >> split & 1) total += info->count[split];
-    *features = malloc((size_t)(total * dim + 1) * sizeof **features);
-    *labels = malloc((size_t)(total + 1) * sizeof **labels);
-    snprintf(error->message, sizeof error->message, "out of memory");
-    bool good = *features && *labels;
-    for (int split = 0; split <= OLE_SPLIT_VALIDATION && good; split++) {
-        if (!(splits >> split & 1) || info->count[split] == 0) continue;
-        const int32_t *truth = ole_dataset_labels(set, (ole_split)split);
-        good = ole_model_run_split(model, set, (ole_split)split, *features + *count * dim, NULL,
-                                   error) == OLE_OK &&
-               !interrupted();
-        for (int64_t i = 0; i < info->count[split]; i++)
-            (*labels)[(*count)++] = truth[i];
-    }
-    return good;
-}
-
-bool row_figures_open(row_figures *f, const row *r) {
-    join_path(f->page, r->folder, "figures.html");
-    join_path(f->folder, r->folder, "figures");
-    f->options = (figure_options){.folder = f->folder, .page = f->page};
-    return figure_output_open(&f->output, "reproduce", &f->options, r->asked.title,
-                              r->asked.shows) == EXIT_DONE;
-}
-
 /* ---- The paper and ours ------------------------------------------------------------------- */
 
 static outcome *add_outcome(outcomes *o, const char *measure, const char *unit) {
@@ -387,13 +326,4 @@ bool row_outcomes(const row *r, outcomes *o, ole_error *error) {
     ole_measures_free(&data);
     made_free(&m);
     return good;
-}
-
-const char *number_text(ole_study_error e, char out[NUMBER_ROOM]) {
-    out[0] = '\0';
-    if (isfinite(e.std))
-        snprintf(out, NUMBER_ROOM, "%.2f ± %.2f", e.mean, e.std);
-    else if (isfinite(e.mean))
-        snprintf(out, NUMBER_ROOM, "%.2f", e.mean);
-    return out;
 }

@@ -6,7 +6,6 @@
  */
 #include "reproduce/reproduce.h"
 
-#include "base/atomic_file.h"
 #include "commands.h"
 #include "common/common.h"
 #include "common/launch.h"
@@ -193,11 +192,10 @@ static void tell_kept(const row *r, const reproduction *how) {
 }
 
 static bool put_recipe(const row *r) {
-    char path[ROW_PATH];
+    const char *text = r->asked.text;
     ole_error error;
     bool good = ole_run_make_folder(r->folder, NULL, &error) == OLE_OK &&
-                ole_run_output(path, r->folder, "recipe.yaml", &error) == OLE_OK &&
-                ole_atomic_file_put(path, r->asked.text, strlen(r->asked.text), &error) == OLE_OK;
+                ole_run_put(r->folder, "recipe.yaml", text, strlen(text), &error) == OLE_OK;
     if (!good) fail_command("reproduce", "%s", error.message);
     return good;
 }
@@ -210,10 +208,7 @@ static int conclude_row(const row *r, const reproduction *how, bool stopped) {
         good = put_recipe(r); /* the study has put it into a folder with runs */
     else
         row_note_samples(r, threads); /* a stop may have come before the last run's */
-    if (good && !stopped)
-        good = r->asked.kind == RECIPE_NOVELTY  ? show_novelty(r, threads)
-               : r->asked.kind == RECIPE_CURVES ? show_curves(r)
-                                                : !r->asked.draw || show_features(r, threads);
+    good = good && (stopped || show_runs(r, threads));
     good = write_results(how->out) && good;
     if (stopped || interrupted()) return EXIT_INTERRUPTED;
     return good ? EXIT_DONE : EXIT_FAILED;

@@ -3,9 +3,9 @@
  * that a recipe describes.
  *
  * reproduce.c reads the command line and conducts the studies; row.c turns a recipe into a study in
- * a folder; plan.c lists recipes and plans, with the time from time.c; made.c reads what a folder
- * holds and compares the paper with ours, and results.c writes that; figures.c and novelty.c
- * measure and draw trained runs.
+ * a folder; plan.c lists recipes and plans, with the time they take; made.c reads what a folder
+ * holds and compares the paper with ours, and results.c writes that; figures.c
+ * measures and draws trained runs.
  *
  * The folder is the only state.  OUT/NAME holds recipe.yaml, the recipe as it was used; the study
  * of its runs (ole/train/study.h); figures; and numbers.csv, what was measured (study/measures.h).
@@ -13,12 +13,10 @@
 #ifndef OLE_CLI_REPRODUCE_REPRODUCE_H
 #define OLE_CLI_REPRODUCE_REPRODUCE_H
 
-#include "common/figure_output.h"
 #include "common/progress.h"
 #include "common/study_command.h"
 #include "model/run_folder.h"
 #include "reproduce/recipe_catalogue.h"
-#include <ole/train/model.h>
 
 #include <stdio.h>
 
@@ -97,17 +95,6 @@ bool row_locate(row *r, char why[600]);
 void row_part(const row *r, char out[PART_ROOM]);
 void row_part_of_test(const row *r, int64_t samples, char out[PART_ROOM]);
 
-/* ---- time.c ------------------------------------------------------------------------------- */
-
-typedef struct row_time {
-    int64_t runs;    /* left to make */
-    double seconds;  /* about, here, one after the other; NaN: not known */
-    ole_error error; /* then: why */
-} row_time;
-
-/* Times a few steps, for a second or two; Ctrl-C ends that.  The data must have been found. */
-row_time row_time_left(const row *r);
-
 /* ---- plan.c ------------------------------------------------------------------------------- */
 
 /* --list: recipes, those of the program or `names`, on stdout; the exit code. */
@@ -150,32 +137,6 @@ bool made_write(const made *m, const char *folder);
 /* Records in the folder of the runs how many samples the data have, once. */
 bool row_note_samples(const row *r, int threads);
 
-/* A trained run: its options, its model at the end of training, and the data it was trained on. */
-typedef struct trained_run {
-    ole_train_options options;
-    ole_recipe *config; /* owns their texts */
-    ole_model *model;
-    ole_dataset *set;
-} trained_run;
-
-/* `line` shows how far the model is with a split.  Close it either way. */
-bool trained_open(trained_run *t, const row *r, const made *m, int64_t run, int threads,
-                  progress *line, ole_error *error);
-void trained_close(trained_run *t);
-
-/* Features and labels of splits, given as bits 1 << split; free() both either way. */
-bool trained_features(ole_model *model, const ole_dataset *set, unsigned splits, float **features,
-                      int64_t **labels, int64_t *count, ole_error *error);
-
-/* The figures of a row, OUT/NAME/figures.html and OUT/NAME/figures; must stay where it is. */
-typedef struct row_figures {
-    char page[ROW_PATH], folder[ROW_PATH];
-    figure_options options;
-    figure_output output;
-} row_figures;
-
-bool row_figures_open(row_figures *f, const row *r);
-
 /* A line of the table: the paper's numbers and ours. */
 typedef struct outcome {
     char measure[80];
@@ -204,10 +165,6 @@ typedef struct outcomes {
 /* What came out so far; false where the folder cannot be read. */
 bool row_outcomes(const row *r, outcomes *o, ole_error *error);
 
-/* "7.22 ± 0.14", or "" without a number. */
-enum { NUMBER_ROOM = 48 };
-const char *number_text(ole_study_error e, char out[NUMBER_ROOM]);
-
 /* ---- results.c ---------------------------------------------------------------------------- */
 
 /* Writes results.json, results.md and report.html of everything in the folder. */
@@ -216,13 +173,11 @@ bool write_results(const char *out);
 /* Prints the paper's numbers and ours of these rows. */
 void print_results(const char *out, const char *const *names, int count);
 
-/* ---- figures.c, novelty.c ----------------------------------------------------------------- */
+/* ---- figures.c ---------------------------------------------------------------------------- */
 
-/* Measure and draw trained runs, where that was not done yet.  False after printing an error, or
- * after an interruption. */
-bool show_features(const row *r, int threads);
-bool show_curves(const row *r);
-bool show_novelty(const row *r, int threads);
+/* Measures and draws trained runs as the recipe asks, where that was not done yet.  False after
+ * printing an error, or after an interruption. */
+bool show_runs(const row *r, int threads);
 
 /* Whether the novel classes of a row exist and are not known ones, before anything is trained;
  * false with the reason.  Rows without novel classes pass. */

@@ -7,7 +7,6 @@
  */
 #include "reproduce/reproduce.h"
 
-#include "base/atomic_file.h"
 #include "base/memory_file.h"
 #include "common/common.h"
 #include "formats/json.h"
@@ -217,13 +216,13 @@ typedef char table_row[COLUMNS][CELL];
 
 static void fill_row(const shown *s, const outcome *o, table_row cells) {
     const int64_t *runs = o->runs, *diverged = o->diverged;
-    char text[NUMBER_ROOM];
+    char text[OLE_ERROR_TEXT];
     snprintf(cells[0], CELL, "%s", s->name);
     snprintf(cells[1], CELL, "%.150s", s->row.asked.shows);
     snprintf(cells[2], CELL, "%s%s%s", o->measure, *o->unit ? ", " : "", o->unit);
     for (int side = 0; side < SIDES; side++) {
-        snprintf(cells[3 + side], CELL, "%s", number_text(o->paper[side], text));
-        snprintf(cells[5 + side], CELL, "%s", number_text(o->ours[side], text));
+        snprintf(cells[3 + side], CELL, "%s", ole_study_error_text(o->paper[side], "", text));
+        snprintf(cells[5 + side], CELL, "%s", ole_study_error_text(o->ours[side], "", text));
     }
     snprintf(cells[7], CELL, "%" PRId64, runs[WITH_OLE]);
     if (runs[SOFTMAX] != runs[WITH_OLE])
@@ -379,18 +378,10 @@ static ole_status write_page(const all_rows *all, const char *out, ole_error *er
 
 static ole_status write_text(const all_rows *all, const char *out, const char *name,
                              void (*print)(const all_rows *, FILE *), ole_error *error) {
-    char path[ROW_PATH];
     ole_memory_file memory;
-    ole_status status = ole_run_output(path, out, name, error);
-    if (status != OLE_OK) return status;
     if (ole_memory_file_open(&memory)) print(all, memory.file);
     char *text = ole_memory_file_close(&memory);
-    if (text) {
-        status = ole_atomic_file_put(path, text, memory.size, error);
-    } else {
-        status = OLE_ERROR_MEMORY;
-        snprintf(error->message, sizeof error->message, "%s: out of memory", name);
-    }
+    ole_status status = ole_run_put(out, name, text, memory.size, error);
     free(text);
     return status;
 }

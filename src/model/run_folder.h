@@ -24,6 +24,10 @@ OLE_INTERNAL ole_status ole_run_output(char path[OLE_RUN_PATH], const char *out,
 OLE_INTERNAL ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const char *out,
                                               const char *name, ole_error *error);
 
+/* Replaces out/name by the text, as by ole_atomic_file_put(); NULL is an error: out of memory. */
+OLE_INTERNAL ole_status ole_run_put(const char *out, const char *name, const char *text,
+                                    size_t size, ole_error *error);
+
 /*
  * An error where one of these files, up to a NULL, is in the folder already: for a folder that is
  * not Olé's yet.  Empty ones are nobody's loss.

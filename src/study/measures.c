@@ -7,7 +7,6 @@
  */
 #include "study/measures.h"
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/fnv.h"
 #include "base/memory_file.h"
@@ -40,6 +39,15 @@ ole_run_mark ole_run_mark_of(const ole_study_result *study, int64_t number, cons
     snprintf(mark.digest, sizeof mark.digest, "%016" PRIx64, ole_fnv64(bytes, size));
     free(bytes);
     return mark;
+}
+
+const char *ole_study_error_text(ole_study_error e, const char *unit, char out[OLE_ERROR_TEXT]) {
+    out[0] = '\0';
+    if (isfinite(e.std))
+        snprintf(out, OLE_ERROR_TEXT, "%.2f ± %.2f%s", e.mean, e.std, unit);
+    else if (isfinite(e.mean))
+        snprintf(out, OLE_ERROR_TEXT, "%.2f%s", e.mean, unit);
+    return out;
 }
 
 /* ---- In memory ---------------------------------------------------------------------------- */
@@ -189,10 +197,7 @@ ole_status ole_measures_read(ole_measures *m, const char *folder, const ole_run_
 }
 
 ole_status ole_measures_write(const ole_measures *m, const char *folder, ole_error *error) {
-    char path[OLE_RUN_PATH];
     ole_memory_file memory;
-    ole_status status = ole_run_output(path, folder, "numbers.csv", error);
-    if (status != OLE_OK) return status;
     if (ole_memory_file_open(&memory)) {
         fprintf(memory.file, "side,seed,measure,value,run\n");
         for (int i = 0; i < m->count; i++) {
@@ -207,8 +212,7 @@ ole_status ole_measures_write(const ole_measures *m, const char *folder, ole_err
         memory.failed |= m->out_of_memory;
     }
     char *text = ole_memory_file_close(&memory);
-    status = text ? ole_atomic_file_put(path, text, memory.size, error)
-                  : ole_fail(error, OLE_ERROR_MEMORY, "numbers.csv: out of memory");
+    ole_status status = ole_run_put(folder, "numbers.csv", text, memory.size, error);
     free(text);
     return status;
 }

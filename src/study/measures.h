@@ -75,6 +75,11 @@ OLE_INTERNAL void ole_measures_remove(ole_measures *measures, const char *name);
 OLE_INTERNAL const ole_measure *ole_measures_find(const ole_measures *measures,
                                                   const ole_run_mark *run, const char *name);
 
+/* "7.22 ± 0.14" with the unit behind it, or "" without a number. */
+enum { OLE_ERROR_TEXT = 64 };
+OLE_INTERNAL const char *ole_study_error_text(ole_study_error error, const char *unit,
+                                              char out[OLE_ERROR_TEXT]);
+
 /* Mean and deviation over the runs of a side. */
 OLE_INTERNAL ole_spread ole_measures_spread(const ole_measures *measures, int side,
                                             const char *name);

@@ -5,7 +5,6 @@
  * study.json holds the kind, the grid and the recipe; it is the first file of a study.  config.yaml
  * is the same recipe for readers and for `ole tune --resume`.
  */
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/quote.h"
@@ -40,13 +39,6 @@ static void put_values(ole_json *w, const char *key, const ole_values *values) {
     ole_json_close(w);
 }
 
-static ole_status write_text(const ole_study *study, const char *name, const char *text,
-                             ole_error *error) {
-    char path[OLE_RUN_PATH];
-    ole_status status = ole_run_output(path, study->train.out, name, error);
-    return status == OLE_OK ? ole_atomic_file_put(path, text, strlen(text), error) : status;
-}
-
 /* The text of study.json; free() it.  NULL: out of memory. */
 static char *record_text(const ole_study *study, const char *config) {
     ole_memory_file memory;
@@ -67,12 +59,12 @@ static char *record_text(const ole_study *study, const char *config) {
 }
 
 static ole_status write_files(const ole_study *study, ole_error *error) {
+    const char *out = study->train.out, *recipe = study->given->recipe;
     char *config = ole_recipe_text(&study->train), *text = record_text(study, config);
-    ole_status status = text ? write_text(study, "study.json", text, error)
-                             : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
-    if (status == OLE_OK) status = write_text(study, "config.yaml", config, error);
-    if (status == OLE_OK && study->given->recipe)
-        status = write_text(study, "recipe.yaml", study->given->recipe, error);
+    ole_status status = ole_run_put(out, "study.json", text, text ? strlen(text) : 0, error);
+    if (status == OLE_OK) status = ole_run_put(out, "config.yaml", config, strlen(config), error);
+    if (status == OLE_OK && recipe)
+        status = ole_run_put(out, "recipe.yaml", recipe, strlen(recipe), error);
     free(text);
     free(config);
     return status;
@@ -462,5 +454,5 @@ ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
     if (status == OLE_OK) status = ole_run_make_folder(folder, NULL, error);
     if (status != OLE_OK) return status;
     snprintf(text, sizeof text, "%s\n", message);
-    return write_text(study, path, text, error);
+    return ole_run_put(study->train.out, path, text, strlen(text), error);
 }

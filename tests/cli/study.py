@@ -189,7 +189,7 @@ def check_no_validation(ole, work):
                    "--out few".split())
     check_that(f"nothing to choose by: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
         "ole tune: there are no validation samples to choose lambda by: every class has too few for val_split 0.1; "
-        "hold out more, or bring more samples\n"))
+        "raise it, or add samples\n"))
 
 
 def check_large_seed(ole, work):
