@@ -165,7 +165,7 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
     if (r->interrupted)
         tell_command(c->name,
                      "stopped with %" PRId64 " of %" PRId64
-                     " runs finished, and saved; 'ole %s --resume --out %s' goes on",
+                     " runs finished, and saved; 'ole %s --resume --out %s' resumes",
                      r->ended, r->total, c->name, out);
     if (json)
         code = study_print_json(c->name, out);

@@ -1,6 +1,6 @@
 /*
- * cli/common/study_command.h - what `ole tune` and `ole sweep` share: the flags of training and of
- * a grid, what is shown while the runs go on, and how it ends.
+ * cli/common/study_command.h - what `ole tune`, `ole sweep` and `ole reproduce` share: the flags of
+ * training and of a grid, progress, and the end of a study.
  */
 #ifndef OLE_CLI_COMMON_STUDY_COMMAND_H
 #define OLE_CLI_COMMON_STUDY_COMMAND_H
@@ -42,11 +42,11 @@ enum { WORD_ROOM = 64 };
 bool study_read_list(const char *option, const char *text, int64_t most, void *values,
                      int64_t *count, char word[WORD_ROOM]);
 
-/* How far a study is, on stderr: its callback and its messages; the context of both is the view. */
+/* Progress of a study on stderr: its callback and its messages, with a view as their context. */
 typedef struct study_view {
     const char *name; /* of the command */
     progress line;
-    bool quiet; /* another process talks */
+    bool quiet; /* another rank prints */
 } study_view;
 
 bool study_show(void *view, const ole_study_progress *progress);

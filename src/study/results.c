@@ -1,5 +1,5 @@
 /*
- * src/study/results.c - what came out so far: means, the choice, results.json and results.csv.
+ * src/study/results.c - the results so far: means, the choice of λ, results.json and results.csv.
  */
 #include "base/error.h"
 #include "base/memory_file.h"
