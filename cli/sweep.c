@@ -6,7 +6,6 @@
 #include "common/study_command.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 const char sweep_summary[] = "accuracy against samples per class, softmax against OLE";
@@ -19,13 +18,11 @@ static void print_result(const ole_study_result *r) {
         const ole_study_point *point = &r->points[p];
         const ole_study_error test = {100.0 - point->test.mean, point->test.std};
         const ole_study_error near = {100.0 - point->knn1.mean, point->knn1.std};
-        char accuracy[ERROR_ROOM], knn[ERROR_ROOM];
-        study_error_text(test, accuracy);
-        study_error_text(near, knn);
-        /* "±" is one column of two bytes */
-        printf("%-18" PRId64 " %-12g %-*s %-*s %" PRId64 "%s\n", point->samples, point->lambda,
-               18 + (isfinite(test.std) != 0), accuracy, 18 + (isfinite(near.std) != 0), knn,
-               point->finished, point->diverged ? ", others diverged" : "");
+        char text[ERROR_ROOM];
+        printf("%-18" PRId64 " %-12g ", point->samples, point->lambda);
+        print_column(stdout, study_error_text(test, text), 19);
+        print_column(stdout, study_error_text(near, text), 19);
+        printf("%" PRId64 "%s\n", point->finished, point->diverged ? ", others diverged" : "");
     }
     printf("\n");
 }

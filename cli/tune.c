@@ -16,10 +16,9 @@ static void print_curve(const ole_study_result *r) {
         const ole_study_point *point = &r->points[p];
         char error[ERROR_ROOM];
         if (point->part != OLE_STUDY_GRID) continue;
-        study_error_text(point->validation, error);
-        /* "±" is one column of two bytes */
-        printf("%-12g %-*s %" PRId64 "%s%s\n", point->lambda, 18 + (r->seeds > 1), error,
-               point->finished, point->diverged ? ", others diverged" : "",
+        printf("%-12g ", point->lambda);
+        print_column(stdout, study_error_text(point->validation, error), 19);
+        printf("%" PRId64 "%s%s\n", point->finished, point->diverged ? ", others diverged" : "",
                p == r->picked ? "   taken" : "");
     }
 }

@@ -27,13 +27,11 @@ const char *recipe_name(int i) {
 
 /* ---- The block `paper:` ------------------------------------------------------------------- */
 
-#define KINDS "compare|tune|sweep|novelty|features|curves"
-static const char *const kinds[] = {"compare", "tune", "sweep", "novelty", "features", "curves"};
-
 static const ole_option keys[] = {
     {"title", OLE_TEXT, .offset = offsetof(recipe, title)},
     {"shows", OLE_TEXT, .offset = offsetof(recipe, shows)},
-    {"kind", OLE_CHOICE, .offset = offsetof(recipe, kind), .value = KINDS},
+    {"kind", OLE_CHOICE, .offset = offsetof(recipe, kind),
+     .value = "compare|tune|sweep|novelty|features|curves"},
     {"measure", OLE_TEXT, .offset = offsetof(recipe, measure)},
     {"softmax", OLE_NUMBER, .offset = offsetof(recipe, reported[SOFTMAX].mean)},
     {"softmax_std", OLE_NUMBER, .offset = offsetof(recipe, reported[SOFTMAX].std)},
@@ -112,6 +110,8 @@ static const char *lacks_for_novelty(const recipe *r) {
 static bool check_block(const recipe *r, char why[OLE_OPTION_WHY]) {
     bool borrows = recipe_borrows(r);
     const char *lacks = lacks_for_novelty(r);
+    char room[OLE_OPTION_VALUE];
+    const char *kind = ole_option_text(ole_option_find(keys, "kind", 4), r, room);
     int with_ole = 0;
     for (int i = 0; i < r->lambda_count; i++)
         with_ole += r->lambdas[i] > 0.0;
@@ -129,12 +129,12 @@ static bool check_block(const recipe *r, char why[OLE_OPTION_WHY]) {
         snprintf(why, OLE_OPTION_WHY, "paper: the kind sweep needs samples, as samples: [50, 100]");
     else if (r->kind != RECIPE_TUNE && !borrows && !r->lambda_list && r->train.lambda == 0.0)
         snprintf(why, OLE_OPTION_WHY,
-                 "lambda is 0: the kind %s compares softmax with a lambda above 0", kinds[r->kind]);
+                 "lambda is 0: the kind %s compares softmax with a lambda above 0", kind);
     else if (with_ole > 1 && r->kind != RECIPE_TUNE)
         snprintf(why, OLE_OPTION_WHY,
                  "paper: lambdas: the kind %s compares softmax with one lambda above 0: give one, "
                  "or a recipe for each; the kind tune takes many",
-                 kinds[r->kind]);
+                 kind);
     else
         return check_figures(r, why);
     return false;

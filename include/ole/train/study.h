@@ -1,5 +1,5 @@
 /*
- * ole/train/study.h - many runs that answer one question: which λ (ole_tune), how many samples a
+ * ole/train/study.h - many runs that answer one question: which λ (ole_tune), how many samples per
  * class (ole_sweep), with or without OLÉ (ole_compare).
  *
  *     ole_train_options train;
@@ -16,15 +16,15 @@
  *     if (result.picked >= 0) printf("lambda %g\n", result.points[result.picked].lambda);
  *     ole_study_result_free(&result);
  *
- * The folder train.out holds a run folder for each run ("lambda-0.25/seed-0") and, written anew
- * after each of them, results.json, results.csv, curve.svg, curve.png (where the build has cairo)
- * and report.html.  The same call on the same folder goes on where the last one ended: finished
- * runs stay as they are, an interrupted one goes on from its checkpoint.  More values, more seeds
- * and another device may be asked for then; what else would change the runs is refused.  First
- * weights (init_from) may lie elsewhere then, but must be the same, by their SHA-256.
+ * The folder train.out holds a run folder for each run ("lambda-0.25/seed-0") and, rewritten after
+ * each of them, results.json, results.csv, curve.svg, curve.png (if the build has cairo) and
+ * report.html.  The same call on the same folder resumes where the last one ended: finished runs
+ * stay as they are, an interrupted one continues from its checkpoint.  More values, more seeds and
+ * another device are allowed then; anything else that would change the runs is refused.  Initial
+ * weights (init_from) may have moved, but must be the same, by their SHA-256.
  *
  * A run is the one that ole_train() would make with the same options.  One that diverges (NaN or
- * Inf) is noted in its folder, failed.txt, and not tried again; the others go on.
+ * Inf) is recorded in its folder, failed.txt, and not tried again; the others continue.
  */
 #ifndef OLE_TRAIN_STUDY_H
 #define OLE_TRAIN_STUDY_H
@@ -48,7 +48,7 @@ typedef enum ole_study_part {
 } ole_study_part;
 
 typedef enum ole_study_state {
-    OLE_STUDY_WAITS = 0, /* not begun, at work or interrupted */
+    OLE_STUDY_WAITS = 0, /* not started, running or interrupted */
     OLE_STUDY_FINISHED = 1,
     OLE_STUDY_DIVERGED = 2,
 } ole_study_state;
@@ -62,7 +62,7 @@ typedef struct ole_study_error {
 typedef struct ole_study_point {
     ole_study_part part;
     double lambda;              /* 0: softmax alone */
-    int64_t samples;            /* of each class; 0: all */
+    int64_t samples;            /* per class; 0: all */
     int64_t finished, diverged; /* runs */
     ole_study_error test, validation, knn1;
 } ole_study_point;
@@ -96,7 +96,7 @@ typedef struct ole_study_progress {
     double seconds_left;             /* of all runs; NaN while not known */
 } ole_study_progress;
 
-/* Return true to stop: runs at work are saved, the status is OLE_OK, `interrupted` set. */
+/* Return true to stop: running ones are saved, the status is OLE_OK, `interrupted` set. */
 typedef bool ole_study_callback(void *context, const ole_study_progress *progress);
 
 /* Fill with ole_study_options_init(). */
@@ -115,37 +115,37 @@ typedef struct ole_study_options {
     bool baseline; /* of ole_tune(): retrain and test softmax alone too */
     bool look;     /* nothing is run or written: the result is what the folder holds */
     bool check;    /* nothing is run or written: the same, and an error for whatever would keep the
-                      study from beginning or going on */
+                      study from starting or resuming */
     int jobs; /* runs at once in this process; 0: the seeds of a point on a device that queues its
                  steps, else 1 */
     ole_study_callback *callback;
     ole_train_message *message;
     void *callback_context; /* of both */
     /*
-     * Several processes that share the runs out, each done by one of them alone; NULL: this one
-     * does all.  All make the same call, with `out` in a file system that they share, and get the
-     * same result or error.  Rank 0 writes the study's files, and its callback hears of every run
-     * that ends; the others hear of their own runs, and any of them may stop all.
+     * Several processes that share the runs, each of which one rank trains alone; NULL: this
+     * process trains all.  All make the same call, with `out` in a file system that they share, and
+     * get the same result or error.  Rank 0 writes the study's files, and its callback hears of
+     * every run that ends; the others hear of their own runs, and any of them may stop all.
      */
     ole_ranks *ranks;
     /* Of a study that a recipe describes; NULL: not known.  The recipe's text is kept as
-     * recipe.yaml in the folder; data_name is what it calls the data, which may lie at another path
-     * (train.data) when the study goes on. */
+     * recipe.yaml in the folder; data_name is what it calls the data, which may be at another path
+     * (train.data) when the study resumes. */
     const char *recipe, *data_name;
 } ole_study_options;
 
 OLE_API void ole_study_options_init(ole_study_options *options);
 
 /*
- * Chooses λ as the paper does: trains with each on what is left of the training set when val_split
- * (0: a tenth) is held out, takes the one with the smallest mean validation error at the end of
- * training (of equals the smaller), trains with it on the whole training set and tests once.  Until
- * then the test split is not looked at (skip_test).  A λ with a diverging run is not taken.
+ * Chooses λ as the paper does: splits val_split (0: a tenth) off the training set for validation,
+ * trains with each λ on the rest, takes the one with the smallest mean validation error at the end
+ * of training (the smaller of equals), trains with it on the whole training set and tests once.
+ * Until then the test split is not used (skip_test).  A λ with a diverging run is not taken.
  */
 OLE_API ole_status ole_tune(const ole_study_options *options, ole_study_result *result,
                             ole_error *error);
 
-/* Trains with each number of samples a class and each λ, and tests: the accuracy that few samples
+/* Trains with each number of samples per class and each λ, and tests: the accuracy that few samples
  * give. */
 OLE_API ole_status ole_sweep(const ole_study_options *options, ole_study_result *result,
                              ole_error *error);
