@@ -1,31 +1,28 @@
 /*
- * cli/sweep.c - `ole sweep`: accuracy against samples a class, with and without OLÉ.
+ * cli/sweep.c - `ole sweep`: accuracy against samples per class, with and without OLÉ.
  */
 #include "commands.h"
 #include "common/common.h"
 #include "common/study_command.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
-const char sweep_summary[] = "accuracy against samples a class, softmax against OLE";
+const char sweep_summary[] = "accuracy against samples per class, softmax against OLE";
 
 /* A row for each number of samples and each λ. */
 static void print_result(const ole_study_result *r) {
-    printf("%-16s %-12s %-18s %-18s %s\n", "samples a class", "lambda", "accuracy", "1-NN accuracy",
-           "runs");
+    printf("%-18s %-12s %-18s %-18s %s\n", "samples per class", "lambda", "accuracy",
+           "1-NN accuracy", "runs");
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         const ole_study_error test = {100.0 - point->test.mean, point->test.std};
         const ole_study_error near = {100.0 - point->knn1.mean, point->knn1.std};
-        char accuracy[ERROR_ROOM], knn[ERROR_ROOM];
-        study_error_text(test, accuracy);
-        study_error_text(near, knn);
-        /* "±" is one column of two bytes */
-        printf("%-16" PRId64 " %-12g %-*s %-*s %" PRId64 "%s\n", point->samples, point->lambda,
-               18 + (isfinite(test.std) != 0), accuracy, 18 + (isfinite(near.std) != 0), knn,
-               point->finished, point->diverged ? ", others diverged" : "");
+        char text[ERROR_ROOM];
+        printf("%-18" PRId64 " %-12g ", point->samples, point->lambda);
+        print_column(stdout, study_error_text(test, text), 19);
+        print_column(stdout, study_error_text(near, text), 19);
+        printf("%" PRId64 "%s\n", point->finished, point->diverged ? ", others diverged" : "");
     }
     printf("\n");
 }
@@ -46,10 +43,10 @@ int run_sweep(int argc, char **argv) {
                    "  $ ole sweep digits --net C32-MP-C64-MP-FC64 --samples 5,10,20,40 \\\n"
                    "        --out sweeps/digits\n"
                    "  $ ole sweep --resume --out sweeps/stl10\n",
-        .about = "Trains with each number of samples a class and each lambda, and tests. The\n"
-                 "folder holds the runs and, written anew after each of them, results.json,\n"
+        .about = "Trains with each number of samples per class and each lambda, and tests. The\n"
+                 "folder holds the runs and, rewritten after each of them, results.json,\n"
                  "results.csv, curve.svg, curve.png and report.html. Ctrl-C saves; the same\n"
-                 "command, or --resume, goes on, also with more samples, lambdas or seeds.\n",
+                 "command, or --resume, continues, also with more samples, lambdas or seeds.\n",
         .without = without,
         .own = own,
         .lambdas_help = "weights of OLE; 0: softmax alone (default 0,0.25)",

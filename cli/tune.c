@@ -1,5 +1,5 @@
 /*
- * cli/tune.c - `ole tune`: λ chosen on a part of the training set, as the paper does.
+ * cli/tune.c - `ole tune`: λ chosen on a validation set, as in the paper.
  */
 #include "commands.h"
 #include "common/common.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const char tune_summary[] = "chooses lambda on a held-out part, retrains, tests once";
+const char tune_summary[] = "chooses lambda on a validation set, retrains, tests once";
 
 static void print_curve(const ole_study_result *r) {
     printf("%-12s %-18s %s\n", "lambda", "validation error", "runs");
@@ -16,10 +16,9 @@ static void print_curve(const ole_study_result *r) {
         const ole_study_point *point = &r->points[p];
         char error[ERROR_ROOM];
         if (point->part != OLE_STUDY_GRID) continue;
-        study_error_text(point->validation, error);
-        /* "±" is one column of two bytes */
-        printf("%-12g %-*s %" PRId64 "%s%s\n", point->lambda, 18 + (r->seeds > 1), error,
-               point->finished, point->diverged ? ", others diverged" : "",
+        printf("%-12g ", point->lambda);
+        print_column(stdout, study_error_text(point->validation, error), 19);
+        printf("%" PRId64 "%s%s\n", point->finished, point->diverged ? ", others diverged" : "",
                p == r->picked ? "   taken" : "");
     }
 }
@@ -55,12 +54,12 @@ int run_tune(int argc, char **argv) {
                    "        --out tuning/digits\n"
                    "  $ ole tune --resume --out tuning/stl10\n",
         .about =
-            "Trains with each lambda on what is left of the training set when --val-split\n"
-            "(10%) is held out, takes the one with the smallest mean validation error, trains\n"
+            "Splits --val-split (10%) off the training set for validation, trains with each\n"
+            "lambda on the rest, takes the one with the smallest mean validation error, trains\n"
             "with it on the whole training set and tests once; until then the test set is not\n"
-            "looked at. The folder holds the runs and, written anew after each of them,\n"
+            "used. The folder holds the runs and, rewritten after each of them,\n"
             "results.json, results.csv, curve.svg, curve.png and report.html. Ctrl-C saves;\n"
-            "the same command, or --resume, goes on, also with more lambdas or seeds.\n",
+            "the same command, or --resume, continues, also with more lambdas or seeds.\n",
         .without = without,
         .own = own,
         .lambdas_help = "weights of OLE; 0: softmax alone (default 0,1/64,1/32,...,1)",

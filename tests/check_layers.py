@@ -17,9 +17,24 @@ MOST_SOURCES = 30  # of one folder
 
 # The private headers that the program may include: all functions in them are marked OLE_INTERNAL.
 SHARED = {
-    "base/atomic_file.h", "base/memory_file.h", "base/nearest_name.h", "base/option.h", "base/quote.h", "bench/bench.h",
-    "formats/json.h", "net/write_graph.h", "report/drawing.h", "report/figure.h", "report/page.h",
-    "study/add_curve.h", "train/options/option_table.h", "train/options/recipe.h",
+    "base/atomic_file.h",
+    "base/memory_file.h",
+    "base/nearest_name.h",
+    "base/option.h",
+    "base/quote.h",
+    "base/spread.h",
+    "bench/bench.h",
+    "data/find_path.h",
+    "formats/json.h",
+    "model/run_folder.h",
+    "net/write_graph.h",
+    "report/drawing.h",
+    "report/figure.h",
+    "report/page.h",
+    "study/add_curve.h",
+    "study/measures.h",
+    "train/options/option_table.h",
+    "train/options/recipe.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 SOURCES = ("*.c", "*.h", "*.cu", "*.cuh")

@@ -5,6 +5,8 @@
 
 #include "common/common.h"
 #include "common/launch.h"
+#include "study/measures.h"
+#include "train/options/option_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -53,78 +55,47 @@ static bool parse(const study_command *c, arguments *a, int argc, char **argv, i
 
 /* ---- Grids -------------------------------------------------------------------------------- */
 
-/* The values of a flag; NULL pointers where it was not given. */
-typedef struct grid {
-    double *lambdas;
-    int64_t *samples;
-    int64_t lambda_count, sample_count;
-} grid;
-
-static void free_grid(grid *g) {
-    free(g->lambdas);
-    free(g->samples);
-}
-
-bool study_read_list(const char *option, const char *text, int64_t most, study_take *take, void *to,
-                     char word[WORD_ROOM]) {
-    int64_t count = 0;
-    for (const char *at = text; at; count++) {
+bool study_read_list(const char *option, const char *text, int64_t most, void *values,
+                     int64_t *count, char word[WORD_ROOM]) {
+    const ole_option *o = ole_option_find(ole_train_table, option, strlen(option));
+    for (const char *at = text; at;) {
         size_t length = strcspn(at, ",");
-        bool fits = length < WORD_ROOM;
-        snprintf(word, WORD_ROOM, "%.*s", fits ? (int)length : WORD_ROOM - 1, at);
+        char why[OLE_OPTION_WHY];
         ole_train_options one;
-        ole_train_options_init(&one);
-        if (!fits || count == most || ole_train_options_set(&one, option, word, NULL) != OLE_OK)
+        snprintf(word, WORD_ROOM, "%.*s", length < WORD_ROOM ? (int)length : WORD_ROOM - 1, at);
+        if (length >= WORD_ROOM || *count == most || !ole_option_set(o, &one, option, word, why))
             return false;
-        take(to, &one);
+        memcpy((char *)values + 8 * (*count)++, (const char *)&one + o->offset, 8);
         at = at[length] ? at + length + 1 : NULL;
     }
     return true;
 }
 
-/* False after a mistake, which has been explained. */
+/* The values of a flag in `values`, which the caller frees; NULL where it was not given.  False
+ * after printing a mistake. */
 static bool read_flag(const char *command, const char *flag, const char *option, const char *text,
-                      study_take *take, grid *g) {
+                      void **values, int64_t *count) {
     char word[WORD_ROOM];
-    if (!text || study_read_list(option, text, MOST_VALUES, take, g, word)) return true;
-    fail_command(command,
-                 "--%s %.100s: '%s' is not expected here; give at most %d numbers with commas "
-                 "between",
-                 flag, text, word, MOST_VALUES);
+    *values = NULL;
+    *count = 0;
+    if (!text) return true;
+    *values = calloc(MOST_VALUES, 8);
+    if (!*values)
+        fail_command(command, "out of memory");
+    else if (study_read_list(option, text, MOST_VALUES, *values, count, word))
+        return true;
+    else
+        fail_command(command,
+                     "--%s %.100s: '%s' is not expected here; give at most %d comma-separated "
+                     "numbers",
+                     flag, text, word, MOST_VALUES);
     return false;
-}
-
-static void take_lambda(void *to, const ole_train_options *one) {
-    grid *g = to;
-    g->lambdas[g->lambda_count++] = one->lambda;
-}
-
-static void take_samples(void *to, const ole_train_options *one) {
-    grid *g = to;
-    g->samples[g->sample_count++] = one->samples_per_class;
-}
-
-static bool read_grid(const study_command *c, const char *lambdas, const char *samples, grid *g) {
-    *g = (grid){0};
-    if (lambdas) g->lambdas = calloc(MOST_VALUES, sizeof *g->lambdas);
-    if (samples) g->samples = calloc(MOST_VALUES, sizeof *g->samples);
-    if ((lambdas && !g->lambdas) || (samples && !g->samples)) {
-        fail_command(c->name, "out of memory");
-        return false;
-    }
-    return read_flag(c->name, "lambdas", "lambda", lambdas, take_lambda, g) &&
-           read_flag(c->name, "samples", "samples-per-class", samples, take_samples, g);
 }
 
 /* ---- While it runs ------------------------------------------------------------------------ */
 
 const char *study_error_text(ole_study_error e, char out[ERROR_ROOM]) {
-    if (isfinite(e.std))
-        snprintf(out, ERROR_ROOM, "%.2f ± %.2f %%", e.mean, e.std);
-    else if (isfinite(e.mean))
-        snprintf(out, ERROR_ROOM, "%.2f %%", e.mean);
-    else
-        snprintf(out, ERROR_ROOM, "-");
+    if (!*ole_study_error_text(e, " %", out)) snprintf(out, ERROR_ROOM, "-");
     return out;
 }
 
@@ -194,7 +165,7 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
     if (r->interrupted)
         tell_command(c->name,
                      "stopped with %" PRId64 " of %" PRId64
-                     " runs finished, and saved; 'ole %s --resume --out %s' goes on",
+                     " runs finished, and saved; 'ole %s --resume --out %s' resumes",
                      r->ended, r->total, c->name, out);
     if (json)
         code = study_print_json(c->name, out);
@@ -204,46 +175,50 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
     return r->interrupted ? EXIT_INTERRUPTED : code;
 }
 
-static int conduct(const study_command *c, const ole_study_options *options, bool json) {
-    ole_study_result result = {0};
-    ole_error error;
+int study_conduct(study_function *conduct, const ole_study_options *options,
+                  ole_study_result *result) {
     study_view *v = options->callback_context;
+    ole_error error;
+    *result = (ole_study_result){0};
     if (!v->quiet) progress_wait(&v->line, "preparing");
-    ole_status status = c->conduct(options, &result, &error);
+    ole_status status = conduct(options, result, &error);
     progress_clear(&v->line);
-    if (status != OLE_OK) {
-        if (!v->quiet) fail_command(c->name, "%s", error.message);
-        return exit_code(status);
-    }
-    int code = result.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
-    if (!v->quiet) code = conclude(c, &result, options->train->out, json);
-    ole_study_result_free(&result);
-    return code;
+    if (status != OLE_OK && !v->quiet) fail_command(v->name, "%s", error.message);
+    return exit_code(status);
 }
 
 static int join_and_conduct(const study_command *c, ole_study_options *options, bool json) {
     study_view *v = options->callback_context;
+    ole_study_result result;
     if (!launch_join(c->name, options->train->out, &options->ranks)) return EXIT_FAILED;
     v->quiet = !launch_prints(options->ranks);
-    return launch_leave(options->ranks, conduct(c, options, json));
+    int code = study_conduct(c->conduct, options, &result);
+    if (code == EXIT_DONE) {
+        if (result.interrupted) code = EXIT_INTERRUPTED;
+        if (!v->quiet) code = conclude(c, &result, options->train->out, json);
+        ole_study_result_free(&result);
+    }
+    return launch_leave(options->ranks, code);
 }
 
 int study_run(const study_command *c, const study_flags *flags, int argc, char **argv) {
     arguments a = {.train = {.command = c->name, .study = true, .holds_out = c->holds_out}};
     train_setup setup;
-    grid g;
+    void *lambdas, *samples;
     study_view v = {.name = c->name, .line = progress_start()};
     int code;
     if (!parse(c, &a, argc, argv, &code)) return code;
     bool good = train_flags_read(&a.train, &setup);
-    good = read_grid(c, a.lambdas, flags->samples, &g) && good;
     ole_study_options options;
     ole_study_options_init(&options);
+    good =
+        read_flag(c->name, "lambdas", "lambda", a.lambdas, &lambdas, &options.lambda_count) && good;
+    good = read_flag(c->name, "samples", "samples_per_class", flags->samples, &samples,
+                     &options.sample_count) &&
+           good;
     options.train = &setup.options;
-    options.lambdas = g.lambdas;
-    options.lambda_count = g.lambda_count;
-    options.samples = g.samples;
-    options.sample_count = g.sample_count;
+    options.lambdas = lambdas;
+    options.samples = samples;
     options.baseline = flags->baseline;
     options.jobs = a.jobs;
     options.callback = study_show;
@@ -251,7 +226,8 @@ int study_run(const study_command *c, const study_flags *flags, int argc, char *
     options.callback_context = &v;
     catch_interrupts();
     code = good ? join_and_conduct(c, &options, a.json) : EXIT_USAGE;
-    free_grid(&g);
+    free(lambdas);
+    free(samples);
     train_setup_free(&setup);
     return code;
 }

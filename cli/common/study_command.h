@@ -1,6 +1,6 @@
 /*
- * cli/common/study_command.h - what `ole tune` and `ole sweep` share: the flags of training and of
- * a grid, what is shown while the runs go on, and how it ends.
+ * cli/common/study_command.h - what `ole tune`, `ole sweep` and `ole reproduce` share: the flags of
+ * training and of a grid, progress, and the end of a study.
  */
 #ifndef OLE_CLI_COMMON_STUDY_COMMAND_H
 #define OLE_CLI_COMMON_STUDY_COMMAND_H
@@ -10,6 +10,10 @@
 
 #include <ole/train/study.h>
 
+/* ole_tune(), ole_sweep() or ole_compare(). */
+typedef ole_status study_function(const ole_study_options *options, ole_study_result *result,
+                                  ole_error *error);
+
 typedef struct study_command {
     const char *name; /* "tune" */
     const char *summary, *example, *about;
@@ -17,7 +21,7 @@ typedef struct study_command {
     const ole_option *own;      /* flags of this command alone, {0} at the end */
     const char *lambdas_help;
     bool holds_out; /* it needs a validation split */
-    ole_status (*conduct)(const ole_study_options *, ole_study_result *, ole_error *);
+    study_function *conduct;
     void (*print)(const ole_study_result *); /* the result, for people */
 } study_command;
 
@@ -31,30 +35,33 @@ typedef struct study_flags {
 int study_run(const study_command *command, const study_flags *flags, int argc, char **argv);
 
 /*
- * The words of "A,B,...", each as the option of training that it stands for reads it; `take` gets
- * what it was read into.  False at one that is not understood, or follows `most` others: `word` has
- * it.
+ * Reads "A,B,..." into `values`, doubles or int64_t as the training option has them, with room for
+ * `most`, and counts them.  False: `word` is not a value of the option, or one too many.
  */
 enum { WORD_ROOM = 64 };
-typedef void study_take(void *to, const ole_train_options *one);
-bool study_read_list(const char *option, const char *text, int64_t most, study_take *take, void *to,
-                     char word[WORD_ROOM]);
+bool study_read_list(const char *option, const char *text, int64_t most, void *values,
+                     int64_t *count, char word[WORD_ROOM]);
 
-/* How far a study is, on stderr: its callback and its messages; the context of both is the view. */
+/* Progress of a study on stderr: its callback and its messages, with a view as their context. */
 typedef struct study_view {
     const char *name; /* of the command */
     progress line;
-    bool quiet; /* another process talks */
+    bool quiet; /* another rank prints */
 } study_view;
 
 bool study_show(void *view, const ole_study_progress *progress);
 void study_say(void *view, const char *text);
 
+/* Conducts a study whose callbacks get a view, as above.  EXIT_DONE with a result to free, or the
+ * exit code after printing an error. */
+int study_conduct(study_function *conduct, const ole_study_options *options,
+                  ole_study_result *result);
+
 /* Prints OUT/results.json as it is; the exit code. */
 int study_print_json(const char *command, const char *out);
 
 /* "5.34 ± 0.21 %", or "-" where nothing was measured. */
-enum { ERROR_ROOM = 48 };
+enum { ERROR_ROOM = 64 };
 const char *study_error_text(ole_study_error error, char out[ERROR_ROOM]);
 
 #endif

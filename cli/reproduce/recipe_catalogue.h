@@ -1,75 +1,77 @@
 /*
- * cli/reproduce/recipe_catalogue.h - a recipe of the paper: the options of its runs, and what the
- * paper reports.
+ * cli/reproduce/recipe_catalogue.h - the recipes of the paper: the options of each one's runs, and
+ * what the paper reports.
  *
- *     paper p;
- *     if (!paper_open(&p, "cifar10-vgg16")) return EXIT_USAGE;
- *     printf("%s: %g\n", p.title, p.reported[WITH_OLE].mean);
- *     paper_close(&p);
+ *     recipe r;
+ *     if (recipe_open(&r, "cifar10-vgg16"))
+ *         printf("%s: %g\n", r.title, r.reported[WITH_OLE].mean);
+ *     recipe_close(&r);
  *
- * The YAML is that of `ole train -c`; its block `paper` says the rest.
+ * A recipe is YAML as for `ole train -c`; its `paper:` block has the rest.
  */
 #ifndef OLE_CLI_REPRODUCE_RECIPE_CATALOGUE_H
 #define OLE_CLI_REPRODUCE_RECIPE_CATALOGUE_H
 
+#include "study/measures.h"
 #include <ole/train/study.h>
 
-typedef enum paper_kind {
-    PAPER_COMPARE = 0,  /* softmax against OLÉ */
-    PAPER_TUNE = 1,     /* error against λ */
-    PAPER_SWEEP = 2,    /* accuracy against samples a class */
-    PAPER_NOVELTY = 3,  /* softmax against OLÉ, and novel classes */
-    PAPER_FEATURES = 4, /* figures of the features of another recipe's runs */
-    PAPER_CURVES = 5,   /* learning curves of another recipe's runs */
-} paper_kind;
+typedef enum recipe_kind {
+    RECIPE_COMPARE = 0,  /* softmax against OLÉ */
+    RECIPE_TUNE = 1,     /* error against λ */
+    RECIPE_SWEEP = 2,    /* accuracy against samples per class */
+    RECIPE_NOVELTY = 3,  /* softmax against OLÉ, and novel classes */
+    RECIPE_FEATURES = 4, /* figures of the features of another recipe's runs */
+    RECIPE_CURVES = 5,   /* learning curves of another recipe's runs */
+} recipe_kind;
 
-/* The two sides of everything. */
-enum { SOFTMAX = 0, WITH_OLE = 1, SIDES = 2 };
+/* Every table and figure compares these two. */
+enum { SOFTMAX = OLE_SIDE_SOFTMAX, WITH_OLE = OLE_SIDE_OLE, SIDES = OLE_SIDES };
 
-enum { PAPER_NAME = 64, PAPER_VALUES = 16 };
+enum { RECIPE_NAME = 64, RECIPE_VALUES = 16 };
 
-typedef struct paper {
-    char name[PAPER_NAME];
+typedef struct recipe {
+    char name[RECIPE_NAME];
     char *text; /* the YAML */
-    ole_recipe *recipe;
+    ole_recipe *parsed;
     ole_train_options train;
-    paper_kind kind;
+    int kind;                          /* a recipe_kind */
     const char *title, *shows;         /* "CIFAR-10, VGG-16"; "Table 2, row 7" */
     const char *measure;               /* "test error", for --list; NULL: none is reported */
     ole_study_error reported[SIDES];   /* NaN: not reported */
-    const char *reports;               /* where that is no such number; or NULL */
+    const char *reports;               /* what the paper reports where that is no number; or NULL */
     const char *note, *needs;          /* NULL: none */
-    const char *from;                  /* the recipe whose runs are looked at; or NULL */
-    const char *draw;                  /* kinds of figures, with commas between; or NULL */
+    const char *from;                  /* the recipe whose runs the figures show; or NULL */
+    const char *draw;                  /* kinds of figures, comma-separated; or NULL */
     const char *novel, *novel_classes; /* of a novelty: data (NULL: the same), classes */
-    bool verify;                       /* pairs of novel samples too */
+    bool verify;                       /* also verify pairs of novel samples */
     double chosen;                     /* λ that the paper chose; NaN */
-    double minutes;                    /* a run, on an H200 in bf16 */
-    int quick;                         /* samples a class of --quick */
-    int lambda_count, sample_count;
-    double lambdas[PAPER_VALUES];
-    int64_t samples[PAPER_VALUES];
-} paper;
+    double minutes;                    /* per run, on an H200 in bf16; NaN: not known */
+    int quick;                         /* samples per class with --quick */
+    const char *lambda_list, *sample_list;
+    int64_t lambda_count, sample_count; /* at least 2 lambdas; samples of a sweep only */
+    double lambdas[RECIPE_VALUES];
+    int64_t samples[RECIPE_VALUES];
+} recipe;
 
 /* The recipes inside the program. */
-int paper_count(void);
-const char *paper_name(int i);
+int recipe_count(void);
+const char *recipe_name(int i);
 
-/* Opens one by its name, or a file ending in .yaml or .yml.  False after an error, which was
- * explained. */
-bool paper_open(paper *p, const char *row);
+/* Opens one by its name, or a file ending in .yaml or .yml.  False after printing an error.  Close
+ * it either way. */
+bool recipe_open(recipe *r, const char *row);
 
-/* The name of such a row or file; false where it is none that a folder can have. */
-bool paper_row_name(const char *row, char name[PAPER_NAME]);
+/* The name that a row's folder has; false: a folder cannot have it. */
+bool recipe_folder_name(const char *row, char name[RECIPE_NAME]);
 
-/* The same from a file, under another name. */
-bool paper_open_as(paper *p, const char *name, const char *path);
-void paper_close(paper *p); /* one that was not opened must be zero */
+/* Opens a file under another name. */
+bool recipe_open_as(recipe *r, const char *name, const char *path);
+void recipe_close(recipe *r); /* one that was never opened must be zero */
 
-/* Whether it has no runs of its own, but looks at those of `from`. */
-bool paper_borrows(const paper *p);
+/* Whether it has no runs of its own, but shows those of `from`. */
+bool recipe_borrows(const recipe *r);
 
 /* Whether `draw` names this kind of figure. */
-bool paper_draws(const paper *p, const char *kind);
+bool recipe_draws(const recipe *r, const char *kind);
 
 #endif

@@ -1,204 +1,154 @@
 /*
- * cli/reproduce/row.c - a recipe and the flags become a study in a folder.
+ * cli/reproduce/row.c - a recipe and the flags become a study in a folder, on data that are found
+ * here.
  */
 #include "reproduce/reproduce.h"
 
 #include "common/common.h"
-#include "common/outputs.h"
+#include "data/find_path.h"
+#include <ole/train/data.h>
 
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-/* ---- Files -------------------------------------------------------------------------------- */
 
 void join_path(char out[ROW_PATH], const char *folder, const char *name) {
-    if (snprintf(out, ROW_PATH, "%s/%s", folder, name) >= ROW_PATH) out[0] = '\0';
+    if (ole_run_path(out, folder, name, NULL) != OLE_OK) out[0] = '\0';
 }
 
-bool is_there(const char *folder, const char *name) {
-    char path[ROW_PATH];
-    join_path(path, folder, name);
-    return access(path, F_OK) == 0;
-}
+/* ---- Opening ------------------------------------------------------------------------------ */
 
-bool make_folders(const char *path) {
-    char part[ROW_PATH];
-    snprintf(part, sizeof part, "%s/", path);
-    for (char *at = part + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
-            fail_command("reproduce", "%s: cannot make the folder: %s", part, strerror(errno));
-            return false;
-        }
-        *at = '/';
-    }
-    return true;
-}
-
-bool put_file(const char *path, const char *text, size_t size) {
-    ole_error error;
-    if (!own_file_ready(path, false, &error)) {
-        fail_command("reproduce", "%s", error.message);
-        return false;
-    }
-    return put_text("reproduce", path, text, size) == EXIT_DONE;
-}
-
-/* ---- Options ------------------------------------------------------------------------------ */
-
+/* The paths, and the options as the recipe with the runs has them. */
 static void place(row *r, const char *out) {
     r->runs = r->asked.from ? &r->source : &r->asked;
     join_path(r->folder, out, r->asked.name);
     join_path(r->runs_folder, out, r->runs->name);
     r->train = r->runs->train;
     r->train.out = r->runs_folder;
-    r->lambda_count = r->runs->lambda_count;
-    r->sample_count = r->runs->sample_count;
-    memcpy(r->lambdas, r->runs->lambdas, sizeof r->lambdas);
-    memcpy(r->samples, r->runs->samples, sizeof r->samples);
-    if (r->lambda_count > 0) return;
-    r->lambdas[0] = 0.0;
-    r->lambdas[1] = r->train.lambda;
-    r->lambda_count = 2;
 }
 
 static void make_quick(row *r) {
-    int64_t few = r->runs->quick;
+    int64_t few = r->runs->quick, *samples = r->runs->samples;
     r->train.epochs = r->train.eval_every = QUICK_EPOCHS;
     r->train.seeds = 1;
-    if (r->sample_count > 0) {
-        r->sample_count = 2;
-        r->samples[0] = few / 2 > 1 ? few / 2 : 1;
-        r->samples[1] = r->samples[0] + 1 > few ? r->samples[0] + 1 : few;
+    if (r->runs->sample_count > 0) {
+        r->runs->sample_count = 2;
+        samples[0] = few / 2 > 1 ? few / 2 : 1;
+        samples[1] = samples[0] + 1 > few ? samples[0] + 1 : few;
     } else if (r->train.samples_per_class == 0 || r->train.samples_per_class > few) {
         r->train.samples_per_class = few;
     }
 }
 
-/* Runs that are there are not given up for fewer seeds. */
-static void keep_seeds(row *r) {
+/* The options that the runs in the folder were begun with; false where there are none. */
+static bool read_config(const row *r, ole_train_options *options, ole_recipe **config) {
     char path[ROW_PATH];
-    ole_train_options made;
-    ole_recipe *recipe;
-    ole_train_options_init(&made);
     join_path(path, r->runs_folder, "config.yaml");
-    if (access(path, F_OK) != 0 || ole_recipe_read(&recipe, path, &made, NULL) != OLE_OK) return;
-    if (made.seeds > r->train.seeds) r->train.seeds = made.seeds;
-    ole_recipe_free(recipe);
+    return ole_run_has(r->runs_folder, "config.yaml") &&
+           ole_recipe_read(config, path, options, NULL) == OLE_OK;
+}
+
+static bool take_config(row *r) {
+    r->as_made = read_config(r, &r->train, &r->config);
+    r->train.out = r->runs_folder;
+    return r->as_made;
 }
 
 /* The recipe of a folder, as it was used; false where there is none. */
-static bool open_used(paper *p, const char *name, const char *out) {
+static bool open_used(recipe *used, const char *name, const char *out) {
     char folder[ROW_PATH], path[ROW_PATH];
     join_path(folder, out, name);
     join_path(path, folder, "recipe.yaml");
-    if (access(path, F_OK) != 0) return false;
-    if (paper_open_as(p, name, path)) return true;
-    paper_close(p);
+    if (!ole_run_has(folder, "recipe.yaml")) return false;
+    if (recipe_open_as(used, name, path)) return true;
+    recipe_close(used);
     return false;
 }
 
-/* The options of runs that are there already; false where there are none. */
-static bool read_made(row *r) {
-    char path[ROW_PATH];
-    join_path(path, r->runs_folder, "config.yaml");
-    if (access(path, F_OK) != 0 || ole_recipe_read(&r->config, path, &r->train, NULL) != OLE_OK)
-        return false;
-    r->train.out = r->runs_folder;
-    return true;
-}
-
-/* The recipe that `from` names has runs of its own, in a folder of its own. */
-static bool check_source(const row *r) {
+/* Figures of another recipe's runs take the runs in the folder as they were made. */
+static bool open_source(row *r, const char *out) {
     const char *name = r->asked.name, *from = r->asked.from;
-    if (paper_borrows(&r->source))
-        fail_command(
-            "reproduce",
-            "%s: paper: from %.100s: it has no runs of its own, but shows those of %.100s: "
-            "name that one",
-            name, from, r->source.from);
+    char source[RECIPE_NAME];
+    bool used = recipe_folder_name(from, source) && open_used(&r->source, source, out);
+    if (!used && !recipe_open(&r->source, from))
+        fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe", name, from);
+    else if (recipe_borrows(&r->source))
+        fail_command("reproduce",
+                     "%s: paper: from %.100s: it has no runs of its own, but shows those of "
+                     "%.100s: name that one",
+                     name, from, r->source.from);
     else if (strcmp(name, r->source.name) == 0)
         fail_command("reproduce",
-                     "%s: paper: from %.100s: both are called %s: give this recipe's file another "
-                     "name",
-                     name, from, name);
-    else
+                     "%s: paper: from %.100s: both are called %s: rename this recipe's file", name,
+                     from, name);
+    else {
+        place(r, out);
+        r->train.seeds = 1; /* a figure shows one run */
+        if (used && take_config(r)) {
+            r->train.data = r->source.train.data; /* both may have been moved since */
+            r->train.init_from = r->source.train.init_from;
+        }
         return true;
-    return false;
-}
-
-/* A figure of another recipe's runs takes those that are there, as they were made. */
-static bool open_source(row *r, const reproduction *asked) {
-    char name[PAPER_NAME];
-    bool used = paper_row_name(r->asked.from, name) && open_used(&r->source, name, asked->out);
-    if (!used && !paper_open(&r->source, r->asked.from)) {
-        fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe",
-                     r->asked.name, r->asked.from);
-        return false;
     }
-    if (!check_source(r)) return false;
-    place(r, asked->out);
-    r->train.seeds = 1; /* a figure shows one run */
-    if (!used || !read_made(r)) return true;
-    r->lambda_count = r->sample_count = 0; /* as the study says */
-    r->train.data = r->source.train.data;  /* both may have been moved since */
-    r->train.init_from = r->source.train.init_from;
-    return true;
+    return false;
 }
 
 bool row_open(row *r, const char *name, const reproduction *asked) {
     *r = (row){0};
-    if (!paper_open(&r->asked, name)) return false;
-    if (r->asked.from && !open_source(r, asked)) return false;
+    if (!recipe_open(&r->asked, name)) return false;
+    if (r->asked.from && !open_source(r, asked->out)) return false;
     if (!r->asked.from) place(r, asked->out);
-    if (asked->quick && !r->config) make_quick(r);
-    if (asked->epochs > 0 && !r->config) r->train.epochs = asked->epochs;
+    if (asked->quick && !r->as_made) make_quick(r);
+    if (asked->epochs > 0 && !r->as_made) r->train.epochs = asked->epochs;
     if (asked->eval_every > 0) r->train.eval_every = asked->eval_every;
     if (asked->seeds > 0) r->train.seeds = asked->seeds;
     if (asked->device) r->train.device = asked->device;
-    if (asked->precision && !r->config) r->train.precision = asked->precision;
+    if (asked->precision && !r->as_made) r->train.precision = asked->precision;
     if (asked->threads > 0) r->train.threads = asked->threads;
-    keep_seeds(r);
+    ole_train_options begun; /* runs in the folder are not given up for fewer seeds */
+    ole_recipe *config;
+    ole_train_options_init(&begun);
+    if (read_config(r, &begun, &config)) {
+        if (begun.seeds > r->train.seeds) r->train.seeds = begun.seeds;
+        ole_recipe_free(config);
+    }
     return true;
 }
 
 bool row_open_made(row *r, const char *name, const char *out) {
+    char from[RECIPE_NAME];
     *r = (row){0};
     if (!open_used(&r->asked, name, out)) return false;
-    char from[PAPER_NAME];
-    if (r->asked.from && (!paper_row_name(r->asked.from, from) ||
-                          !open_used(&r->source, from, out) || paper_borrows(&r->source)))
+    if (r->asked.from && (!recipe_folder_name(r->asked.from, from) ||
+                          !open_used(&r->source, from, out) || recipe_borrows(&r->source)))
         return false;
     place(r, out);
-    r->lambda_count = r->sample_count = 0; /* as the study says */
-    return read_made(r);
+    return take_config(r);
 }
 
 void row_share(row *r, const row *with) {
     r->runs = with->runs;
     r->train = with->train;
-    r->lambda_count = with->lambda_count;
-    r->sample_count = with->sample_count;
-    memcpy(r->lambdas, with->lambdas, sizeof r->lambdas);
-    memcpy(r->samples, with->samples, sizeof r->samples);
+    r->as_made = with->as_made;
 }
 
 void row_close(row *r) {
     ole_recipe_free(r->config);
-    paper_close(&r->asked);
-    paper_close(&r->source);
+    recipe_close(&r->asked);
+    recipe_close(&r->source);
 }
+
+/* ---- Words -------------------------------------------------------------------------------- */
 
 const char *side_name(const row *r, int side) {
     if (side == SOFTMAX) return "softmax";
     return r->train.loss == OLE_LOSS_OLE ? "OLÉ" : "softmax + OLÉ";
+}
+
+const char *row_precision(const row *r) {
+    return r->train.precision ? r->train.precision : "fp32";
 }
 
 void row_changes(const row *r, const char *part, char out[256]) {
@@ -209,7 +159,7 @@ void row_changes(const row *r, const char *part, char out[256]) {
         used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " of %" PRId64 " epochs, ",
                                  is->epochs, was->epochs);
     if (is->samples_per_class != was->samples_per_class)
-        used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " samples a class, ",
+        used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " samples per class, ",
                                  is->samples_per_class);
     if (is->precision && (!was->precision || strcmp(is->precision, was->precision) != 0))
         used += (size_t)snprintf(out + used, 256 - used, "%.20s, ", is->precision);
@@ -217,12 +167,91 @@ void row_changes(const row *r, const char *part, char out[256]) {
     if (used >= 2) out[used - 2] = '\0';
 }
 
+void put_word(FILE *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./+-:,=@%";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fprintf(out, " %s", word);
+        return;
+    }
+    fprintf(out, " '");
+    for (; *word; word++) {
+        if (*word == '\'') fprintf(out, "'\\'");
+        fputc(*word, out);
+    }
+    fprintf(out, "'");
+}
+
+void put_command(FILE *to, const row *r, const char *out, bool quick) {
+    const ole_train_options *is = &r->train, *was = &r->runs->train;
+    char path[ROW_PATH];
+    bool own = false; /* the program's recipe, unchanged */
+    for (int i = 0; i < recipe_count(); i++) {
+        recipe one;
+        if (strcmp(recipe_name(i), r->asked.name) != 0) continue;
+        own = recipe_open(&one, r->asked.name) && strcmp(one.text, r->asked.text) == 0;
+        recipe_close(&one);
+    }
+    join_path(path, r->folder, "recipe.yaml");
+    fprintf(to, "ole reproduce");
+    put_word(to, own ? r->asked.name : path);
+    if (quick) fprintf(to, " --quick");
+    fprintf(to, " --seeds %" PRId64, is->seeds);
+    if (is->epochs != (quick ? QUICK_EPOCHS : was->epochs))
+        fprintf(to, " --epochs %" PRId64, is->epochs);
+    if (is->eval_every != (quick ? QUICK_EPOCHS : was->eval_every))
+        fprintf(to, " --eval-every %" PRId64, is->eval_every);
+    if (is->precision && strcmp(is->precision, was->precision ? was->precision : "fp32") != 0)
+        fprintf(to, " --precision %s", is->precision);
+    if (strcmp(out, quick ? "reproduced-quick" : "reproduced") == 0) return;
+    fprintf(to, " --out");
+    put_word(to, out);
+}
+
 /* ---- The study ---------------------------------------------------------------------------- */
 
 ole_study_kind row_study_kind(const row *r) {
-    return r->runs->kind == PAPER_TUNE    ? OLE_STUDY_TUNE
-           : r->runs->kind == PAPER_SWEEP ? OLE_STUDY_SWEEP
-                                          : OLE_STUDY_COMPARE;
+    return r->runs->kind == RECIPE_TUNE    ? OLE_STUDY_TUNE
+           : r->runs->kind == RECIPE_SWEEP ? OLE_STUDY_SWEEP
+                                           : OLE_STUDY_COMPARE;
+}
+
+study_function *row_study_function(const row *r) {
+    static study_function *const functions[] = {[OLE_STUDY_TUNE] = ole_tune,
+                                                [OLE_STUDY_SWEEP] = ole_sweep,
+                                                [OLE_STUDY_COMPARE] = ole_compare};
+    return functions[row_study_kind(r)];
+}
+
+ole_study_options row_study(const row *r) {
+    ole_study_options o;
+    ole_study_options_init(&o);
+    o.train = &r->train;
+    if (!r->as_made) {
+        o.lambdas = r->runs->lambdas;
+        o.lambda_count = r->runs->lambda_count;
+        o.samples = r->runs->sample_count > 0 ? r->runs->samples : NULL;
+        o.sample_count = r->runs->sample_count;
+    }
+    o.baseline = r->runs->kind == RECIPE_TUNE;
+    o.recipe = r->runs->text;
+    o.data_name = r->runs->train.data;
+    return o;
+}
+
+bool row_look(const row *r, ole_study_result *result, ole_error *error) {
+    ole_study_options o = row_study(r);
+    o.look = true;
+    *result = (ole_study_result){0};
+    return row_study_function(r)(&o, result, error) == OLE_OK;
+}
+
+bool row_is_whole(const row *r) {
+    ole_study_result s = {0};
+    bool whole =
+        ole_run_has(r->runs_folder, "study.json") && row_look(r, &s, NULL) && s.ended == s.total;
+    ole_study_result_free(&s);
+    return whole;
 }
 
 row *row_with_runs(row *rows, int count, const row *r) {
@@ -232,48 +261,89 @@ row *row_with_runs(row *rows, int count, const row *r) {
 }
 
 int64_t row_count_runs(const row *r) {
-    int64_t values = r->lambda_count > 0 ? r->lambda_count : 2;
-    int64_t points = values * (r->sample_count > 0 ? r->sample_count : 1);
-    return (points + (r->runs->kind == PAPER_TUNE ? 2 : 0)) * r->train.seeds;
+    int64_t samples = r->runs->sample_count > 0 ? r->runs->sample_count : 1;
+    int64_t again = r->runs->kind == RECIPE_TUNE ? 2 : 0; /* once λ is chosen */
+    return (r->runs->lambda_count * samples + again) * r->train.seeds;
 }
 
-ole_study_options row_study(const row *r) {
-    ole_study_options o;
-    ole_study_options_init(&o);
-    o.train = &r->train;
-    o.lambdas = r->lambda_count > 0 ? r->lambdas : NULL;
-    o.lambda_count = r->lambda_count;
-    o.samples = r->sample_count > 0 ? r->samples : NULL;
-    o.sample_count = r->sample_count;
-    o.baseline = r->runs->kind == PAPER_TUNE;
-    o.recipe = r->runs->text;
-    o.data_name = r->runs->train.data;
-    return o;
+/* ---- Its data ----------------------------------------------------------------------------- */
+
+/* A file or folder that cannot be downloaded. */
+static bool find_given(const row *r, const char *name, const char *kind, const char *usual,
+                       char out[ROW_PATH], char why[600]) {
+    if (ole_find_path(out, name)) return true;
+    snprintf(why, 600,
+             "%s: there is no %s%.100s here or in $OLE_DATA: it needs %.300s. Put it there; it "
+             "cannot be downloaded",
+             r->asked.name, kind, name, r->runs->needs ? r->runs->needs : usual);
+    return false;
 }
 
-ole_status row_conduct(const row *r, const ole_study_options *options, ole_study_result *result,
-                       ole_error *error) {
-    switch (row_study_kind(r)) {
-    case OLE_STUDY_TUNE:
-        return ole_tune(options, result, error);
-    case OLE_STUDY_SWEEP:
-        return ole_sweep(options, result, error);
-    default:
-        return ole_compare(options, result, error);
+static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char why[600]) {
+    static const char folder[] = "folder:";
+    char path[ROW_PATH];
+    ole_error error;
+    snprintf(out, ROW_PATH, "%s", data);
+    if (strncmp(data, folder, strlen(folder)) == 0) {
+        if (!find_given(r, data + strlen(folder), "folder ", "a subfolder per class", path, why))
+            return false;
+        snprintf(out, ROW_PATH, "%s%.*s", folder, ROW_PATH - 16, path);
+        return true;
     }
+    if (ole_dataset_locate(data, path, sizeof path, &error) == OLE_OK) return true;
+    snprintf(why, 600, "%s: %s", r->asked.name, error.message);
+    return false;
 }
 
-bool row_look(const row *r, ole_study_result *result, ole_error *error) {
-    ole_study_options o = row_study(r);
-    o.look = true;
-    *result = (ole_study_result){0};
-    return row_conduct(r, &o, result, error) == OLE_OK;
+bool row_locate(row *r, char why[600]) {
+    if (!locate_data(r, r->train.data, r->data, why)) return false;
+    r->train.data = r->data;
+    if (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) return false;
+    if (!r->train.init_from) return true;
+    if (!find_given(r, r->train.init_from, "", "these weights", r->weights, why)) return false;
+    r->train.init_from = r->weights;
+    return true;
 }
 
-bool row_is_whole(const row *r) {
-    ole_study_result made = {0};
-    bool whole = is_there(r->runs_folder, "study.json") && row_look(r, &made, NULL) &&
-                 made.ended == made.total;
-    ole_study_result_free(&made);
-    return whole;
+/* The published data set, and how many images a copy lacks: copies may hold a part of it. */
+static const ole_known_dataset *find_known(const char *data) {
+    size_t count, length = strcspn(data, ":");
+    const ole_known_dataset *sets = ole_known_datasets(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(sets[i].name) == length && strncmp(sets[i].name, data, length) == 0)
+            return &sets[i];
+    return NULL;
+}
+
+/* Appends "1600 of 8000 test images". */
+static void add_part(char out[PART_ROOM], int64_t here, int64_t published, const char *what) {
+    size_t used = strlen(out);
+    if (here < published)
+        snprintf(out + used, PART_ROOM - used, "%s%" PRId64 " of %" PRId64 " %s images",
+                 used ? ", " : "", here, published, what);
+}
+
+void row_part(const row *r, char out[PART_ROOM]) {
+    const ole_known_dataset *known = find_known(r->train.data);
+    char folder[ROW_PATH], path[ROW_PATH];
+    ole_dataset *set;
+    out[0] = '\0';
+    if (!known || ole_dataset_locate(r->train.data, folder, sizeof folder, NULL) != OLE_OK) return;
+    bool whole = true; /* files of the published sizes need not be read */
+    for (const ole_known_file *file = known->files; file->name && whole; file++) {
+        struct stat about;
+        join_path(path, folder, file->name);
+        whole = stat(path, &about) == 0 && about.st_size == file->size;
+    }
+    if (whole || ole_dataset_open(&set, r->train.data, NULL, NULL) != OLE_OK) return;
+    const int64_t *here = ole_dataset_get_info(set)->count;
+    add_part(out, here[OLE_SPLIT_TRAIN], known->train, "training");
+    add_part(out, here[OLE_SPLIT_TEST], known->test, "test");
+    ole_dataset_close(set);
+}
+
+void row_part_of_test(const row *r, int64_t samples, char out[PART_ROOM]) {
+    const ole_known_dataset *known = r->train.classes ? NULL : find_known(r->train.data);
+    out[0] = '\0';
+    if (known && samples > 0) add_part(out, samples, known->test, "test");
 }

@@ -13,4 +13,12 @@ static inline uint32_t ole_fnv32(const void *data, size_t size) {
     return hash;
 }
 
+static inline uint64_t ole_fnv64(const void *data, size_t size) {
+    const unsigned char *bytes = data;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 #endif

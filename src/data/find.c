@@ -83,6 +83,18 @@ static void all_places(places *list, const char *name) {
     add_place(list, "/data", "", name);
 }
 
+bool ole_find_path(char path[OLE_PATH_ROOM], const char *name) {
+    places list;
+    if (ole_join_path(path, name, "", NULL) == OLE_OK && access(path, F_OK) == 0) return true;
+    all_places(&list, name);
+    for (int i = 0; i < list.count && name[0] != '/'; i++) {
+        if (strcmp(list.path[i], "data") == 0) continue; /* the folder, without the name */
+        ole_join_path(path, list.path[i], "", NULL);
+        if (access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
+
 /* Whether `place` or one of the reader's sub-folders in it has the probe. */
 static bool has_probe(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *place) {
     char file[OLE_PATH_ROOM];

@@ -2,9 +2,8 @@
 #ifndef OLE_SRC_DATA_FIND_H
 #define OLE_SRC_DATA_FIND_H
 
+#include "data/find_path.h"
 #include "data/source.h"
-
-enum { OLE_PATH_ROOM = 4096 };
 
 /* "folder/name" into `path`; an error when that is too long. */
 ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const char *name,

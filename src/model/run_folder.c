@@ -3,6 +3,7 @@
  */
 #include "model/run_folder.h"
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/quote.h"
 
@@ -58,6 +59,15 @@ ole_status ole_run_output(char path[OLE_RUN_PATH], const char *out, const char *
 ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const char *out, const char *name,
                                  ole_error *error) {
     return find_output(path, out, name, true, error);
+}
+
+ole_status ole_run_put(const char *out, const char *name, const char *text, size_t size,
+                       ole_error *error) {
+    char path[OLE_RUN_PATH];
+    ole_status status = ole_run_output(path, out, name, error);
+    if (status != OLE_OK) return status;
+    if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
+    return ole_atomic_file_put(path, text, size, error);
 }
 
 ole_status ole_run_refuse_files(const char *out, const char *const *names, ole_error *error) {

@@ -6,8 +6,8 @@
 
 #include "report/page.h"
 
-/* Adds the curve of the study in the folder train.out, as far as it is, to a page; nothing where no
- * run has ended. */
+/* Adds the curve of the study in the folder train.out, as far as it has come, to a page; nothing if
+ * no run has ended. */
 OLE_INTERNAL ole_status ole_study_add_curve(ole_page *page, ole_study_kind kind,
                                             const ole_study_options *options, ole_error *error);
 

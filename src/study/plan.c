@@ -5,6 +5,7 @@
 #include "study/study.h"
 #include "train/options/options.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,99 +21,68 @@ static int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int compare_integers(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static ole_status check_count(int64_t count, const char *what, ole_error *error) {
-    if (count >= 1 && count <= MOST_VALUES) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: 1 to %d values expected, not %" PRId64, what,
-                    MOST_VALUES, count);
-}
-
-ole_status ole_grid_set_lambdas(ole_grid *grid, const double *values, int64_t count,
-                                ole_error *error) {
-    ole_status status = check_count(count, "lambdas", error);
-    if (status != OLE_OK) return status;
+static ole_status set_values(ole_values *list, const char *name, const double *values,
+                             int64_t count, double least, double most, ole_error *error) {
+    if (count < 1 || count > MOST_VALUES)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: expected 1 to %d values, not %" PRId64,
+                        name, MOST_VALUES, count);
     for (int64_t i = 0; i < count; i++)
-        if (!isfinite(values[i]) || values[i] < 0.0)
-            return ole_fail(error, OLE_ERROR_ARGUMENT, "lambdas %g: numbers from 0 up expected",
-                            values[i]);
+        if (!(values[i] >= least && values[i] <= most))
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            most < DBL_MAX ? "%s %.10g: expected numbers from %g to %.10g"
+                                           : "%s %.10g: expected numbers of at least %g",
+                            name, values[i], least, most);
     double *sorted = malloc((size_t)count * sizeof *sorted);
     if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the grid");
     for (int64_t i = 0; i < count; i++)
         sorted[i] = values[i] + 0.0; /* -0 is 0 */
     qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
-    for (int64_t i = 1; i < count && status == OLE_OK; i++)
-        if (sorted[i] == sorted[i - 1])
-            status = ole_fail(error, OLE_ERROR_ARGUMENT, "lambdas: %g is given twice", sorted[i]);
-    if (status != OLE_OK) {
-        free(sorted);
-        return status;
-    }
-    free(grid->lambdas);
-    grid->lambdas = sorted;
-    grid->lambda_count = count;
+    for (int64_t i = 1; i < count; i++)
+        if (sorted[i] == sorted[i - 1]) {
+            ole_status status =
+                ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %.10g is given twice", name, sorted[i]);
+            free(sorted);
+            return status;
+        }
+    free(list->items);
+    *list = (ole_values){count, sorted};
     return OLE_OK;
 }
 
-ole_status ole_grid_set_samples(ole_grid *grid, const int64_t *values, int64_t count,
+ole_status ole_grid_set_lambdas(ole_grid *grid, const double *values, int64_t count,
                                 ole_error *error) {
-    ole_status status = check_count(count, "samples", error);
-    if (status != OLE_OK) return status;
-    int64_t *sorted = malloc((size_t)count * sizeof *sorted);
-    if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the grid");
-    memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_integers);
-    if (sorted[0] < 1 || sorted[count - 1] > MOST_SAMPLES)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "samples %" PRId64 ": whole numbers from 1 to %d expected",
-                          sorted[0] < 1 ? sorted[0] : sorted[count - 1], MOST_SAMPLES);
-    for (int64_t i = 1; i < count && status == OLE_OK; i++)
-        if (sorted[i] == sorted[i - 1])
-            status = ole_fail(error, OLE_ERROR_ARGUMENT, "samples: %" PRId64 " is given twice",
-                              sorted[i]);
-    if (status != OLE_OK) {
-        free(sorted);
-        return status;
-    }
-    free(grid->samples);
-    grid->samples = sorted;
-    grid->sample_count = count;
-    return OLE_OK;
+    return set_values(&grid->lambdas, "lambdas", values, count, 0.0, DBL_MAX, error);
+}
+
+ole_status ole_grid_set_samples(ole_grid *grid, const double *values, int64_t count,
+                                ole_error *error) {
+    return set_values(&grid->samples, "samples", values, count, 1.0, MOST_SAMPLES, error);
 }
 
 void ole_grid_free(ole_grid *grid) {
-    free(grid->lambdas);
-    free(grid->samples);
+    free(grid->lambdas.items);
+    free(grid->samples.items);
     *grid = (ole_grid){0};
 }
 
-/* What no single value shows. */
+/* Mistakes that no single value shows. */
 static ole_status check_grid(const ole_study *study, ole_error *error) {
     const ole_grid *g = &study->grid;
-    double first = g->lambdas[0], last = g->lambdas[g->lambda_count - 1];
+    double first = g->lambdas.items[0], last = g->lambdas.items[g->lambdas.count - 1];
     if (study->train.loss == OLE_LOSS_SOFTMAX)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "loss softmax has no lambda: leave it out, 0 among the lambdas is softmax "
-                        "alone");
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "loss softmax has no lambda: omit it; 0 among the lambdas is softmax alone");
     if (study->train.loss == OLE_LOSS_OLE && first == 0.0 && study->kind != OLE_STUDY_COMPARE)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "lambdas: with loss ole, 0 leaves nothing to learn from: give others");
-    if (study->kind == OLE_STUDY_TUNE && (g->lambda_count < 2 || last == 0.0))
+    if (study->kind == OLE_STUDY_TUNE && (g->lambdas.count < 2 || last == 0.0))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "lambdas: there is nothing to choose from: give at least two, as 0,0.25");
     return OLE_OK;
 }
 
 /* ---- Points and runs ---------------------------------------------------------------------- */
-
-/* The points that follow when λ is chosen. */
-static int64_t retrained_points(const ole_study *study) {
-    if (study->kind != OLE_STUDY_TUNE) return 0;
-    return study->baseline ? 2 : 1;
-}
 
 /* The folder of a run, in the study's. */
 static char *folder_of(const ole_study *study, const ole_study_point *point, uint64_t seed) {
@@ -151,11 +121,12 @@ static ole_status add_point(ole_study *study, ole_study_part part, double lambda
 static ole_status make_room(ole_study *study, ole_error *error) {
     const ole_grid *g = &study->grid;
     ole_study_result *r = &study->result;
-    int64_t points = g->lambda_count * g->sample_count + retrained_points(study);
+    int64_t again = study->kind != OLE_STUDY_TUNE ? 0 : study->baseline ? 2 : 1; /* λ chosen */
+    int64_t points = g->lambdas.count * g->samples.count + again;
     if (r->seeds > MOST_RUNS / points)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%" PRId64 " points with %" PRId64
-                        " seeds each are more than %d runs: take fewer",
+                        " seeds each are more than %d runs: give fewer",
                         points, r->seeds, MOST_RUNS);
     r->total = points * r->seeds;
     r->points = calloc((size_t)points, sizeof *r->points);
@@ -170,16 +141,17 @@ ole_status ole_study_plan(ole_study *study, ole_error *error) {
     study->result.seeds = study->train.seeds;
     ole_status status = check_grid(study, error);
     if (status == OLE_OK) status = make_room(study, error);
-    for (int64_t s = 0; s < g->sample_count; s++)
-        for (int64_t l = 0; l < g->lambda_count && status == OLE_OK; l++)
-            status = add_point(study, OLE_STUDY_GRID, g->lambdas[l], g->samples[s], error);
+    for (int64_t s = 0; s < g->samples.count; s++)
+        for (int64_t l = 0; l < g->lambdas.count && status == OLE_OK; l++)
+            status = add_point(study, OLE_STUDY_GRID, g->lambdas.items[l],
+                               (int64_t)g->samples.items[s], error);
     return status;
 }
 
 ole_status ole_study_plan_retraining(ole_study *study, ole_error *error) {
     ole_study_result *r = &study->result;
     double lambda = r->points[r->picked].lambda;
-    int64_t samples = study->grid.samples[0];
+    int64_t samples = (int64_t)study->grid.samples.items[0];
     ole_status status = OLE_OK;
     if (study->baseline && lambda > 0.0)
         status = add_point(study, OLE_STUDY_RETRAIN, 0.0, samples, error);

@@ -1,11 +1,10 @@
 /*
- * src/study/record.c - what a study's folder says: study.json, what it was begun with; the ends of
- * its runs; and a lock, so that two processes do not work in it at once.
+ * src/study/record.c - the study in a folder: study.json, what it was begun with; how its runs
+ * ended; and a lock, so that two processes do not work in it at once.
  *
  * study.json holds the kind, the grid and the recipe; it is the first file of a study.  config.yaml
  * is the same recipe for readers and for `ole tune --resume`.
  */
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/quote.h"
@@ -33,26 +32,14 @@ void ole_record_close(ole_study *study) {
 
 /* ---- study.json --------------------------------------------------------------------------- */
 
-/* The study's own values, into study.json. */
-static void put_grid(ole_json *w, const ole_grid *g) {
-    ole_json_open(w, "lambdas", '[');
-    for (int64_t i = 0; i < g->lambda_count; i++)
-        ole_json_number(w, NULL, g->lambdas[i]);
-    ole_json_close(w);
-    ole_json_open(w, "samples", '[');
-    for (int64_t i = 0; i < g->sample_count; i++)
-        ole_json_integer(w, NULL, g->samples[i]);
+static void put_values(ole_json *w, const char *key, const ole_values *values) {
+    ole_json_open(w, key, '[');
+    for (int64_t i = 0; i < values->count; i++)
+        ole_json_number(w, NULL, values->items[i]);
     ole_json_close(w);
 }
 
-static ole_status write_text(const ole_study *study, const char *name, const char *text,
-                             ole_error *error) {
-    char path[OLE_RUN_PATH];
-    ole_status status = ole_run_output(path, study->train.out, name, error);
-    return status == OLE_OK ? ole_atomic_file_put(path, text, strlen(text), error) : status;
-}
-
-/* What study.json says; free() it. NULL without memory. */
+/* The text of study.json; free() it.  NULL: out of memory. */
 static char *record_text(const ole_study *study, const char *config) {
     ole_memory_file memory;
     if (!config || !ole_memory_file_open(&memory)) return NULL;
@@ -60,7 +47,8 @@ static char *record_text(const ole_study *study, const char *config) {
     ole_json_init(&w, memory.file, 2);
     ole_json_open(&w, NULL, '{');
     ole_json_string(&w, "study", ole_study_kind_name(study->kind));
-    put_grid(&w, &study->grid);
+    put_values(&w, "lambdas", &study->grid.lambdas);
+    put_values(&w, "samples", &study->grid.samples);
     ole_json_bool(&w, "baseline", study->baseline);
     if (*study->weights) ole_json_string(&w, "weights", study->weights);
     if (study->data_name) ole_json_string(&w, "data", study->data_name);
@@ -71,18 +59,18 @@ static char *record_text(const ole_study *study, const char *config) {
 }
 
 static ole_status write_files(const ole_study *study, ole_error *error) {
+    const char *out = study->train.out, *recipe = study->given->recipe;
     char *config = ole_recipe_text(&study->train), *text = record_text(study, config);
-    ole_status status = text ? write_text(study, "study.json", text, error)
-                             : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
-    if (status == OLE_OK) status = write_text(study, "config.yaml", config, error);
-    if (status == OLE_OK && study->given->recipe)
-        status = write_text(study, "recipe.yaml", study->given->recipe, error);
+    ole_status status = ole_run_put(out, "study.json", text, text ? strlen(text) : 0, error);
+    if (status == OLE_OK) status = ole_run_put(out, "config.yaml", config, strlen(config), error);
+    if (status == OLE_OK && recipe)
+        status = ole_run_put(out, "recipe.yaml", recipe, strlen(recipe), error);
     free(text);
     free(config);
     return status;
 }
 
-/* ---- The study that is there already ------------------------------------------------------ */
+/* ---- The study in the folder ------------------------------------------------------ */
 
 /*
  * Options that may change between two starts of a study, or (`run`) between the study and one of
@@ -119,7 +107,7 @@ static bool find_change(const ole_study *study, const ole_train_options *now,
 static ole_status fail_changed(const ole_study *study, const char *change, ole_error *error) {
     ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: the study has %s: go on with the same, or name another folder",
+                    "%s: the study has %s: resume with the same, or choose another folder",
                     ole_quote_string(&quoted, study->train.out), change);
 }
 
@@ -128,8 +116,8 @@ static const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Whether the first weights are others, which may lie elsewhere; `sum` is NULL where it was not
- * noted: then the file's name counts. */
+/* Whether the initial weights differ; their path may.  Without a recorded `sum` (NULL) the file's
+ * name counts. */
 static bool find_other_weights(const ole_study *study, const char *was, const char *sum,
                                char out[CHANGE]) {
     const char *is = study->train.init_from;
@@ -146,12 +134,13 @@ static bool find_other_weights(const ole_study *study, const char *was, const ch
     return true;
 }
 
-/* Fewer values or seeds are taken as given: the runs of others stay, and are spoken of. */
+/* Fewer values or seeds than in the folder: the other runs stay there, unused, which is reported.
+ */
 static void say_left_out(const ole_study *study, const char *what) {
     if (study->given->look || study->given->check || !ole_study_leads(study)) return;
     ole_study_say(study,
-                  "there are runs with other %s in the folder: they stay there, and the results "
-                  "leave them out; give all %s to have them in",
+                  "the folder has runs with other %s, which the results exclude; give all %s to "
+                  "include them",
                   what, what);
 }
 
@@ -170,7 +159,7 @@ static ole_status compare_config(const ole_study *study, const char *config, con
     return status;
 }
 
-/* What a recipe calls the data, where the study has a recipe: then their path may be another. */
+/* What a recipe calls the data; if the study has a recipe, their path may change. */
 static ole_status compare_name(ole_study *study, const char *was, ole_error *error) {
     const char *is = study->given->data_name;
     char change[CHANGE];
@@ -184,51 +173,35 @@ static ole_status compare_name(ole_study *study, const char *was, ole_error *err
 static ole_status fail_damaged(const char *path, ole_error *error) {
     ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: damaged or of another program: name another folder for a new study",
+                    "%s: damaged or of another program: choose another folder for a new study",
                     ole_quote_string(&quoted, path));
 }
 
-/* `numbers` are NULL where the values are `integers`. */
-static bool is_among(double value, const double *numbers, const int64_t *integers, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if ((numbers ? numbers[i] : (double)integers[i]) == value) return true;
+static bool is_among(double value, const ole_values *values) {
+    for (int64_t i = 0; i < values->count; i++)
+        if (values->items[i] == value) return true;
     return false;
 }
 
-/* Whether a value of the study that is there is not among those of now. */
-static bool leaves_out(const ole_grid *now, const double *lambdas, size_t lambda_count,
-                       const int64_t *samples, size_t sample_count) {
-    for (size_t i = 0; i < lambda_count; i++)
-        if (!is_among(lambdas[i], now->lambdas, NULL, now->lambda_count)) return true;
-    for (size_t i = 0; i < sample_count; i++)
-        if (!is_among((double)samples[i], NULL, now->samples, now->sample_count)) return true;
-    return false;
-}
-
-/* The values of the study that is there, where the caller gives none. */
-static ole_status take_grid(ole_study *study, const json_t *record, const char *path,
-                            ole_error *error) {
-    const json_t *lambdas = json_object_get(record, "lambdas");
-    const json_t *samples = json_object_get(record, "samples");
-    size_t nl = json_array_size(lambdas), ns = json_array_size(samples);
-    double *l = calloc(nl + 1, sizeof *l);
-    int64_t *s = calloc(ns + 1, sizeof *s);
-    ole_status status = l && s ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (size_t i = 0; i < nl && status == OLE_OK; i++)
-        l[i] = json_number_value(json_array_get(lambdas, i));
-    for (size_t i = 0; i < ns && status == OLE_OK; i++)
-        s[i] = json_integer_value(json_array_get(samples, i));
-    bool good = true;
-    if (status == OLE_OK && study->grid.lambda_count == 0)
-        good = ole_grid_set_lambdas(&study->grid, l, (int64_t)nl, NULL) == OLE_OK;
-    if (status == OLE_OK && study->grid.sample_count == 0)
-        good = ole_grid_set_samples(&study->grid, s, (int64_t)ns, NULL) == OLE_OK && good;
-    if (status == OLE_OK && good && leaves_out(&study->grid, l, nl, s, ns))
-        say_left_out(study, study->kind == OLE_STUDY_SWEEP ? "lambdas or samples" : "lambdas");
-    study->baseline |= json_is_true(json_object_get(record, "baseline"));
-    free(l);
-    free(s);
-    return status == OLE_OK && !good ? fail_damaged(path, error) : status;
+/* Takes a list of study.json where the caller gives none; *excluded: one of its values is not among
+ * those of now. */
+static ole_status take_values(ole_study *study, const json_t *record, const char *key,
+                              const char *path, bool *excluded, ole_error *error) {
+    bool lambdas = strcmp(key, "lambdas") == 0, good = true;
+    const ole_values *now = lambdas ? &study->grid.lambdas : &study->grid.samples;
+    const json_t *list = json_object_get(record, key);
+    size_t count = json_array_size(list);
+    double *then = calloc(count + 1, sizeof *then);
+    if (!then) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        then[i] = json_number_value(json_array_get(list, i));
+    if (now->count == 0)
+        good = (lambdas ? ole_grid_set_lambdas
+                        : ole_grid_set_samples)(&study->grid, then, (int64_t)count, NULL) == OLE_OK;
+    for (size_t i = 0; i < count && good; i++)
+        *excluded |= !is_among(then[i], now);
+    free(then);
+    return good ? OLE_OK : fail_damaged(path, error);
 }
 
 /* The command that makes studies of a kind. */
@@ -244,7 +217,7 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
     if (strcmp(kind, ole_study_kind_name(study->kind)) != 0) {
         ole_quoted quoted, is;
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: this is a folder of 'ole %s', not of 'ole %s': name another",
+                        "%s: this is a folder of 'ole %s', not of 'ole %s': choose another",
                         ole_quote_string(&quoted, study->train.out),
                         ole_quote_string(&is, command_of(kind)),
                         command_of(ole_study_kind_name(study->kind)));
@@ -253,7 +226,13 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
         compare_name(study, json_string_value(json_object_get(record, "data")), error);
     const char *sum = json_string_value(json_object_get(record, "weights"));
     if (status == OLE_OK) status = compare_config(study, config, sum, path, error);
-    return status == OLE_OK ? take_grid(study, record, path, error) : status;
+    bool excluded = false;
+    if (status == OLE_OK) status = take_values(study, record, "lambdas", path, &excluded, error);
+    if (status == OLE_OK) status = take_values(study, record, "samples", path, &excluded, error);
+    if (status == OLE_OK && excluded)
+        say_left_out(study, study->kind == OLE_STUDY_SWEEP ? "lambdas or samples" : "lambdas");
+    study->baseline |= json_is_true(json_object_get(record, "baseline"));
+    return status;
 }
 
 static ole_status use_text(ole_study *study, const char *path, const char *bytes, size_t size,
@@ -281,15 +260,15 @@ static ole_status read_study(ole_study *study, ole_error *error) {
 
 static ole_status take_defaults(ole_study *study, ole_error *error) {
     static const double tuned[] = {0, 1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 1};
-    static const int64_t samples[] = {50, 100, 200, 300, 400, 500};
+    static const double samples[] = {50, 100, 200, 300, 400, 500};
     const double swept[] = {0, study->kind == OLE_STUDY_COMPARE ? study->train.lambda : 0.25};
     bool tune = study->kind == OLE_STUDY_TUNE;
     int first = study->train.loss == OLE_LOSS_OLE && study->kind != OLE_STUDY_COMPARE;
     ole_status status = OLE_OK;
-    if (study->grid.lambda_count == 0) /* OLÉ alone makes nothing of 0 */
-        status = tune ? ole_grid_set_lambdas(&study->grid, tuned + first, 8 - first, error)
-                      : ole_grid_set_lambdas(&study->grid, swept + first, 2 - first, error);
-    if (status == OLE_OK && study->grid.sample_count == 0)
+    if (study->grid.lambdas.count == 0) /* OLÉ alone learns nothing with 0 */
+        status = ole_grid_set_lambdas(&study->grid, (tune ? tuned : swept) + first,
+                                      (tune ? 8 : 2) - first, error);
+    if (status == OLE_OK && study->grid.samples.count == 0)
         status = ole_grid_set_samples(&study->grid, samples, 6, error);
     return status;
 }
@@ -298,18 +277,25 @@ static ole_status take_given(ole_study *study, ole_error *error) {
     const ole_study_options *o = study->given;
     ole_status status = OLE_OK;
     if (o->lambdas) status = ole_grid_set_lambdas(&study->grid, o->lambdas, o->lambda_count, error);
-    if (status == OLE_OK && o->samples && study->kind == OLE_STUDY_SWEEP)
-        status = ole_grid_set_samples(&study->grid, o->samples, o->sample_count, error);
+    if (status != OLE_OK || !o->samples || study->kind != OLE_STUDY_SWEEP) return status;
+    size_t count = o->sample_count > 0 ? (size_t)o->sample_count : 0;
+    double *samples = calloc(count + 1, sizeof *samples);
+    if (!samples) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (double)o->samples[i];
+    status = ole_grid_set_samples(&study->grid, samples, o->sample_count, error);
+    free(samples);
     return status;
 }
 
-/* Other studies than a sweep have one number of samples, which may be 0. */
+/* The one number of samples of other studies than a sweep; it may be 0. */
 static ole_status take_samples(ole_study *study, ole_error *error) {
     if (study->kind == OLE_STUDY_SWEEP) return OLE_OK;
-    study->grid.samples = malloc(sizeof *study->grid.samples);
-    if (!study->grid.samples) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    study->grid.samples[0] = study->train.samples_per_class;
-    study->grid.sample_count = 1;
+    ole_values *samples = &study->grid.samples;
+    samples->items = malloc(sizeof *samples->items);
+    if (!samples->items) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    samples->items[0] = (double)study->train.samples_per_class;
+    samples->count = 1;
     return OLE_OK;
 }
 
@@ -318,7 +304,7 @@ static ole_status sum_weights(ole_study *study, ole_error *error) {
     return ole_checksum_file(study->train.init_from, OLE_SHA256_DIGITS, study->weights, error);
 }
 
-/* The name that the caller gives the data, of a study that had none. */
+/* The caller's name of the data, for a study that recorded none. */
 static ole_status take_name(ole_study *study, ole_error *error) {
     if (study->data_name || !study->given->data_name) return OLE_OK;
     study->data_name = strdup(study->given->data_name);
@@ -331,10 +317,10 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
     bool there = ole_run_has(out, "study.json");
     if (!there && (ole_run_has(out, "last.safetensors") || ole_run_has(out, "config.yaml")))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: there is a run of 'ole train' in it: name another folder",
+                        "%s: has a run of 'ole train' in it: choose another folder",
                         ole_quote_string(&quoted, out));
     if (!there && (study->train.resume || study->given->look))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to go on with",
+        return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to resume",
                         ole_quote_string(&quoted, out));
     static const char *const files[] = {"study.json",   "config.yaml", "recipe.yaml",
                                         "results.json", "results.csv", "curve.svg",
@@ -411,7 +397,7 @@ static json_t *last_line(char *bytes, size_t size, bool *no_memory) {
     return NULL;
 }
 
-/* A run that was trained again by other options is no longer the study's. */
+/* A run that was trained again with other options is no longer the study's. */
 static ole_status check_run(const ole_study *study, const ole_study_run *run, const char *folder,
                             ole_error *error) {
     char path[OLE_RUN_PATH], change[CHANGE];
@@ -468,5 +454,5 @@ ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
     if (status == OLE_OK) status = ole_run_make_folder(folder, NULL, error);
     if (status != OLE_OK) return status;
     snprintf(text, sizeof text, "%s\n", message);
-    return write_text(study, path, text, error);
+    return ole_run_put(study->train.out, path, text, strlen(text), error);
 }

@@ -2,14 +2,15 @@
  * src/study/report.c - a study to look at: curve.svg, curve.png and report.html.
  *
  * A tuning is the paper's Fig. 4, validation error against λ with softmax alone as a dotted line; a
- * sweep its Fig. 5, accuracy against samples a class; a comparison shows the test error after each
- * epoch.
+ * sweep its Fig. 5, accuracy against samples per class; a comparison shows the test error after
+ * each epoch.
  */
 #include "base/error.h"
 #include "base/quote.h"
 #include "ole/train/history.h"
 #include "report/figure.h"
 #include "report/page.h"
+#include "study/measures.h"
 #include "study/study.h"
 
 #include <inttypes.h>
@@ -18,51 +19,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL = 64, LONGEST_TITLE = 60 }; /* bytes; a longer one has no room in the figure */
+enum {
+    CELL = OLE_ERROR_TEXT,
+    LONGEST_TITLE = 60
+}; /* bytes; a longer one has no room in the figure */
 
 /* ---- The curve ---------------------------------------------------------------------------- */
 
-/* A line of the curve, and where its numbers lie. */
-typedef struct line {
-    char name[CELL];
-    double *x, *y, *spread;
-    int64_t count;
-    bool dotted;
-} line;
-
+/* The lines of the figure. */
 typedef struct curve {
-    line *lines;
-    int count;
-    double *numbers; /* of all lines */
     ole_series *series;
+    char (*names)[CELL];
+    double *numbers; /* x, y and spread of each line, with room for `points` */
+    int64_t points;
+    int count;
     bool out_of_memory;
 } curve;
 
 static void free_curve(curve *c) {
-    free(c->lines);
-    free(c->numbers);
     free(c->series);
-}
-
-/* Room for `count` lines of `points` points. */
-static bool make_curve(curve *c, int64_t count, int64_t points) {
-    size_t n = (size_t)count, p = (size_t)points;
-    *c = (curve){.lines = calloc(n, sizeof *c->lines),
-                 .numbers = calloc(3 * n * p, sizeof *c->numbers),
-                 .series = calloc(n, sizeof *c->series)};
-    if (!c->lines || !c->numbers || !c->series) return false;
-    for (size_t i = 0; i < n; i++) {
-        double *numbers = c->numbers + 3 * i * p;
-        c->lines[i] = (line){.x = numbers, .y = numbers + p, .spread = numbers + 2 * p};
-    }
-    return true;
-}
-
-static void add_value(line *l, double x, ole_study_error y) {
-    if (!isfinite(y.mean)) return;
-    l->x[l->count] = x;
-    l->y[l->count] = y.mean;
-    l->spread[l->count++] = isfinite(y.std) ? y.std : 0.0;
+    free(c->names);
+    free(c->numbers);
 }
 
 static void name_line(const ole_study *study, double lambda, bool show_lambda, char name[CELL]) {
@@ -75,25 +52,43 @@ static void name_line(const ole_study *study, double lambda, bool show_lambda, c
         snprintf(name, CELL, "%s", both);
 }
 
+static ole_series *add_line(const ole_study *study, curve *c, double lambda, bool show_lambda) {
+    double *numbers = c->numbers + 3 * c->points * c->count;
+    bool spread = study->result.seeds > 1 && study->kind != OLE_STUDY_COMPARE;
+    ole_series *line = &c->series[c->count];
+    *line = (ole_series){.name = c->names[c->count],
+                         .x = numbers,
+                         .y = numbers + c->points,
+                         .spread = spread ? numbers + 2 * c->points : NULL};
+    name_line(study, lambda, show_lambda, c->names[c->count++]);
+    return line;
+}
+
+/* To the last line. */
+static void add_value(curve *c, double x, ole_study_error y) {
+    if (!isfinite(y.mean)) return;
+    double *at = c->numbers + 3 * c->points * (c->count - 1) + c->series[c->count - 1].count++;
+    at[0] = x;
+    at[c->points] = y.mean;
+    at[2 * c->points] = isfinite(y.std) ? y.std : 0.0;
+}
+
 static void trace_tuning(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
-    const ole_grid *g = &study->grid;
-    line *both = &c->lines[0], *alone = &c->lines[1];
+    const ole_values *lambdas = &study->grid.lambdas;
     const ole_study_point *softmax = ole_study_find(r, OLE_STUDY_GRID, 0.0);
-    name_line(study, 1.0, false, both->name);
+    add_line(study, c, 1.0, false);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part == OLE_STUDY_GRID && point->lambda > 0.0)
-            add_value(both, point->lambda, point->validation);
+            add_value(c, point->lambda, point->validation);
     }
-    c->count = 1;
     if (!softmax || softmax->finished == 0) return;
-    const ole_study_error level = {softmax->validation.mean, NAN};
-    name_line(study, 0.0, false, alone->name);
-    add_value(alone, g->lambdas[1], level); /* the smallest that is not 0 */
-    if (g->lambda_count > 2) add_value(alone, g->lambdas[g->lambda_count - 1], level);
+    ole_series *alone = add_line(study, c, 0.0, false);
     alone->dotted = true;
-    c->count = 2;
+    alone->spread = NULL;
+    add_value(c, lambdas->items[1], softmax->validation); /* the smallest that is not 0 */
+    if (lambdas->count > 2) add_value(c, lambdas->items[lambdas->count - 1], softmax->validation);
 }
 
 /* What a study is judged by: the classifier, or 1-NN where there is none. */
@@ -113,12 +108,11 @@ static ole_study_error accuracy_of(const ole_study *study, const ole_study_point
 static void trace_sweep(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
     const ole_grid *g = &study->grid;
-    for (int64_t l = 0; l < g->lambda_count; l++) {
-        line *out = &c->lines[c->count++];
-        name_line(study, g->lambdas[l], true, out->name);
-        for (int64_t s = 0; s < g->sample_count; s++) {
-            const ole_study_point *point = &r->points[s * g->lambda_count + l];
-            add_value(out, (double)point->samples, accuracy_of(study, point));
+    for (int64_t l = 0; l < g->lambdas.count; l++) {
+        add_line(study, c, g->lambdas.items[l], true);
+        for (int64_t s = 0; s < g->samples.count; s++) {
+            const ole_study_point *point = &r->points[s * g->lambdas.count + l];
+            add_value(c, (double)point->samples, accuracy_of(study, point));
         }
     }
 }
@@ -135,33 +129,33 @@ static const ole_study_run *first_run(const ole_study_result *r, int64_t point) 
 static void trace_comparison(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
     for (int64_t p = 0; p < r->point_count; p++) {
-        line *out = &c->lines[c->count++];
         char folder[OLE_RUN_PATH];
         ole_history h;
         bool alone = study->train.loss == OLE_LOSS_OLE;
-        name_line(study, r->points[p].lambda, true, out->name);
+        add_line(study, c, r->points[p].lambda, true);
         ole_status status = ole_run_path(folder, study->train.out, first_run(r, p)->folder, NULL);
         if (status == OLE_OK) status = ole_history_read(&h, folder, NULL);
         c->out_of_memory |= status == OLE_ERROR_MEMORY;
         if (status != OLE_OK) continue;
         for (int64_t i = 0; i < h.count && i < study->train.epochs; i++) {
             double error = alone ? h.epochs[i].knn1_error : h.epochs[i].test_error;
-            add_value(out, (double)h.epochs[i].epoch, (ole_study_error){error, NAN});
+            add_value(c, (double)h.epochs[i].epoch, (ole_study_error){error, NAN});
         }
         ole_history_free(&h);
     }
 }
 
-/* What tells the kinds of studies apart on paper. */
+/* What differs between the kinds of studies. */
 static const struct looks {
     void (*trace)(const ole_study *, curve *);
     const char *subtitle, *heading, *x_label, *y_label, *caption;
 } looks[] = {
     [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %",
-                        "Error on what was held out of the training set; dotted: softmax alone. "
+                        "Error on the validation set; dotted: softmax alone. "
                         "Bars: standard deviation over the seeds."},
-    [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples a class",
-                         "Accuracy against samples a class", "samples a class", "test accuracy, %",
+    [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples per class",
+                         "Accuracy against samples per class", "samples per class",
+                         "test accuracy, %",
                          "Accuracy on the test set. Bars: standard deviation over the seeds."},
     [OLE_STUDY_COMPARE] = {trace_comparison, "With and without OLÉ", "Error against epochs",
                            "epoch", "test error, %",
@@ -169,36 +163,28 @@ static const struct looks {
                            "diverge (of 1-NN where OLÉ is alone). What counts is the end."},
 };
 
-static void fill_figure(const ole_study *study, curve *c, const char *title, ole_figure *figure) {
-    for (int i = 0; i < c->count; i++) {
-        const line *l = &c->lines[i];
-        c->series[figure->series_count] =
-            (ole_series){.name = l->name, .count = l->count, .x = l->x, .y = l->y};
-        if (study->result.seeds > 1 && !l->dotted && study->kind != OLE_STUDY_COMPARE)
-            c->series[figure->series_count].spread = l->spread;
-        c->series[figure->series_count].dotted = l->dotted;
-        figure->series_count += l->count > 0;
-    }
-    if (strlen(title) <= LONGEST_TITLE) figure->title = title;
-    figure->x_label = looks[study->kind].x_label;
-    figure->y_label = looks[study->kind].y_label;
-    figure->x_log = study->kind == OLE_STUDY_TUNE;
-    figure->series = c->series;
-}
-
 static ole_status draw(const ole_study *study, const char *title, curve *c, ole_figure *figure,
                        ole_error *error) {
     const ole_grid *g = &study->grid;
-    bool tune = study->kind == OLE_STUDY_TUNE;
-    int64_t points = tune                               ? g->lambda_count
-                     : study->kind == OLE_STUDY_COMPARE ? study->train.epochs
-                                                        : g->sample_count;
-    if (!make_curve(c, tune ? 2 : g->lambda_count, points > 2 ? points : 2))
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
-    looks[study->kind].trace(study, c);
+    const struct looks *look = &looks[study->kind];
+    bool tune = study->kind == OLE_STUDY_TUNE, compare = study->kind == OLE_STUDY_COMPARE;
+    int64_t points = tune ? g->lambdas.count : compare ? study->train.epochs : g->samples.count;
+    size_t lines = tune ? 2 : (size_t)g->lambdas.count;
+    c->points = points > 2 ? points : 2;
+    c->series = calloc(lines, sizeof *c->series);
+    c->names = calloc(lines, sizeof *c->names);
+    c->numbers = calloc(3 * lines * (size_t)c->points, sizeof *c->numbers);
+    c->out_of_memory = !c->series || !c->names || !c->numbers;
+    if (!c->out_of_memory) look->trace(study, c);
     if (c->out_of_memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
     ole_figure_init(figure);
-    fill_figure(study, c, title, figure);
+    for (int i = 0; i < c->count; i++) /* lines without points go */
+        if (c->series[i].count > 0) c->series[figure->series_count++] = c->series[i];
+    figure->series = c->series;
+    if (strlen(title) <= LONGEST_TITLE) figure->title = title;
+    figure->x_label = look->x_label;
+    figure->y_label = look->y_label;
+    figure->x_log = tune;
     return OLE_OK;
 }
 
@@ -217,12 +203,7 @@ static ole_status save_curve(const ole_study *study, const ole_figure *figure, o
 /* ---- The page ----------------------------------------------------------------------------- */
 
 static const char *error_text(ole_study_error e, char out[CELL]) {
-    out[0] = '\0';
-    if (isfinite(e.std))
-        snprintf(out, CELL, "%.2f ± %.2f %%", e.mean, e.std);
-    else if (isfinite(e.mean))
-        snprintf(out, CELL, "%.2f %%", e.mean);
-    return out;
+    return ole_study_error_text(e, " %", out);
 }
 
 static void add_tuned(ole_page *page, const ole_study *study) {
@@ -259,13 +240,13 @@ static void add_compared(ole_page *page, const ole_study *study) {
 /* The best accuracy of each λ, at the most samples. */
 static void add_swept(ole_page *page, const ole_study *study) {
     const ole_grid *g = &study->grid;
-    for (int64_t l = 0; l < g->lambda_count; l++) {
+    for (int64_t l = 0; l < g->lambdas.count; l++) {
         const ole_study_point *point =
-            &study->result.points[(g->sample_count - 1) * g->lambda_count + l];
+            &study->result.points[(g->samples.count - 1) * g->lambdas.count + l];
         char name[CELL], value[CELL], note[CELL];
         if (point->finished == 0) continue;
         name_line(study, point->lambda, true, name);
-        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples a class", point->samples);
+        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", point->samples);
         ole_page_headline(page, name, error_text(accuracy_of(study, point), value), note);
     }
 }
@@ -281,7 +262,7 @@ static void add_progress(ole_page *page, const ole_study_result *r) {
 static ole_status add_table(ole_page *page, const ole_study *study, ole_error *error) {
     enum { COLUMNS = 7 };
     static const char *const names[COLUMNS] = {
-        "part", "λ", "samples a class", "runs", "validation error", "test error", "1-NN error"};
+        "part", "λ", "samples per class", "runs", "validation error", "test error", "1-NN error"};
     const ole_study_result *r = &study->result;
     size_t count = (size_t)r->point_count * COLUMNS;
     char(*texts)[CELL] = calloc(count, sizeof *texts);

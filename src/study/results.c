@@ -1,7 +1,6 @@
 /*
- * src/study/results.c - what came out so far: means, the choice, results.json and results.csv.
+ * src/study/results.c - the results so far: means, the choice of λ, results.json and results.csv.
  */
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/spread.h"
@@ -77,7 +76,7 @@ ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *er
     if (best < 0 && blind)
         return ole_fail(error, OLE_ERROR_DATA,
                         "there are no validation samples to choose lambda by: every class has too "
-                        "few for val_split %g; hold out more, or bring more samples",
+                        "few for val_split %g; raise it, or add samples",
                         study->train.val_split);
     if (best < 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
@@ -103,17 +102,6 @@ static void put_error(ole_json *w, const char *name, ole_study_error e) {
     ole_json_number(w, key, e.std);
 }
 
-static void put_errors(ole_json *w, const ole_study_point *point) {
-    put_error(w, "validation_error", point->validation);
-    put_error(w, "test_error", point->test);
-    put_error(w, "knn1_error", point->knn1);
-}
-
-/* How many samples: "all" is not a number. */
-static void put_samples(ole_json *w, int64_t samples) {
-    ole_json_number(w, "samples_per_class", samples > 0 ? (double)samples : NAN);
-}
-
 static void put_run(ole_json *w, const ole_study_run *run) {
     ole_json_open(w, NULL, '{');
     ole_json_unsigned(w, "seed", run->seed);
@@ -131,10 +119,12 @@ static void put_point(ole_json *w, const ole_study_result *r, int64_t number) {
     ole_json_open(w, NULL, '{');
     ole_json_string(w, "part", ole_study_part_name(point->part));
     ole_json_number(w, "lambda", point->lambda);
-    put_samples(w, point->samples);
+    ole_json_number(w, "samples_per_class", point->samples > 0 ? (double)point->samples : NAN);
     ole_json_integer(w, "finished", point->finished);
     ole_json_integer(w, "diverged", point->diverged);
-    put_errors(w, point);
+    put_error(w, "validation_error", point->validation);
+    put_error(w, "test_error", point->test);
+    put_error(w, "knn1_error", point->knn1);
     ole_json_open(w, "runs", '[');
     for (int64_t i = number * r->seeds; i < (number + 1) * r->seeds; i++)
         put_run(w, &r->runs[i]);
@@ -153,31 +143,26 @@ static void put_choice(ole_json *w, const ole_study_result *r) {
     put_error(w, "knn1_error", tested ? tested->knn1 : (ole_study_error){NAN, NAN});
 }
 
-static void put_study(ole_json *w, const ole_study *study) {
-    const ole_study_result *r = &study->result;
-    bool tune = study->kind == OLE_STUDY_TUNE;
-    ole_json_open(w, NULL, '{');
-    ole_json_string(w, "study", ole_study_kind_name(study->kind));
-    ole_json_string(w, "data", study->train.data);
-    ole_json_string(w, "net", study->train.net);
-    ole_json_integer(w, "epochs", study->train.epochs);
-    ole_json_integer(w, "seeds", r->seeds);
-    ole_json_number(w, "val_split", study->train.val_split);
-    ole_json_integer(w, "runs", r->total);
-    ole_json_integer(w, "ended", r->ended);
-    ole_json_bool(w, "complete", r->ended == r->total);
-    if (tune) put_choice(w, r);
-    ole_json_open(w, "points", '[');
-    for (int64_t p = 0; p < r->point_count; p++)
-        put_point(w, r, p);
-    ole_json_close(w);
-    ole_json_close(w);
-}
-
 static void print_json(const ole_study *study, FILE *file) {
+    const ole_study_result *r = &study->result;
     ole_json w;
     ole_json_init(&w, file, 2);
-    put_study(&w, study);
+    ole_json_open(&w, NULL, '{');
+    ole_json_string(&w, "study", ole_study_kind_name(study->kind));
+    ole_json_string(&w, "data", study->train.data);
+    ole_json_string(&w, "net", study->train.net);
+    ole_json_integer(&w, "epochs", study->train.epochs);
+    ole_json_integer(&w, "seeds", r->seeds);
+    ole_json_number(&w, "val_split", study->train.val_split);
+    ole_json_integer(&w, "runs", r->total);
+    ole_json_integer(&w, "ended", r->ended);
+    ole_json_bool(&w, "complete", r->ended == r->total);
+    if (study->kind == OLE_STUDY_TUNE) put_choice(&w, r);
+    ole_json_open(&w, "points", '[');
+    for (int64_t p = 0; p < r->point_count; p++)
+        put_point(&w, r, p);
+    ole_json_close(&w);
+    ole_json_close(&w);
 }
 
 /* ---- results.csv -------------------------------------------------------------------------- */
@@ -212,14 +197,10 @@ static void print_csv(const ole_study *study, FILE *file) {
 
 static ole_status write_file(const ole_study *study, const char *name,
                              void (*print)(const ole_study *, FILE *), ole_error *error) {
-    char path[OLE_RUN_PATH];
-    ole_status status = ole_run_output(path, study->train.out, name, error);
-    if (status != OLE_OK) return status;
     ole_memory_file memory;
     if (ole_memory_file_open(&memory)) print(study, memory.file);
     char *text = ole_memory_file_close(&memory);
-    status = text ? ole_atomic_file_put(path, text, memory.size, error)
-                  : ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
+    ole_status status = ole_run_put(study->train.out, name, text, memory.size, error);
     free(text);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * src/study/study.c - ole_tune() and ole_sweep(): the order in which a study goes.
+ * src/study/study.c - ole_tune(), ole_sweep() and ole_compare(): the course of a study.
  */
 #include "study/study.h"
 
@@ -45,15 +45,15 @@ bool ole_study_leads(const ole_study *study) {
     return ole_ranks_rank(study->ranks) == 0;
 }
 
-/* Whether anything is to be run or written. */
+/* Whether anything is run or written. */
 static bool is_run(const ole_study_options *options) {
     return !options->look && !options->check;
 }
 
 /* ---- Beginning ---------------------------------------------------------------------------- */
 
-/* What the data decide, told once and not by each run.  A mere look at what has ended does without
- * the data. */
+/* Chooses what depends on the data, reported once and not by each run.  To look at what has ended,
+ * the data are not needed. */
 static ole_status choose_open(ole_study *study, ole_error *error) {
     ole_train_options chosen = study->train;
     chosen.message = is_run(study->given) && ole_study_leads(study) ? study->given->message : NULL;
@@ -68,7 +68,7 @@ static ole_status choose_open(ole_study *study, ole_error *error) {
 
 static ole_status check_options(ole_study *study, const ole_study_options *o, ole_error *error) {
     if (o->jobs < 0 || o->jobs > 1024)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "jobs %d: a number from 0 to 1024 expected",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "jobs %d: expected a number from 0 to 1024",
                         o->jobs);
     ole_status status = ole_train_options_check(o->train, &study->train, error);
     if (status != OLE_OK) return status;
@@ -82,8 +82,8 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
     return choose_open(study, error);
 }
 
-/* Mistakes are found now, before anything is written: the run with the most samples is opened.
- * Where all have ended nothing is: their device, say, may be one of another machine. */
+/* Finds mistakes before anything is written by opening the run with the most samples.  If all have
+ * ended, none is opened: their device may belong to another machine. */
 static ole_status try_run(const ole_study *study, ole_error *error) {
     const ole_study_result *r = &study->result;
     if (r->ended == r->total) return OLE_OK;
@@ -100,7 +100,8 @@ static ole_status try_run(const ole_study *study, ole_error *error) {
     return status;
 }
 
-/* Runs from `first` on as their folders say, which rank 0 reads: others may not see them yet. */
+/* The state of the runs from `first` on.  Rank 0 reads their folders: others may not see them yet.
+ */
 static ole_status read_runs(ole_study *study, int64_t first, ole_error *error) {
     ole_study_result *r = &study->result;
     ole_status status = OLE_OK;
@@ -117,7 +118,7 @@ static ole_status read_runs(ole_study *study, int64_t first, ole_error *error) {
     return OLE_OK;
 }
 
-/* What has ended of the runs from `first` on is part of the results. */
+/* Adds the runs from `first` on that have ended to the results. */
 static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
     const ole_study_result *r = &study->result;
     ole_status status = read_runs(study, first, error);
@@ -127,7 +128,7 @@ static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
     return status;
 }
 
-/* Once the grid of a tuning has ended: chooses λ, and adds the runs on everything. */
+/* Once the grid of a tuning has ended: chooses λ and adds the runs on all training data. */
 static ole_status choose(ole_study *study, ole_error *error) {
     ole_study_result *r = &study->result;
     int64_t first = r->run_count;
@@ -137,7 +138,7 @@ static ole_status choose(ole_study *study, ole_error *error) {
     return status == OLE_OK ? take_up(study, first, error) : status;
 }
 
-/* What the study is, the same on all ranks. */
+/* Opens the record, the same on all ranks. */
 static ole_status open_record(ole_study *study, const ole_study_options *options,
                               ole_error *error) {
     ole_status status = check_options(study, options, error);
@@ -159,8 +160,8 @@ static ole_status begin(ole_study *study, const ole_study_options *options, ole_
         status = ole_ranks_agree(study->ranks, status, error);
     }
     if (status == OLE_OK && study->result.ended > 0 && is_run(options) && ole_study_leads(study))
-        ole_study_say(study, "%s: going on, %" PRId64 " of %" PRId64 " runs are there",
-                      study->train.out, study->result.ended, study->result.total);
+        ole_study_say(study, "%s: resuming after %" PRId64 " of %" PRId64 " runs", study->train.out,
+                      study->result.ended, study->result.total);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /*
- * src/study/work.c - the runs of a study, done by a crew (train/crew.h): several at once where that
- * is asked for, and shared out over ranks; after each of them the results are written anew.
+ * src/study/work.c - trains the runs of a study in a job pool (train/ranks/job_pool.h): several at
+ * once if requested, and distributed over ranks.  The results are rewritten after each run.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,20 +22,20 @@ typedef struct job {
     int64_t run;
 } job;
 
-/* What a run leaves for all ranks. */
+/* How a run ended, for all ranks. */
 typedef struct ending {
     int64_t state;
     double test_error, validation_error, knn1_error, seconds;
 } ending;
 
-/* ---- What the caller hears ---------------------------------------------------------------- */
+/* ---- Reports to the caller ---------------------------------------------------------------- */
 
-/* From the pace of what this process has done; every run counts by what it costs. */
+/* From the pace of this process so far; every run counts by its cost. */
 static double seconds_left(const ole_study *study) {
     const ole_study_result *r = &study->result;
     double done = 0.0, left = 0.0;
     for (int64_t i = 0; i < r->total; i++) {
-        if (i >= r->run_count) { /* trained again, on everything */
+        if (i >= r->run_count) { /* retrained on all training data */
             left += 1.0;
             continue;
         }
@@ -65,7 +65,7 @@ static bool pass_progress(void *context, const ole_train_progress *p) {
     ole_run_share *share = &study->shares[j->run];
     double epoch = p->epoch_done ? 0.0 : (double)p->step / (double)p->steps - 1.0;
     double now = ((double)p->epoch + epoch) / (double)p->epochs;
-    if (share->now == 0.0) share->before = now; /* by other processes, and the start of this one */
+    if (share->now == 0.0) share->before = now; /* done by other processes, and this one's start */
     if (study->started == 0.0) study->started = ole_clock();
     share->now = now;
     tell(study, j->crew, j->run, p);
@@ -74,7 +74,7 @@ static bool pass_progress(void *context, const ole_train_progress *p) {
     return stop;
 }
 
-/* Whether two messages are the same but for their numbers. */
+/* Whether two messages differ in their numbers alone. */
 static bool same_message(const char *a, const char *b) {
     static const char digits[] = "0123456789";
     for (;; a++, b++) {
@@ -84,7 +84,7 @@ static bool same_message(const char *a, const char *b) {
     }
 }
 
-/* An ole_train_message: what one run says, the others need not say again. */
+/* An ole_train_message: passes on what no other run has reported. */
 static void pass_message(void *context, const char *text) {
     const job *j = context;
     ole_said *said = &j->study->said;
@@ -101,7 +101,7 @@ static void pass_message(void *context, const char *text) {
 
 /* ---- A run -------------------------------------------------------------------------------- */
 
-/* How many of `runs` are at work at once. */
+/* How many of `runs` train at once. */
 static int count_jobs(const ole_study *study, int64_t runs) {
     int64_t jobs = study->given->jobs, ranks = ole_ranks_size(study->ranks);
     int64_t most = (runs + ranks - 1) / ranks;
@@ -136,7 +136,7 @@ static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
     return ole_train_once(&options, 1, 1, summary, error);
 }
 
-/* How the run ended, from its folder, where a divergence is noted first. */
+/* How the run ended, from its folder, in which a divergence is recorded first. */
 static ole_status take_over(const job *j, ole_status ended, const ole_error *why, ending *end,
                             ole_error *error) {
     const ole_study *study = j->study;
@@ -187,15 +187,15 @@ static ole_status take_in(void *context, ole_crew *crew, int64_t number, int ran
     ole_status status = ole_study_write(study, error);
     bool here = rank == ole_ranks_rank(study->ranks);
     if (!here && ole_study_leads(study) && run->state == OLE_STUDY_DIVERGED)
-        ole_study_say(study, "%s: diverged on rank %d; its failed.txt says how", run->folder, rank);
+        ole_study_say(study, "%s: diverged on rank %d; see its failed.txt", run->folder, rank);
     if (status == OLE_OK && (here || ole_study_leads(study))) tell(study, crew, number, NULL);
     return status;
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
-/* The runs that wait, in the order of the study; with ranks the longest first, so that none is left
- * at work with a long one while the others have nothing more to do. */
+/* The waiting runs, in the order of the study; with ranks the longest first, so that no rank is
+ * left with a long run while the others are idle. */
 static int64_t order_runs(const ole_study *study, int64_t *order) {
     const ole_study_result *r = &study->result;
     int64_t count = 0;

@@ -240,7 +240,7 @@ def check_studies(ole, work):
     check_that("... and stores it", all(config(work / folder)["net"] == "C32-MP-C64-MP-FC64"
                                         for folder in ("tuned", "tuned/lambda-0/seed-0")))
     again = ole.run(*"tune --resume --out tuned --threads 1".split())
-    check_that("... and goes on", again.returncode == 0 and "going on" in again.stderr)
+    check_that("... and goes on", again.returncode == 0 and "resuming after" in again.stderr)
 
 
 def check_all(ole, work):

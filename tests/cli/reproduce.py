@@ -182,7 +182,7 @@ def check_list(ole):
                                                          for name in by_name))
     check_that("Fig. 4's lambdas", "lambda 0 0.015625 0.03125 0.0625 0.125 0.25 0.5 1; 5 seeds: 50 runs"
                in plan.stdout)
-    check_that("Fig. 5's samples", "lambda 0 0.25; samples a class 50 100 200 300 400 500; 5 seeds: 60"
+    check_that("Fig. 5's samples", "lambda 0 0.25; samples per class 50 100 200 300 400 500; 5 seeds: 60"
                in plan.stdout)
 
 
@@ -288,6 +288,7 @@ def check_parts(ole, work):
                f"cifar10, here: {PARTS['cifar10'][2:]}\n" in listed and "folder:att_faces, here\n" in listed)
     plan = ole.run("reproduce", "--dry-run", "mnist-densenet40").stdout
     check_that("--dry-run", f"\n  on a part of the data: {PARTS['mnist'][2:]}\n" in plan)
+    (work / "out/stl10-cnn5/numbers.csv").unlink()
     old = work / "out/stl10-cnn5/samples.csv"  # of an earlier version
     old.write_text("train,test\n5000,1600\n")
     again = reproduce(ole, "stl10-cnn5.yaml", "--epochs", "1", "--seeds", "1", "--out", "out")
@@ -331,7 +332,7 @@ def check_figures_of_rows(ole, work):
     check_that("angles", angle["unit"] == "°" and 0 <= angle["ours"]["ole"]["mean"] <= 180)
     (work / "data").rename(work / "away")
     shutil.rmtree(work / "out/fig3/figures")
-    (work / "out/fig3/drawn.csv").unlink()
+    (work / "out/fig3/numbers.csv").unlink()
     done = reproduce(ole, "fig3", "--out", "out")
     check_that(f"learning curves without the data: {done.stderr}", done.returncode == 0 and
                (work / "out/fig3/figures/accuracy.svg").exists())
@@ -370,8 +371,8 @@ def check_studies(ole, work):
     got = results(work, "study")
     check_that("Figs. 4 and 5", done.returncode == 0 and got["fig4"]["lambda_paper"] == 0.25 and
                got["fig4"]["lambda_ours"] is not None and list(measures(got["fig5"])) ==
-               ["accuracy, 2 samples a class", "accuracy, 4 samples a class"] and
-               got["fig4"]["changes"] == f"2 of 164 epochs, 4 samples a class{PARTS['stl10']}")
+               ["accuracy, 2 samples per class", "accuracy, 4 samples per class"] and
+               got["fig4"]["changes"] == f"2 of 164 epochs, 4 samples per class{PARTS['stl10']}")
 
 
 def check_novelty(ole, work):
@@ -409,7 +410,7 @@ def check_resume(ole, work):
     json.loads((work / "stopped/results.json").read_text())
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=120)
-    check_that("Ctrl-C", process.returncode == 130 and "and saved in stopped; the same command goes on" in
+    check_that("Ctrl-C", process.returncode == 130 and "and saved in stopped; the same command resumes" in
                messages)
     so_far = results(work, "stopped")
     check_that("readable so far", not so_far["stl10-cnn5"]["complete"] and
@@ -426,19 +427,19 @@ def check_resume(ole, work):
     fewer = ole.run("reproduce", *args, "--out", "stopped")
     check_that("fewer seeds give up none", fewer.returncode == 0 and
                results(work, "stopped")["cifar10-vgg16"]["seeds"] == 3 and
-               "cifar10-vgg16: 3 seeds were begun, and are gone on with; another --out begins with 2\n"
+               "cifar10-vgg16: 3 seeds were begun and are continued; for 2 use another --out\n"
                in fewer.stderr)
     check(ole, "sweep digits --net C4 --out stopped/cifar10-vgg16", code=2, err="ole sweep: "
-          "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': name another\n")
+          "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': choose another\n")
     other = ole.run("reproduce", "cifar10-vgg16.yaml", "--epochs", "5", "--out", "stopped", "--device", "cpu")
     check_that("other epochs", other.returncode == 2 and other.stderr ==
-               "ole reproduce: cifar10-vgg16: stopped/cifar10-vgg16: the study has epochs '12', not '5': go on with "
-               "the same, or name another folder\n")
+               "ole reproduce: cifar10-vgg16: stopped/cifar10-vgg16: the study has epochs '12', not '5': resume with "
+               "the same, or choose another folder\n")
     both = read_json(ole, "reproduce", "cifar10-vgg16", "fig7", "--dry-run", "--json", "--device", "cpu")
     check_that("runs that a figure shares are counted once", both[0]["runs_left"] > 0 and
                both[1]["runs_left"] == 0 and both[1]["seconds_left"] == 0)
     shown = ole.run("reproduce", "cifar10-vgg16", "--dry-run", "--device", "xyz")
-    check_that("why there is no time", "\n  not timed here: device xyz: " in shown.stdout)
+    check_that("why there is no time", "\n  not timed: device xyz: " in shown.stdout)
 
 
 def check_times(ole, work):
@@ -455,8 +456,8 @@ def check_times(ole, work):
     check_that("100 epochs take longer than one",
                plans[100]["seconds_left"] > 5 * plans[1]["seconds_left"])
     plan = ole.run("reproduce", *args, "--dry-run")
-    check_that("--dry-run", re.search(r"\n  4 runs to make, about \d.* here, one after the other, by a few steps "
-                                      r"timed\n", plan.stdout) and not (work / "times").exists())
+    check_that("--dry-run", re.search(r"\n  4 runs to make, about \d.* here, one after the other, estimated from a "
+                                      r"few steps\n", plan.stdout) and not (work / "times").exists())
     done = reproduce(ole, *args, "--epochs", "1")
     check_that("before the runs", done.returncode == 0 and re.match(
         re.escape(title) + r"4 runs to make, about \d+ s here, one after the other\n", done.stderr))

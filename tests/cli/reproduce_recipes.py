@@ -136,34 +136,35 @@ def fails(name, ole, args, message, code=2, out="out"):
 
 def check_mistakes(ole, work):
     write(work, "many.yaml", "lambdas: [0, 0.1, 0.2]")
-    check(ole, "reproduce many.yaml", code=2, err="ole reproduce: many.yaml: paper: lambdas: the kind compare sets "
-          "softmax against one lambda above 0: give one, or a recipe for each; the kind tune takes many\n")
+    check(ole, "reproduce many.yaml", code=2, err="ole reproduce: many.yaml: paper: lambdas: the kind compare compares "
+          "softmax with one lambda above 0: give one, or a recipe for each; the kind tune takes many\n")
     write(work, "many.yaml", "kind: sweep\nsamples: [2, 4]\nlambdas: [0.1, 0.2]")
-    fails("a sweep with two", ole, ["many.yaml", "--dry-run"], "the kind sweep sets softmax against one lambda")
+    fails("a sweep with two", ole, ["many.yaml", "--dry-run"], "the kind sweep compares softmax with one lambda")
     write(work, "many.yaml", "kind: tune\nlambdas: [0, 0.1, 0.2]")
     check_that("a tuning has many", reproduce(ole, "many.yaml", "--dry-run").returncode == 0)
     write(work, "draw.yaml", "draw: [angles, spektrum]")
     check(ole, "reproduce --list draw.yaml", code=2, err="ole reproduce: draw.yaml: paper: draw: 'spektrum' is no "
           "figure; there are angles, angle-histogram, spectrum, class-spectra, overlaps, map, space, curves\n")
     write(work, "quick.yaml", "quick: 0")
-    check(ole, "reproduce --list quick.yaml", code=2, err="ole reproduce: quick.yaml: paper: quick '0' is not understood\n")
+    check(ole, "reproduce --list quick.yaml", code=2, err="ole reproduce: quick.yaml: paper: quick '0': expected a "
+          "whole number from 1 to 1000000\n")
     write(work, "kind.yaml", "kind: compar")
-    check(ole, "reproduce --list kind.yaml", code=2, err="ole reproduce: kind.yaml: paper: kind 'compar' is not "
-          "understood; there are compare, tune, sweep, novelty, features and curves\n")
+    check(ole, "reproduce --list kind.yaml", code=2, err="ole reproduce: kind.yaml: paper: kind 'compar': expected "
+          "one of compare, tune, sweep, novelty, features, curves\n")
     long = write(work, "x" * 64 + ".yaml")
-    fails("a long name", ole, [long], "name the file with 1 to 63 characters before the ending")
+    fails("a long name", ole, [long], "the file's name needs 1 to 63 characters before the ending")
     check_that("63 characters will do", reproduce(ole, write(work, "x" * 63 + ".yml"), "--dry-run").returncode == 0)
     for hidden in (".hidden.yaml", "...yaml"):
-        fails("a hidden name", ole, [write(work, hidden)], f"{hidden}: name the file with 1 to 63 characters before "
-              "the ending, the first no dot")
+        fails("a hidden name", ole, [write(work, hidden)], f"{hidden}: the file's name needs 1 to 63 characters before "
+              "the ending and must not start with a dot")
     write(work, "samples.yaml", "kind: sweep\nlambdas: [0, 0.25]")
     fails("a sweep of nothing", ole, ["samples.yaml"], "samples.yaml: paper: the kind sweep needs samples, as "
           "samples: [50, 100]")
     write(work, "zero.yaml", **{"lambda": 0})
-    fails("softmax against itself", ole, ["zero.yaml"], "zero.yaml: lambda is 0: the kind compare sets softmax "
-          "against a lambda above 0")
+    fails("softmax against itself", ole, ["zero.yaml"], "zero.yaml: lambda is 0: the kind compare compares "
+          "softmax with a lambda above 0")
     write(work, "most.yaml", f"kind: tune\nlambdas: {list(range(17))}")
-    fails("too many values", ole, ["most.yaml"], "is not understood; give 1 to 16 numbers with commas between")
+    fails("too many values", ole, ["most.yaml"], "expected 1 to 16 comma-separated numbers")
     (work / "there").mkdir()
     write(work, "there/mine.yaml")
     write(work, "mine.yaml")
@@ -180,8 +181,8 @@ def check_novelty(ole, work):
 
     needs = "novel.yaml: paper: the kind novelty needs"
     bad("nothing is held out", f"{needs} val_split", val_split=None)
-    bad("nothing is novel", f"{needs} classes, those known, and novel_classes", note="verify: true")
-    bad("everything is known", f"{needs} classes, those known, and novel_classes", classes=None)
+    bad("nothing is novel", f"{needs} classes (the known ones) and, in 'paper', novel_classes", note="verify: true")
+    bad("everything is known", f"{needs} classes (the known ones) and, in 'paper', novel_classes", classes=None)
     bad("no classifier", f"{needs} a classifier: loss softmax+ole", loss="ole")
     bad("no such class", "novel: digits: there is no class 'x'", note="novel_classes: [8, x]", code=1)
     bad("one that is known", "novel: paper: novel_classes: '2' is among the known classes", note="novel_classes: [2, 9]",
@@ -236,7 +237,7 @@ def check_refused(ole, work):
     write(work, "second.yaml", "note: other epochs", epochs=3)
     fails("a folder that does not fit", ole, ["second.yaml"], "epochs '2', not '3'", out="refused")
     dry = reproduce(ole, "second.yaml", "--dry-run", out="refused")
-    check_that("its dry run says so", "not timed here: refused/second: the study has epochs '2', not '3'" in dry.stdout)
+    check_that("its dry run says so", "not timed: refused/second: the study has epochs '2', not '3'" in dry.stdout)
     fails("the same behind a good row", ole, ["small.yaml", "second.yaml"],
           "ole reproduce: second: refused/second: the study has epochs '2', not '3'", out="refused")
     check_that("nothing was changed", first.returncode == 0 and
@@ -258,7 +259,7 @@ def check_weights(ole, work):
     check_that("from w1", reproduce(ole, "tuned.yaml").returncode == 0)
     write(work, "tuned.yaml", init_from="w2.safetensors", seeds=2)
     fails("from w2", ole, ["tuned.yaml"], "out/tuned: the study has init_from 'w1.safetensors', not 'w2.safetensors': "
-          "go on with the same, or name another folder")
+          "resume with the same, or choose another folder")
     write(work, "tuned.yaml", seeds=2)
     fails("from none", ole, ["tuned.yaml"], "init_from 'w1.safetensors', not ''")
     (work / "weights").mkdir()

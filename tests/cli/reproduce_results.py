@@ -44,12 +44,38 @@ def runs_of(folder):
              "side": "ole" if float(row["lambda"]) > 0 else "softmax"} for row in rows]
 
 
-def numbers_of(folder):
+def measures_of(folder):
     path = folder / "numbers.csv"
     if not path.exists():
         return []
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
+
+
+def numbers_of(folder):
+    return [one for one in measures_of(folder) if one["side"] and one["measure"] != "figures"]
+
+
+def drawn(folder):
+    """The runs that the figures show."""
+    return [(one["side"], one["seed"]) for one in measures_of(folder) if one["measure"] == "figures"]
+
+
+def as_version_0_1(folder):
+    """The three files of version 0.1 in place of numbers.csv."""
+    rows, data = [one for one in measures_of(folder) if one["side"]], {}
+    for one in measures_of(folder):
+        data.setdefault(one["measure"], one["value"])
+    (folder / "numbers.csv").write_text("side,seed,measure,value,run\n" + "".join(
+        f'{one["side"]},{one["seed"]},"{one["measure"]}",{one["value"]},{one["run"]}\n'
+        for one in rows if one["measure"] != "figures"))
+    if "training samples" in data:
+        (folder / "samples.csv").write_text('train,test,part\n{training samples},{test samples},"{part of the data}"\n'
+                                            .format(**data))
+    if "figures" in data:
+        (folder / "drawn.csv").write_text("side,seed,run\n" + "".join(
+            f'{one["side"]},{one["seed"]},{one["run"]}\n' for one in rows if one["measure"] == "figures")
+            + f"draw,,{data['figures']}\n")
 
 
 def source_of(out, name):
@@ -70,7 +96,7 @@ def values_of(out, name, measure, side):
     """What a measure is the mean of; None where it is the best run alone."""
     ended = [one for one in runs_of(source_of(out, name)) if one["end"]]
     runs = [one for one in ended if one["side"] == side]
-    samples = re.fullmatch(r"accuracy, (\d+) samples a class", measure)
+    samples = re.fullmatch(r"accuracy, (\d+) samples per class", measure)
     if any(one["part"] == "retrain" for one in ended):
         picked = chosen(ended)
         part = "grid" if measure == "validation error" else "retrain"
@@ -175,7 +201,7 @@ def check_kinds(ole, work):
              write_recipe(work, "tuned", {"kind": "tune", "lambdas": "0,0.01,0.25"}),
              write_recipe(work, "swept", {"kind": "sweep", "lambdas": "0,0.25", "samples": "6,12"}, sweep),
              write_recipe(work, "novel", {"kind": "novelty", "novel_classes": "8,9"}, BASE + "classes: 0,1,2,3,4,5,6,7\nval_split: 0.25\n"),
-             write_recipe(work, "looked", {"kind": "features", "from": "mine", "draw": "spectrum"})]
+             write_recipe(work, "looked", {"kind": "features", "from": "mine", "draw": "[spectrum, angle-histogram]"})]
     reproduce(ole, *files[:-1], "--out", "kinds")
     done = reproduce(ole, *files, "--out", "kinds")
     check_that(f"all kinds: {done.stderr}", done.returncode == 0 and list(results(work / "kinds")) ==
@@ -223,8 +249,8 @@ def check_brought(ole, work):
     check_that("they stay those of a card", "device: cuda" in (out / "mine/config.yaml").read_text())
     done = ole.run("reproduce", "looked.yaml", "--out", "brought", "--epochs", "9", "--precision", "bf16")
     check_that(f"what is shown instead is said: {done.stderr}", done.returncode == 0 and
-               "looked: the runs that are there are shown, of 2 epochs; another --out makes some of 9\n" in done.stderr
-               and "looked: the runs that are there are shown, in fp32; another --out makes some in bf16\n" in done.stderr)
+               "looked: shows the existing runs of 2 epochs; for 9 use another --out\n" in done.stderr
+               and "looked: shows the existing runs in fp32; for bf16 use another --out\n" in done.stderr)
     for name in ("mine", "tuned"):
         done = ole.run("reproduce", f"{name}.yaml", "--device", "cuda", "--out", "brought")
         check_that(f"nor do results: {done.stderr}", done.returncode == 0)
@@ -268,8 +294,8 @@ def check_diverged(ole, work):
     for name in ("results.md", "report.html"):
         check_that(f"{name} says so", "4 of 4 runs, 1 of them diverged, " in (out / name).read_text())
     for name in ("mine", "looked", "novel"):
-        check_that(f"{name}: figures of the first that finished", re.search(
-            r"softmax,0,\w+\nole,1,\w+\n", (out / name / "drawn.csv").read_text()))
+        check_that(f"{name}: figures of the first that finished",
+                   drawn(out / name)[:2] == [("softmax", "0"), ("ole", "1")])
     check_that("no run with it", "not finished" not in done.stderr)
     # All of a side: what is left is shown, and the rows after it are made.
     (work / "wild.yaml").write_text((work / "novel.yaml").read_text().replace("lambda: 0.25", "lambda: 1e30"))
@@ -278,7 +304,7 @@ def check_diverged(ole, work):
     check_that("the row after it is made", first.returncode == 0 and "mine" in results(work / "wild"))
     done = reproduce(ole, "wild.yaml", "curves.yaml", "mine.yaml", "--out", "wild")
     check_that(f"a side that diverged: {done.stderr}", done.returncode == 0 and
-               "ole reproduce: wild: all runs diverged of softmax + OLÉ: there is nothing of it to show\n"
+               "ole reproduce: wild: all runs diverged of softmax + OLÉ: nothing to show\n"
                in done.stderr and list(results(work / "wild")) == ["curves", "mine", "wild"])
     check_means(work / "wild", done.stdout)
     check_that("its other side", (work / "wild/wild/figures/novelty.svg").exists() and
@@ -296,16 +322,23 @@ def check_anew(ole, work):
     reproduce(ole, "looked.yaml", "--out", "anew")
     check_that("the same runs: nothing is drawn again", numbers_of(out / "looked") == before and
                (out / "looked/figures.html").read_bytes() == page)
+    said = (out / "results.json").read_text()
+    for name in ("mine", "looked"):
+        as_version_0_1(out / name)
+    reproduce(ole, "looked.yaml", "--out", "anew")
+    check_that("a folder of version 0.1: its numbers and figures are ours", (out / "results.json").read_text() == said
+               and drawn(out / "looked") == [] and (out / "looked/figures.html").read_bytes() == page and
+               "of runs that were trained again since" not in (out / "report.html").read_text())
     shutil.rmtree(out / "mine")
     reproduce(ole, "mine.yaml", "--epochs", "1", "--out", "anew")
     check_that("numbers of other runs are not ours", results(out)["looked"]["measures"] == [] and
-               "of runs that were made anew since" in (out / "report.html").read_text())
+               "of runs that were trained again since" in (out / "report.html").read_text())
     done = reproduce(ole, "looked.yaml", "--out", "anew")
     after = numbers_of(out / "looked")
     check_that("drawn again", done.returncode == 0 and len(after) == len(before) and
                all(a["value"] != b["value"] and a["run"] != b["run"] for a, b in zip(after, before)) and
                (out / "looked/figures.html").read_bytes() != page and
-               "of runs that were made anew since" not in (out / "report.html").read_text())
+               "of runs that were trained again since" not in (out / "report.html").read_text())
     check_means(out, done.stdout, "looked")
     (work / "looked.yaml").write_text((work / "looked.yaml").read_text().replace("spectrum", "angles"))
     reproduce(ole, "looked.yaml", "--out", "anew")
@@ -321,10 +354,10 @@ def check_best(ole, work):
     seen = []
     for seeds in ("1", "6"):
         done = reproduce(ole, "toy.yaml", "--seeds", seeds, "--out", "best")
-        drawn = re.findall(r"(?m)^(softmax|ole),(\d+),", (work / "best/toy/drawn.csv").read_text())
-        check_that(f"the best of {seeds}", done.returncode == 0 and drawn == [(side, best(side)) for side in SIDES])
-        check_that("its numbers alone", {(n["side"], n["seed"]) for n in numbers_of(work / "best/toy")} == set(drawn))
-        seen.append(drawn)
+        shown = drawn(work / "best/toy")
+        check_that(f"the best of {seeds}", done.returncode == 0 and shown == [(side, best(side)) for side in SIDES])
+        check_that("its numbers alone", {(n["side"], n["seed"]) for n in numbers_of(work / "best/toy")} == set(shown))
+        seen.append(shown)
     check_that("the best is another", seen[0] != seen[1])
 
 
@@ -337,7 +370,7 @@ def check_unread(ole, work):
         reproduce(ole, f"{name}.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
     (work / "unread/one/study.json").write_text("{")
     done = reproduce(ole, "two.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
-    why = "unread/one/study.json: damaged or of another program: name another folder for a new study"
+    why = "unread/one/study.json: damaged or of another program: choose another folder for a new study"
     got = json.loads((work / "unread/results.json").read_text())
     check_that(f"a row that cannot be read: {done.stderr}", done.returncode == 0 and
                done.stderr.endswith(f"ole reproduce: row one is not in the results: {why}\n") and
@@ -352,7 +385,7 @@ def check_words(ole, work):
     page, text = ((work / "words" / file).read_text() for file in ("report.html", "results.md"))
     check_that("a long note", "Its end." in page and "Its end." in text)
     check_that("a choice that the paper does not have", all("nan" not in out.lower() for out in (done.stdout, text)) and
-               "λ chosen on what is held out: " in page and "; the paper's: " not in page)
+               "λ chosen on the validation set: " in page and "; the paper's: " not in page)
 
 
 def check_end_of_training(ole, work):
@@ -375,7 +408,7 @@ def check_alone(ole, work):
     reproduce(ole, *files, "--epochs", "1", "--out", "alone")
     tunes, sweeps = (measures(work / "alone", name) for name in ("tunes", "sweeps"))
     check_that(f"1-NN: {list(tunes)}, {list(sweeps)}", tunes["error of 1-NN"]["ours"]["ole"]["mean"] is not None and
-               sweeps["accuracy of 1-NN, 12 samples a class"]["ours"]["ole"]["mean"] is not None)
+               sweeps["accuracy of 1-NN, 12 samples per class"]["ours"]["ole"]["mean"] is not None)
 
 
 # ---- The command ----------------------------------------------------------------------------------

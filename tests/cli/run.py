@@ -215,8 +215,8 @@ Orthogonal low-rank embeddings: features that are orthogonal between classes.
 
   demo      the first minute: digits with softmax, and with OLE
   train     trains a network with softmax, OLE or both
-  tune      chooses lambda on a held-out part, retrains, tests once
-  sweep     accuracy against samples a class, softmax against OLE
+  tune      chooses lambda on a validation set, retrains, tests once
+  sweep     accuracy against samples per class, softmax against OLE
   reproduce the paper's table rows and figures, from their recipes
   eval      error, confusion, 1-NN and nearest-subspace error of a model
   predict   label, score and runners-up of images or vectors

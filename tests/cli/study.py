@@ -56,7 +56,7 @@ def check_usage(ole, work):
     wrong("tune digits", f"--out is missing: the folder of the study, as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
-    numbers = "is not expected here; give at most 1000 numbers with commas between"
+    numbers = "is not expected here; give at most 1000 comma-separated numbers"
     wrong(f"tune {net}--lambdas 0,x", f"--lambdas 0,x: 'x' {numbers}")
     wrong(f"tune {net}--lambdas 0,,1", f"--lambdas 0,,1: '' {numbers}")
     wrong(f"tune {net}--lambdas 0,-1", f"--lambdas 0,-1: '-1' {numbers}")
@@ -64,11 +64,11 @@ def check_usage(ole, work):
     wrong(f"tune {net}--lambdas 0,1/4,0.25", "lambdas: 0.25 is given twice")
     wrong(f"tune {net}--lambdas 0",
           "lambdas: there is nothing to choose from: give at least two, as 0,0.25")
-    wrong(f"tune {net}--loss softmax", "loss softmax has no lambda: leave it out, 0 among the "
+    wrong(f"tune {net}--loss softmax", "loss softmax has no lambda: omit it; 0 among the "
           "lambdas is softmax alone")
     wrong(f"tune {net}--loss ole --lambdas 0,1",
           "lambdas: with loss ole, 0 leaves nothing to learn from: give others")
-    wrong(f"sweep {net}--samples 0,5", "samples 0: whole numbers from 1 to 1000000000 expected")
+    wrong(f"sweep {net}--samples 0,5", "samples 0: expected numbers from 1 to 1000000000")
     wrong(f"sweep {net}--samples 5,5", "samples: 5 is given twice")
     wrong(f"sweep {net}--samples 5,100000", "digits: class 0 '0' has 125 training samples, not the "
           "100000 asked for: ask for fewer, or leave the class out")
@@ -80,7 +80,7 @@ def check_usage(ole, work):
     wrong("tune digits --net Q --out never", "net: column 1: 'Q' is not a token; known tokens: C, CO, MP, AP, "
           "FC, FCD, R, PR, D, CR, BN, ReLU")
     check(ole, "tune --resume --out nowhere --net C4 digits", code=1,
-          err="ole tune: nowhere: there is no study to go on with\n")
+          err="ole tune: nowhere: there is no study to resume\n")
     check_that("nothing was made", not (work / "never").exists())
 
 
@@ -146,8 +146,8 @@ def check_sweep(ole, work):
     more = ole.run(*SWEEP.split(), "--samples", "4,8,12", "--out", "sweep")
     check_that("more samples", more.returncode == 0 and results(work / "sweep")["ended"] == 12 and
                results(work / "sweep")["points"][:4] == got["points"] and
-               "going on, 8 of 12 runs are there" in more.stderr and
-               more.stdout.startswith("samples a class  lambda       accuracy"))
+               "resuming after 8 of 12 runs" in more.stderr and
+               more.stdout.startswith("samples per class  lambda       accuracy"))
     side = ole.run(*SWEEP.split(), "--jobs", "3", "--out", "jobs")
     check_that("--jobs", side.returncode == 0 and results(work / "jobs") == got)
 
@@ -189,7 +189,7 @@ def check_no_validation(ole, work):
                    "--out few".split())
     check_that(f"nothing to choose by: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
         "ole tune: there are no validation samples to choose lambda by: every class has too few for val_split 0.1; "
-        "hold out more, or bring more samples\n"))
+        "raise it, or add samples\n"))
 
 
 def check_large_seed(ole, work):
@@ -220,7 +220,7 @@ def check_interrupt(ole, work):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     check_that("Ctrl-C", process.returncode == 130 and not out and
-               "and saved; 'ole tune --resume --out stopped' goes on" in err)
+               "and saved; 'ole tune --resume --out stopped' resumes" in err)
     so_far = results(work / "stopped")
     check_that("results so far", 2 <= so_far["ended"] < 8 and not so_far["complete"] and
                so_far["lambda"] is None)
@@ -297,15 +297,15 @@ def check_fewer(ole, work):
     before = stamps(work / "sweep")
     fewer = ole.run(*"sweep --resume --out sweep --lambdas 0.25 --seeds 1".split())
     check_that(f"fewer values are spoken of: {fewer.stderr}", fewer.returncode == 0 and
-               "runs with other lambdas or samples in the folder: they stay" in fewer.stderr and
-               "runs with other seeds in the folder: they stay" in fewer.stderr and stamps(work / "sweep") == before)
+               "the folder has runs with other lambdas or samples, which the results exclude" in fewer.stderr and
+               "the folder has runs with other seeds, which the results exclude" in fewer.stderr and stamps(work / "sweep") == before)
     whole = ole.run(*SWEEP.split(), "--samples", "4,8,12", "--out", "sweep")
-    check_that("... and come back", whole.returncode == 0 and "stay there" not in whole.stderr and
+    check_that("... and come back", whole.returncode == 0 and "exclude" not in whole.stderr and
                results(work / "sweep")["ended"] == 12 and stamps(work / "sweep") == before)
 
 
 def check_changes(ole, work):
-    go_on = "go on with the same, or name another folder"
+    go_on = "resume with the same, or choose another folder"
     small = TUNE.split()[2:]
     for args, message in (("--epochs 3", f"the study has epochs '2', not '3': {go_on}"),
                           ("--lr 0.2", f"the study has lr '0.1', not '0.2': {go_on}"),
@@ -313,9 +313,9 @@ def check_changes(ole, work):
         check(ole, f"tune digits {' '.join(small)} --out tune {args}", code=2,
               err=f"ole tune: tune: {message}\n")
     check(ole, f"{SWEEP} --out tune", code=2, err="ole sweep: tune: this is a folder of 'ole tune', "
-          "not of 'ole sweep': name another\n")
-    check(ole, f"{TUNE} --out single-0", code=2, err="ole tune: single-0: there is a run of "
-          "'ole train' in it: name another folder\n")
+          "not of 'ole sweep': choose another\n")
+    check(ole, f"{TUNE} --out single-0", code=2, err="ole tune: single-0: has a run of "
+          "'ole train' in it: choose another folder\n")
     config = (work / "tune/config.yaml").read_text()
     for args in ("--resume", "digits --net C4", "--resume --seeds 1"):
         check(ole, f"train {args} --out tune", code=2, err="ole train: tune: this is a folder of 'ole tune', "
@@ -333,7 +333,7 @@ def check_changes(ole, work):
           "epochs '3', not '2': remove the folder to train it again\n")
     (work / "tune/study.json").write_text("{")
     check(ole, f"{TUNE} --out tune", code=1, err="ole tune: tune/study.json: damaged or of another "
-          "program: name another folder for a new study\n")
+          "program: choose another folder for a new study\n")
 
 
 def check_divergence(ole, work):
@@ -345,7 +345,7 @@ def check_divergence(ole, work):
                (work / "some/lambda-1e+30/seed-0/failed.txt").exists())
     again = ole.run("tune", "--resume", "--out", "some")
     check_that("... is not tried again", again.returncode == 0 and again.stderr ==
-               "ole tune: some: going on, 8 of 8 runs are there\n" and
+               "ole tune: some: resuming after 8 of 8 runs\n" and
                again.stdout == done.stdout)
     every = ole.run("tune", *args.split(), "none", "--lambdas", "0,1/4", "--lr", "1e30")
     check_that("all diverge", every.returncode == 1 and every.stderr.endswith(

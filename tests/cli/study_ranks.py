@@ -95,7 +95,7 @@ def check_interrupt(ole, work):
         os.kill(rank, signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     check_that(f"stopped: {process.returncode} {err}", process.returncode == 130 and
-               err.count("runs finished, and saved; 'ole sweep --resume --out long-3' goes on") == 1)
+               err.count("runs finished, and saved; 'ole sweep --resume --out long-3' resumes") == 1)
     process = ole.start(2, f"{LONG} --out long-3")
     before = begun()
     check_that("going on", wait_for(lambda: begun() > before or process.poll() is not None))
@@ -103,7 +103,7 @@ def check_interrupt(ole, work):
     out, err = process.communicate(timeout=60)
     check_that(f"a killed rank ends all: {err}", process.returncode != 0)
     code, out, err = ole.launch(3, f"{LONG} --out long-3")
-    check_that(f"going on again: {err}", code == 0 and "going on, " in err)
+    check_that(f"going on again: {err}", code == 0 and "resuming after " in err)
     check_that("what is printed", out == alone.stdout.replace("long-0", "long-3"))
     check_that("results", results(work / "long-0") == results(work / "long-3"))
 

@@ -183,7 +183,7 @@ static void test_stopped_anywhere(void **state) {
     ole_study_result again = tune(&s);
     assert_int_equal(s.watch.steps, 0);
     assert_same_results(&whole, &again);
-    assert_non_null(strstr(s.watch.message, "going on, 6 of 6 runs are there"));
+    assert_non_null(strstr(s.watch.message, "resuming after 6 of 6 runs"));
     ole_study_result_free(&again);
     ole_study_result_free(&whole);
 }
@@ -234,7 +234,7 @@ static void test_compare(void **state) {
     s.options.lambdas = NULL;
     s.train.lambda = 0.5;
     s.options.look = true;
-    assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "there is no study to go on with");
+    assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "there is no study to resume");
     s.options.look = false;
     s.watch.stop_after = 8;
     assert_ok(ole_compare(&s.options, &r, &error), &error);
@@ -434,7 +434,7 @@ static void test_errors(void **state) {
     s.options.lambdas = bad;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "lambdas nan");
     s.options.lambda_count = 0;
-    assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "1 to 1000 values expected");
+    assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "expected 1 to 1000 values");
     make(&s, folder("errors"));
     s.train.seeds = 1000000;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "are more than 1000000 runs");
