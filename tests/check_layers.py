@@ -17,7 +17,7 @@ MOST_SOURCES = 30  # of one folder
 
 # The private headers that the program may include: all functions in them are marked OLE_INTERNAL.
 SHARED = {
-    "base/atomic_file.h", "base/memory_file.h", "base/nearest_name.h", "base/option.h", "formats/json.h",
+    "base/atomic_file.h", "base/memory_file.h", "base/nearest_name.h", "base/option.h", "base/spread.h", "formats/json.h",
     "net/write_graph.h", "report/drawing.h", "report/figure.h", "report/page.h", "study/add_curve.h",
     "train/options/option_table.h",
 }
