@@ -86,11 +86,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     if (!check_ranks(a)) return false;
     int shape[3];
     ole_net_input(a->bench.net, &shape[0], &shape[1], &shape[2]);
-    if (a->input && !parse_shape(a->input, shape)) {
-        fail_command("bench", "--input %s: channels x height x width expected, as in 3x32x32",
-                     a->input);
-        return false;
-    }
+    if (a->input && !parse_shape("bench", a->input, shape)) return false;
     a->bench.channels = shape[0];
     a->bench.height = shape[1];
     a->bench.width = shape[2];
@@ -165,11 +161,7 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     ole_json_string(&w, "device", r->device);
     ole_json_integer(&w, "threads", r->threads);
     ole_json_string(&w, "precision", a->bench.precision);
-    ole_json_open(&w, "input", '[');
-    ole_json_integer(&w, NULL, a->bench.channels);
-    ole_json_integer(&w, NULL, a->bench.height);
-    ole_json_integer(&w, NULL, a->bench.width);
-    ole_json_close(&w);
+    json_shape(&w, "input", a->bench.channels, a->bench.height, a->bench.width);
     ole_json_integer(&w, "classes", a->bench.classes);
     ole_json_integer(&w, "batch_size", a->bench.batch_size);
     ole_json_integer(&w, "steps", r->steps);

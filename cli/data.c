@@ -27,47 +27,31 @@ static int64_t download_bytes(const ole_known_dataset *set) {
     return bytes;
 }
 
-static void list_json(const ole_known_dataset *sets, size_t count) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '[');
-    for (size_t i = 0; i < count; i++) {
-        char path[PATH_ROOM];
-        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
-        ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "name", sets[i].name);
-        ole_json_string(&w, "about", sets[i].about);
-        ole_json_string(&w, "page", sets[i].page);
-        ole_json_string(&w, "terms", sets[i].terms);
-        ole_json_integer(&w, "download_bytes", download_bytes(&sets[i]));
-        ole_json_bool(&w, "here", here);
-        if (here && *path) ole_json_string(&w, "folder", path);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
+/* `path`: where the set is, "" inside the library; NULL: not here. */
+static void list_json(ole_json *w, const ole_known_dataset *set, const char *path) {
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "name", set->name);
+    ole_json_string(w, "about", set->about);
+    ole_json_string(w, "page", set->page);
+    ole_json_string(w, "terms", set->terms);
+    ole_json_integer(w, "download_bytes", download_bytes(set));
+    ole_json_bool(w, "here", path != NULL);
+    if (path && *path) ole_json_string(w, "folder", path);
+    ole_json_close(w);
 }
 
-static void list_text(const ole_known_dataset *sets, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        char path[PATH_ROOM];
-        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
-        printf("%-14s %s\n%-14s ", sets[i].name, sets[i].about, "");
-        if (!here)
-            printf("not here; 'ole data get %s' fetches %.1f MB\n", sets[i].name,
-                   (double)download_bytes(&sets[i]) / 1e6);
-        else
-            printf("%s\n", *path ? path : "always here");
-    }
-    printf("%-14s one sub-folder a class, of png, jpeg, pgm or ppm images\n", "folder:PATH");
-    printf("%-14s images or vectors and labels from NumPy; npy:X,y,Xtest,ytest too\n", "npy:X,y");
+static void list_text(const ole_known_dataset *set, const char *path) {
+    printf("%-14s %s\n%-14s ", set->name, set->about, "");
+    if (path)
+        printf("%s\n", *path ? path : "always here");
+    else
+        printf("not here; 'ole data get %s' fetches %.1f MB\n", set->name,
+               (double)download_bytes(set) / 1e6);
 }
 
 static int run_list(int argc, char **argv) {
     bool json = false;
-    const ole_option options[] = {
-        JSON_OPTION(&json),
-        {0},
-    };
+    const ole_option options[] = {JSON_OPTION(&json), {0}};
     const arg_command command = {
         .name = "data list",
         .summary = data_summary,
@@ -79,7 +63,23 @@ static int run_list(int argc, char **argv) {
     if (!args_parse(&command, argc, argv, &code)) return code;
     size_t count;
     const ole_known_dataset *sets = ole_known_datasets(&count);
-    (json ? list_json : list_text)(sets, count);
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    if (json) ole_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_ROOM];
+        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
+        if (json)
+            list_json(&w, &sets[i], here ? path : NULL);
+        else
+            list_text(&sets[i], here ? path : NULL);
+    }
+    if (json) {
+        ole_json_close(&w);
+        return EXIT_DONE;
+    }
+    printf("%-14s one subfolder per class, of png, jpeg, pgm or ppm images\n", "folder:PATH");
+    printf("%-14s images or vectors and labels from NumPy; npy:X,y,Xtest,ytest too\n", "npy:X,y");
     return EXIT_DONE;
 }
 

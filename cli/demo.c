@@ -477,22 +477,14 @@ static bool write_arrays(demo *d, const experiment *x) {
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
-static void json_value(ole_json *w, const char *key, ole_study_error value) {
-    char name[TEXT];
-    ole_json_number(w, key, value.mean);
-    snprintf(name, sizeof name, "%s_std", key);
-    ole_json_number(w, name, value.std);
-}
-
 static void json_experiment(ole_json *w, const char *key, const experiment *x, bool deviations) {
     ole_json_open(w, key, '{');
     for (int k = 0; k < 2; k++) {
         ole_json_open(w, keys[k], '{');
-        for (int i = 0; i < FIGURES; i++)
-            if (deviations)
-                json_value(w, figures[i].key, x->rows[i].values[k]);
-            else
-                ole_json_number(w, figures[i].key, x->rows[i].values[k].mean);
+        for (int i = 0; i < FIGURES; i++) {
+            const ole_study_error *value = &x->rows[i].values[k];
+            json_spread(w, figures[i].key, value->mean, value->std, deviations);
+        }
         ole_json_close(w);
     }
     ole_json_close(w);
@@ -513,7 +505,7 @@ static void print_json(const demo *d) {
         ole_json_integer(&w, "samples_per_class", few_samples[i]);
         for (int k = 0; k < 2; k++) {
             ole_json_open(&w, keys[k], '{');
-            json_value(&w, "test_error", d->few[i].values[k]);
+            json_spread(&w, "test_error", d->few[i].values[k].mean, d->few[i].values[k].std, true);
             ole_json_close(&w);
         }
         ole_json_integer(&w, "ole_better", d->few[i].better);

@@ -321,21 +321,13 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     return code;
 }
 
-static bool check_outputs(const arguments *a) {
-    const char *const inputs[] = {a->model, a->data[0], a->data[1]};
-    const char *const outputs[] = {a->scores, a->figures.page};
-    if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return false;
-    if (!a->scores || !a->figures.page || !same_output(a->scores, a->figures.page)) return true;
-    fail_command("novelty", "--scores and --out are one file, %s: name two", a->scores);
-    return false;
-}
-
 int run_novelty(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
-    if (!check_outputs(&a)) return EXIT_USAGE;
+    const char *const inputs[] = {a.model, a.data[0], a.data[1]};
     const char *const outputs[] = {a.scores, a.figures.page};
+    if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return EXIT_USAGE;
     if (!outputs_ready("novelty", outputs, 2, a.figures.folder)) return EXIT_FAILED;
     subjects s = {0};
     code = open_subjects(&a, &s);

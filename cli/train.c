@@ -177,13 +177,6 @@ static bool write_page(const ole_train_options *o, char path[PATH]) {
 
 /* ---- The result --------------------------------------------------------------------------- */
 
-static void json_error(ole_json *w, const char *name, double mean, double deviation, bool several) {
-    char key[40];
-    ole_json_number(w, name, mean);
-    snprintf(key, sizeof key, "%s_std", name);
-    if (several) ole_json_number(w, key, deviation);
-}
-
 static void print_json(const train_setup *s, const ole_train_summary *r, const char *page) {
     bool several = s->options.seeds > 1;
     ole_json w;
@@ -193,9 +186,9 @@ static void print_json(const train_setup *s, const ole_train_summary *r, const c
     ole_json_bool(&w, "interrupted", r->interrupted);
     ole_json_integer(&w, "runs", r->runs);
     ole_json_integer(&w, "epochs", r->epochs);
-    json_error(&w, "test_error", r->test_error, r->test_error_std, several);
-    json_error(&w, "validation_error", r->validation_error, r->validation_error_std, several);
-    json_error(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
+    json_spread(&w, "test_error", r->test_error, r->test_error_std, several);
+    json_spread(&w, "validation_error", r->validation_error, r->validation_error_std, several);
+    json_spread(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
     if (r->best_epoch > 0) {
         ole_json_integer(&w, "best_epoch", r->best_epoch);
         ole_json_number(&w, "best_validation_error", r->best_error);

@@ -61,7 +61,6 @@ static bool is_picture(const char *path) {
 static bool check_outputs(const arguments *a) {
     const char *inputs[] = {a->features, a->labels, a->start};
     const char *outputs[] = {a->out, a->preview, a->figure};
-    static const char *const flags[] = {"--out", "--preview", "--figure"};
     if (a->figure && !is_picture(a->figure)) {
         fail_command("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
         return false;
@@ -71,13 +70,6 @@ static bool check_outputs(const arguments *a) {
                      a->preview);
         return false;
     }
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < i; k++)
-            if (outputs[i] && outputs[k] && same_output(outputs[i], outputs[k])) {
-                fail_command("tsne", "%s and %s are one file, %s: name two", flags[k], flags[i],
-                             outputs[i]);
-                return false;
-            }
     return spares_inputs("tsne", outputs, 3, inputs, 3);
 }
 

@@ -370,7 +370,7 @@ def check_usage(ole):
     wrong("score F.npy L.npy --dtype float16",
           "--dtype 'float16': expected one of auto, float32, float64")
     wrong("score F.npy L.npy --grad ./F.npy",
-          "--grad ./F.npy would overwrite an input; name another file")
+          "./F.npy would overwrite an input; name another file")
 
 
 def check_score(ole):

@@ -346,10 +346,10 @@ def check_inputs_stay(ole, work):
         check(ole, line, code=2, err=f"ole {line.split()[0]}: {out} would overwrite an input; name "
               "another file\n")
     check_that("inputs stay", [path.read_bytes() for path in inputs] == before)
-    check(ole, "features m digits --out x.npy x.npy", code=2, err="ole features: --out x.npy x.npy: "
-          "features and labels need two files\n")
+    check(ole, "features m digits --out x.npy x.npy", code=2, err="ole features: x.npy would be "
+          "written twice; name two files\n")
     check(ole, "novelty m --known digits --novel digits --scores x --out x", code=2,
-          err="ole novelty: --scores and --out are one file, x: name two\n")
+          err="ole novelty: x would be written twice; name two files\n")
     check_that("a device takes both", ole.run("features", "m", "digits", "--out", "/dev/null",
                                               "/dev/null").returncode == 0)
 

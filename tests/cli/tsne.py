@@ -97,7 +97,7 @@ def check_mistakes(ole, work):
           "--figure map.gif: the name must end in .svg, .pdf or .png", 2)
     wrong("F.npy --out Y.npy --preview map",
           "--preview map: the name must end in .npy, .svg, .pdf or .png", 2)
-    wrong("F.npy --out m.svg --figure m.svg", "--out and --figure are one file, m.svg: name two", 2)
+    wrong("F.npy --out m.svg --figure m.svg", "m.svg would be written twice; name two files", 2)
     wrong("F.npy --out ./F.npy", "./F.npy would overwrite an input; name another file", 2)
     check_that("nothing was written", not (work / "Y.npy").exists())
 
