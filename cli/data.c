@@ -194,12 +194,11 @@ static int run_get(int argc, char **argv) {
     if (!args_parse(&command, argc, argv, &code)) return code;
     download.max_bytes = (int64_t)(most_gigabytes * 1e9);
     if (strstr(what, "://") && !download.folder) {
-        fail_command("data get", "%s: say with --out which folder a URL goes to", what);
+        fail_command("data get", "%s: a URL needs --out FOLDER", what);
         return EXIT_USAGE;
     }
     if (strstr(what, "://") ? download.source != NULL : download.checksum != NULL) {
-        fail_command("data get", "%s is for %s: leave it out",
-                     download.source ? "--from" : "--checksum",
+        fail_command("data get", "%s works only with %s", download.source ? "--from" : "--checksum",
                      download.source ? "the sets of 'ole data list'" : "a URL");
         return EXIT_USAGE;
     }
@@ -245,7 +244,7 @@ static bool is_known(const char *name) {
     return false;
 }
 
-/* Height and width of the samples; 0 where the files of a folder differ and no size is asked for.
+/* Height and width of the samples; 0 where the files of a folder differ and no size is requested.
  */
 static void find_size(const ole_dataset_info *info, bool resized, int *height, int *width) {
     const ole_image_sizes *s = &info->sizes;
@@ -268,7 +267,8 @@ static void print_contents(const ole_dataset_info *info, bool resized) {
                info->sizes.most_width, info->sizes.least_height, info->sizes.most_height);
     if (info->skipped > 0) printf("; %" PRId64 " skipped as unreadable", info->skipped);
     if (info->passed_over > 0)
-        printf("; %" PRId64 " passed over: no images, or in no class's folder", info->passed_over);
+        printf("; %" PRId64 " other files skipped: not images, or not in a class folder",
+               info->passed_over);
     printf("\n");
 }
 
@@ -307,8 +307,8 @@ static int fail_different(const char *name, int files) {
                         length, name, *folder ? " --out '" : "", folder, *folder ? "'" : "");
 }
 
-/* Files against what is published, then the whole set through its reader. Images that get no size
- * are kept as one pixel each: of them all that counts is that they can be read. */
+/* Files against what is published, then the whole set through its reader. Images without a
+ * size are kept as one pixel each: all that counts is that they can be read. */
 static int check(const char *name, ole_dataset_options *options, bool json) {
     bool resized = options->resize > 0;
     if (!resized) options->resize = 1;

@@ -28,7 +28,7 @@ static const double mega = 1e6, mebi = 1024.0 * 1024.0;
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.classes = 10, .batch_size = 64};
     const arg_positional positionals[] = {
-        {"NET", &a->net, "a name, or a string in the paper's notation; none: lists the names"},
+        {"NET", &a->net, "a name or the paper's notation; without one, the names are listed"},
         {0},
     };
     const ole_option options[] = {

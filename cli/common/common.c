@@ -23,7 +23,7 @@ static int control_length(const char *text) {
     return c == 0xc2 && next >= 0x80 && next <= 0x9f ? 2 : 0;
 }
 
-/* Prints the character at *text, on a terminal control characters as \xNN, and goes on to the next;
+/* Prints the character at *text, on a terminal control characters as \xNN, and moves to the next;
  * the columns it took. */
 static int put_character(FILE *out, const char **text, bool terminal) {
     int control = terminal ? control_length(*text) : 0;

@@ -37,7 +37,7 @@ void keep_failures(void);
 char *take_failures(void);
 FILE *failures(void);
 
-/* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */
+/* The exit code of what the library returned: EXIT_USAGE for a wrong request. */
 int exit_code(ole_status status);
 
 /* fail_command() with an error of the library; returns its exit_code(). */

@@ -1,5 +1,5 @@
 /*
- * cli/common/embedding.c - opening features and labels, and saying what is wrong with them.
+ * cli/common/embedding.c - opening features and labels, and explaining what is wrong with them.
  */
 #include "common/embedding.h"
 
@@ -65,7 +65,7 @@ static bool check_labels(const embedding *e, const char *command, const char *fe
         return false;
     }
     if (h->ndim != 1 && !(h->ndim == 2 && h->shape[1] == 1)) {
-        fail_command(command, "%s: labels must be (N,) or (N, 1), this is %s; one integer a row",
+        fail_command(command, "%s: labels must be (N,) or (N, 1), this is %s; one integer per row",
                      path, shape_text(h, shape));
         return false;
     }
@@ -99,7 +99,7 @@ static const void *elements(const ole_npy *file, ole_dtype as, const char *comma
 static bool check_used(const embedding *e, const char *command, const char *label_path) {
     for (int64_t i = 0; i < e->rows; i++)
         if (e->labels[i] >= 0) return true;
-    fail_command(command, "%s: every label is negative, so that every row is ignored", label_path);
+    fail_command(command, "%s: every label is negative, so every row is ignored", label_path);
     return false;
 }
 
