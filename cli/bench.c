@@ -25,13 +25,13 @@ typedef struct arguments {
     bool json, ranks;
 } arguments;
 
-/* What several processes have, and what one has. */
+/* Options that need --ranks, or exclude it. */
 static bool check_ranks(const arguments *a) {
     bool local = strcmp(a->bench.bn, "sync") != 0 || strcmp(a->bench.ole_scope, "global") != 0;
     if (a->ranks && a->peer == 1)
-        fail_command("bench", "--peer is asked beside one process: leave out it or --ranks");
+        fail_command("bench", "--peer cannot be combined with --ranks");
     else if (!a->ranks && local)
-        fail_command("bench", "--bn and --ole-scope are of several processes: give --ranks too");
+        fail_command("bench", "--bn and --ole-scope need --ranks");
     else
         return true;
     return false;
@@ -77,8 +77,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
                    "  $ ole bench --net cnn5 --batch-size 32 --threads 2 --json\n"
                    "  $ mpirun -n 4 ole bench --ranks --net resnet110\n",
         .about = "Trains on random images and prints the median time of a step, where it goes,\n"
-                 "and the memory.  Rates are beside that of a large matrix product here.  With\n"
-                 "--ranks: how steps scale with the processes that mpirun started.\n",
+                 "and the memory. Rates are compared with a large matrix product on this machine.\n"
+                 "With --ranks: how steps scale with the processes that mpirun started.\n",
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
@@ -86,11 +86,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     if (!check_ranks(a)) return false;
     int shape[3];
     ole_net_input(a->bench.net, &shape[0], &shape[1], &shape[2]);
-    if (a->input && !parse_shape(a->input, shape)) {
-        fail_command("bench", "--input %s: channels x height x width expected, as in 3x32x32",
-                     a->input);
-        return false;
-    }
+    if (a->input && !parse_shape("bench", a->input, shape)) return false;
     a->bench.channels = shape[0];
     a->bench.height = shape[1];
     a->bench.width = shape[2];
@@ -156,7 +152,7 @@ static void json_peer(const peer_answer *peer, double ours_ms, ole_json *w) {
     ole_json_close(w);
 }
 
-/* `peer`: NULL where it was not asked for. */
+/* `peer`: NULL without --peer. */
 static void print_json(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
@@ -165,11 +161,7 @@ static void print_json(const arguments *a, const ole_bench_result *r, const peer
     ole_json_string(&w, "device", r->device);
     ole_json_integer(&w, "threads", r->threads);
     ole_json_string(&w, "precision", a->bench.precision);
-    ole_json_open(&w, "input", '[');
-    ole_json_integer(&w, NULL, a->bench.channels);
-    ole_json_integer(&w, NULL, a->bench.height);
-    ole_json_integer(&w, NULL, a->bench.width);
-    ole_json_close(&w);
+    json_shape(&w, "input", a->bench.channels, a->bench.height, a->bench.width);
     ole_json_integer(&w, "classes", a->bench.classes);
     ole_json_integer(&w, "batch_size", a->bench.batch_size);
     ole_json_integer(&w, "steps", r->steps);
@@ -225,9 +217,9 @@ static void print_text(const arguments *a, const ole_bench_result *r, const peer
         if (s == OLE_BENCH_OLE) printf(", %.2f %% of the step", 100.0 * ole_share(r));
         printf("\n");
     }
-    if (r->launches) printf("launches      %10d a step\n", (int)r->launches);
+    if (r->launches) printf("launches      %10d per step\n", (int)r->launches);
     if (r->loader_images_per_s > 0.0)
-        printf("loader        %10.0f images/s a thread (crop, mirror, normalise)\n",
+        printf("loader        %10.0f images/s per thread (crop, mirror, normalise)\n",
                r->loader_images_per_s);
     print_kinds(r);
     printf(
@@ -242,7 +234,7 @@ int run_bench(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     if (a.ranks) return bench_ranks(&a.bench, a.json);
-    if (ole_ranks_launched_rank() > 0) return EXIT_DONE; /* others would share its cores */
+    if (ole_ranks_launched_rank() > 0) return EXIT_DONE; /* they would share its cores */
     if (a.bench.threads == 0) a.bench.threads = default_threads();
     progress line = progress_start();
     ole_bench_result result;

@@ -27,47 +27,31 @@ static int64_t download_bytes(const ole_known_dataset *set) {
     return bytes;
 }
 
-static void list_json(const ole_known_dataset *sets, size_t count) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '[');
-    for (size_t i = 0; i < count; i++) {
-        char path[PATH_ROOM];
-        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
-        ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "name", sets[i].name);
-        ole_json_string(&w, "about", sets[i].about);
-        ole_json_string(&w, "page", sets[i].page);
-        ole_json_string(&w, "terms", sets[i].terms);
-        ole_json_integer(&w, "download_bytes", download_bytes(&sets[i]));
-        ole_json_bool(&w, "here", here);
-        if (here && *path) ole_json_string(&w, "folder", path);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
+/* `path`: where the set is, "" inside the library; NULL: not here. */
+static void list_json(ole_json *w, const ole_known_dataset *set, const char *path) {
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "name", set->name);
+    ole_json_string(w, "about", set->about);
+    ole_json_string(w, "page", set->page);
+    ole_json_string(w, "terms", set->terms);
+    ole_json_integer(w, "download_bytes", download_bytes(set));
+    ole_json_bool(w, "here", path != NULL);
+    if (path && *path) ole_json_string(w, "folder", path);
+    ole_json_close(w);
 }
 
-static void list_text(const ole_known_dataset *sets, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        char path[PATH_ROOM];
-        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
-        printf("%-14s %s\n%-14s ", sets[i].name, sets[i].about, "");
-        if (!here)
-            printf("not here; 'ole data get %s' fetches %.1f MB\n", sets[i].name,
-                   (double)download_bytes(&sets[i]) / 1e6);
-        else
-            printf("%s\n", *path ? path : "always here");
-    }
-    printf("%-14s one sub-folder a class, of png, jpeg, pgm or ppm images\n", "folder:PATH");
-    printf("%-14s images or vectors and labels from NumPy; npy:X,y,Xtest,ytest too\n", "npy:X,y");
+static void list_text(const ole_known_dataset *set, const char *path) {
+    printf("%-14s %s\n%-14s ", set->name, set->about, "");
+    if (path)
+        printf("%s\n", *path ? path : "always here");
+    else
+        printf("not here; 'ole data get %s' fetches %.1f MB\n", set->name,
+               (double)download_bytes(set) / 1e6);
 }
 
 static int run_list(int argc, char **argv) {
     bool json = false;
-    const ole_option options[] = {
-        JSON_OPTION(&json),
-        {0},
-    };
+    const ole_option options[] = {JSON_OPTION(&json), {0}};
     const arg_command command = {
         .name = "data list",
         .summary = data_summary,
@@ -79,7 +63,23 @@ static int run_list(int argc, char **argv) {
     if (!args_parse(&command, argc, argv, &code)) return code;
     size_t count;
     const ole_known_dataset *sets = ole_known_datasets(&count);
-    (json ? list_json : list_text)(sets, count);
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    if (json) ole_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_ROOM];
+        bool here = ole_dataset_locate(sets[i].name, path, sizeof path, NULL) == OLE_OK;
+        if (json)
+            list_json(&w, &sets[i], here ? path : NULL);
+        else
+            list_text(&sets[i], here ? path : NULL);
+    }
+    if (json) {
+        ole_json_close(&w);
+        return EXIT_DONE;
+    }
+    printf("%-14s one subfolder per class, of png, jpeg, pgm or ppm images\n", "folder:PATH");
+    printf("%-14s images or vectors and labels from NumPy; npy:X,y,Xtest,ytest too\n", "npy:X,y");
     return EXIT_DONE;
 }
 
@@ -194,12 +194,11 @@ static int run_get(int argc, char **argv) {
     if (!args_parse(&command, argc, argv, &code)) return code;
     download.max_bytes = (int64_t)(most_gigabytes * 1e9);
     if (strstr(what, "://") && !download.folder) {
-        fail_command("data get", "%s: say with --out which folder a URL goes to", what);
+        fail_command("data get", "%s: a URL needs --out FOLDER", what);
         return EXIT_USAGE;
     }
     if (strstr(what, "://") ? download.source != NULL : download.checksum != NULL) {
-        fail_command("data get", "%s is for %s: leave it out",
-                     download.source ? "--from" : "--checksum",
+        fail_command("data get", "%s works only with %s", download.source ? "--from" : "--checksum",
                      download.source ? "the sets of 'ole data list'" : "a URL");
         return EXIT_USAGE;
     }
@@ -245,7 +244,7 @@ static bool is_known(const char *name) {
     return false;
 }
 
-/* Height and width of the samples; 0 where the files of a folder differ and no size is asked for.
+/* Height and width of the samples; 0 where the files of a folder differ and no size is requested.
  */
 static void find_size(const ole_dataset_info *info, bool resized, int *height, int *width) {
     const ole_image_sizes *s = &info->sizes;
@@ -268,7 +267,8 @@ static void print_contents(const ole_dataset_info *info, bool resized) {
                info->sizes.most_width, info->sizes.least_height, info->sizes.most_height);
     if (info->skipped > 0) printf("; %" PRId64 " skipped as unreadable", info->skipped);
     if (info->passed_over > 0)
-        printf("; %" PRId64 " passed over: no images, or in no class's folder", info->passed_over);
+        printf("; %" PRId64 " other files skipped: not images, or not in a class folder",
+               info->passed_over);
     printf("\n");
 }
 
@@ -307,8 +307,8 @@ static int fail_different(const char *name, int files) {
                         length, name, *folder ? " --out '" : "", folder, *folder ? "'" : "");
 }
 
-/* Files against what is published, then the whole set through its reader. Images that get no size
- * are kept as one pixel each: of them all that counts is that they can be read. */
+/* Files against what is published, then the whole set through its reader. Images without a
+ * size are kept as one pixel each: all that counts is that they can be read. */
 static int check(const char *name, ole_dataset_options *options, bool json) {
     bool resized = options->resize > 0;
     if (!resized) options->resize = 1;

@@ -78,7 +78,7 @@ static void print_error(const char *name, double percent) {
     if (isfinite(percent)) printf("%-24s %.2f %%\n", name, percent);
 }
 
-/* Per-class errors, and for few classes the whole confusion: one row a true class. */
+/* Per-class errors, and for few classes the whole confusion: one row per true class. */
 static void print_classes(const ole_evaluation *e, const char *const *names) {
     bool table = e->classes <= WIDEST_TABLE;
     printf("\n%-16s %8s %9s%s\n", "class", "samples", "error",
@@ -94,7 +94,7 @@ static void print_classes(const ole_evaluation *e, const char *const *names) {
     }
 }
 
-/* The pairs taken for each other most often. */
+/* The most frequent confusions. */
 static void print_pairs(const ole_evaluation *e, const char *const *names) {
     int64_t limit = INT64_MAX;
     int64_t last = -1, cells = (int64_t)e->classes * e->classes;
@@ -140,13 +140,13 @@ static int evaluate(model_and_data *s, bool json) {
     if (status != OLE_OK) return fail_command("eval", "%s", error.message);
     if (e.interrupted) return end_interrupted("eval", "there is no result");
     if (!e.confusion)
-        fprintf(stderr, "ole eval: the model was trained with OLE alone: its classifier was not "
-                        "trained, so that its error and confusion are left out; 1-NN and nearest "
-                        "subspace go by the features\n");
+        fprintf(stderr,
+                "ole eval: the model was trained with OLE alone, without a classifier: error "
+                "and confusion are omitted; 1-NN and nearest subspace compare features\n");
     if (e.by_order)
         tell_command("eval",
-                     "warning: the model knows none of the names of %s's classes: they are taken "
-                     "for the model's in their order",
+                     "warning: the model knows none of %s's class names; classes are matched by "
+                     "their order",
                      ole_dataset_get_info(s->set)->name);
     (json ? print_json : print_text)(s, &e);
     ole_evaluation_free(&e);

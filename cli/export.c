@@ -59,11 +59,7 @@ static void print_json(const arguments *a, const ole_onnx_summary *s) {
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
     ole_json_string(&w, "onnx", a->onnx);
-    ole_json_open(&w, "input", '[');
-    ole_json_integer(&w, NULL, s->channels);
-    ole_json_integer(&w, NULL, s->height);
-    ole_json_integer(&w, NULL, s->width);
-    ole_json_close(&w);
+    json_shape(&w, "input", s->channels, s->height, s->width);
     ole_json_integer(&w, "features", s->features);
     ole_json_integer(&w, "classes", s->classes);
     ole_json_integer(&w, "ops", s->ops);
@@ -92,8 +88,8 @@ int run_export(int argc, char **argv) {
     progress_clear(&line);
     if (status != OLE_OK) return fail_command("export", "%s", error.message);
     if (!summary.classifier)
-        fprintf(stderr, "ole export: warning: the model was trained with OLE alone: its classifier "
-                        "was not trained, the logits mean nothing; use the features\n");
+        fprintf(stderr, "ole export: warning: the model was trained with OLE alone, without a "
+                        "classifier: its logits mean nothing; use the features\n");
     (a.json ? print_json : print_text)(&a, &summary);
     return EXIT_DONE;
 }

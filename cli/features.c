@@ -115,14 +115,6 @@ static int extract(model_and_data *s, const char *const out[2], bool json) {
     return code;
 }
 
-static bool check_outputs(const model_and_data *s, const char *const out[2]) {
-    const char *const inputs[] = {s->model_path, s->data};
-    if (!spares_inputs("features", out, 2, inputs, 2)) return false;
-    if (!same_output(out[0], out[1])) return true;
-    fail_command("features", "--out %s %s: features and labels need two files", out[0], out[1]);
-    return false;
-}
-
 int run_features(int argc, char **argv) {
     model_and_data s;
     bool json = false;
@@ -148,7 +140,8 @@ int run_features(int argc, char **argv) {
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
-    if (!check_outputs(&s, out)) return EXIT_USAGE;
+    const char *const inputs[] = {s.model_path, s.data};
+    if (!spares_inputs("features", out, 2, inputs, 2)) return EXIT_USAGE;
     code = model_and_data_open(&s, "features");
     if (code == EXIT_DONE) code = extract(&s, out, json);
     model_and_data_close(&s);

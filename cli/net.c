@@ -28,7 +28,7 @@ static const double mega = 1e6, mebi = 1024.0 * 1024.0;
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.classes = 10, .batch_size = 64};
     const arg_positional positionals[] = {
-        {"NET", &a->net, "a name, or a string in the paper's notation; none: lists the names"},
+        {"NET", &a->net, "a name or the paper's notation; without one, the names are listed"},
         {0},
     };
     const ole_option options[] = {
@@ -62,25 +62,12 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         return false;
     }
     ole_net_input(a->net, &a->shape[0], &a->shape[1], &a->shape[2]);
-    if (a->input && !parse_shape(a->input, a->shape)) {
-        fail_command("net", "--input %s: channels x height x width expected, as in 3x32x32",
-                     a->input);
-        return false;
-    }
-    return true;
+    return !a->input || parse_shape("net", a->input, a->shape);
 }
 
 static ole_status create(ole_net **net, const char *name, const int shape[3], int classes,
                          ole_error *error) {
     return ole_net_create(net, name, shape[0], shape[1], shape[2], classes, error);
-}
-
-static void write_shape(ole_json *w, const char *key, int64_t c, int64_t h, int64_t width) {
-    ole_json_open(w, key, '[');
-    ole_json_integer(w, NULL, c);
-    ole_json_integer(w, NULL, h);
-    ole_json_integer(w, NULL, width);
-    ole_json_close(w);
 }
 
 static void write_totals(ole_json *w, const ole_net *net) {
@@ -109,7 +96,7 @@ static void print_json(const arguments *a, const ole_net *net) {
     ole_json_open(&w, NULL, '{');
     ole_json_string(&w, "net", a->net);
     ole_json_string(&w, "notation", notation_of(a));
-    write_shape(&w, "input", a->shape[0], a->shape[1], a->shape[2]);
+    json_shape(&w, "input", a->shape[0], a->shape[1], a->shape[2]);
     ole_json_integer(&w, "classes", a->classes);
     write_totals(&w, net);
     ole_json_integer(&w, "batch_size", a->batch_size);
@@ -121,7 +108,7 @@ static void print_json(const arguments *a, const ole_net *net) {
         ole_json_string(&w, "name", layer.name);
         ole_json_string(&w, "kind", layer.kind);
         ole_json_integer(&w, "token", layer.token);
-        write_shape(&w, "output", layer.channels, layer.height, layer.width);
+        json_shape(&w, "output", layer.channels, layer.height, layer.width);
         ole_json_integer(&w, "weights", layer.weights);
         ole_json_integer(&w, "flop", layer.flop);
         ole_json_integer(&w, "activations", layer.activations);
@@ -129,12 +116,6 @@ static void print_json(const arguments *a, const ole_net *net) {
     }
     ole_json_close(&w);
     ole_json_close(&w);
-}
-
-static void print_graph(const ole_net *net) {
-    ole_json w;
-    ole_json_init(&w, stdout, 0);
-    ole_net_write_graph(net, &w, NULL);
 }
 
 static void print_row(const arguments *a, int width, const char *name, const char *kind,
@@ -171,8 +152,10 @@ static int show(const arguments *a) {
     ole_error error;
     if (create(&net, a->net, a->shape, a->classes, &error) != OLE_OK)
         return fail_with("net", &error);
+    ole_json w;
+    ole_json_init(&w, stdout, 0);
     if (a->graph)
-        print_graph(net);
+        ole_net_write_graph(net, &w, NULL);
     else if (a->json)
         print_json(a, net);
     else
@@ -187,7 +170,7 @@ static void list_json(ole_json *w, const char *name, const int shape[3], const o
     ole_json_open(w, NULL, '{');
     ole_json_string(w, "net", name);
     ole_json_string(w, "notation", ole_net_notation(name));
-    write_shape(w, "input", shape[0], shape[1], shape[2]);
+    json_shape(w, "input", shape[0], shape[1], shape[2]);
     if (net) write_totals(w, net);
     ole_json_close(w);
 }
@@ -199,7 +182,7 @@ static void list_text(const char *name, const int shape[3], const ole_net *net) 
     printf("%-18s  %-9s  %9s  %s\n", name, input, weights, ole_net_notation(name));
 }
 
-/* One row a name; without its costs where the images asked for are too small for the net. */
+/* One row per name; without its costs where the requested images are too small for the net. */
 static int list(const arguments *a) {
     ole_json w;
     ole_json_init(&w, stdout, 2);

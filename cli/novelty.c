@@ -1,9 +1,9 @@
 /*
  * cli/novelty.c - `ole novelty`: does a model know what it does not know?
  *
- * Opens the model and both sets, so that little needs to be said: the known set's classes are the
- * model's, its validation split is that of the run, and where one set serves as both, the novel
- * classes are the others.  What is printed and drawn is in novelty_report.c.
+ * Opens the model and both sets with as few options as possible: the known set's classes are the
+ * model's, its validation split is that of the run, and if one set serves as both, the novel
+ * classes are the others.  novelty_report.c prints and draws.
  */
 #include "base/memory_file.h"
 #include "commands.h"
@@ -237,13 +237,12 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
     return open_data(a->data[1], options, &s->set[1]);
 }
 
-/* Of one class, whatever is shown to it. */
 static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
     ole_score score = (ole_score)(a->score + 1);
     if (model->classes > 1 || (score != OLE_SCORE_SOFTMAX && score != OLE_SCORE_CALIBRATED)) return;
     fprintf(stderr,
-            "ole novelty: warning: a model of one class has the %s score 1 for everything, known "
-            "or not: give --score residual, cosine or energy\n",
+            "ole novelty: warning: a model of one class gives everything the %s score 1; use "
+            "--score residual, cosine or energy\n",
             ole_score_name(score));
 }
 
@@ -299,8 +298,7 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     return end_interrupted("novelty", "the model's file is as it was");
 }
 
-/* Everything that is written, the model last: it changes only where the rest went well.  What was
- * found is printed in any case. */
+/* Writes all files, the model last: it changes only if the rest went well.  Prints in any case. */
 static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     novelty_report r = {.result = n,
                         .model = ole_model_get_info(s->model),
@@ -321,21 +319,13 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     return code;
 }
 
-static bool check_outputs(const arguments *a) {
-    const char *const inputs[] = {a->model, a->data[0], a->data[1]};
-    const char *const outputs[] = {a->scores, a->figures.page};
-    if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return false;
-    if (!a->scores || !a->figures.page || !same_output(a->scores, a->figures.page)) return true;
-    fail_command("novelty", "--scores and --out are one file, %s: name two", a->scores);
-    return false;
-}
-
 int run_novelty(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
-    if (!check_outputs(&a)) return EXIT_USAGE;
+    const char *const inputs[] = {a.model, a.data[0], a.data[1]};
     const char *const outputs[] = {a.scores, a.figures.page};
+    if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return EXIT_USAGE;
     if (!outputs_ready("novelty", outputs, 2, a.figures.folder)) return EXIT_FAILED;
     subjects s = {0};
     code = open_subjects(&a, &s);

@@ -125,7 +125,7 @@ static void print(const arguments *a, const ole_model_info *info, const char *pa
 
 /* ---- Images ------------------------------------------------------------------------------- */
 
-/* One image; where it cannot be read, that is said instead. */
+/* One image; false after a message. */
 static bool predict_image(const arguments *a, ole_model *model, const char *path, progress *line,
                           ole_json *w) {
     ole_prediction p;
@@ -172,9 +172,9 @@ static bool predict_rows(const arguments *a, ole_model *model, const char *path,
 static bool has_labels(const arguments *a, const ole_model *model) {
     if (ole_model_get_info(model)->classifier) return true;
     fail_command("predict",
-                 "%s: trained with OLE alone, which teaches the classifier nothing: it has no "
-                 "labels to give; train with --loss softmax+ole, or compare features: 'ole "
-                 "features', 'ole eval'",
+                 "%s: trained with OLE alone, without a classifier, so it cannot label images; "
+                 "train with --loss softmax+ole, or compare features with 'ole features' or 'ole "
+                 "eval'",
                  a->model);
     return false;
 }
@@ -196,8 +196,7 @@ static int predict(const arguments *a, ole_model *model) {
     }
     progress_clear(&line);
     if (a->json) ole_json_close(&w);
-    return done < a->count ? end_interrupted("predict", "the images after that are left out")
-                           : code;
+    return done < a->count ? end_interrupted("predict", "the remaining images were skipped") : code;
 }
 
 int run_predict(int argc, char **argv) {

@@ -29,7 +29,7 @@ static const double energy = 0.95; /* of a class, held by the directions compare
 typedef struct arguments {
     const char *features;
     const char *labels;
-    const char *gradient; /* NULL: not wanted */
+    const char *gradient; /* NULL: not requested */
     ole_loss_options loss;
     int reduction; /* as in the help: mean, sum */
     int dtype;     /* auto, float32, float64 */
@@ -60,8 +60,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .max = HUGE_VAL},
         {"reduction", OLE_CHOICE, &a->reduction, "mean|sum",
          .help = "divide by the number of rows, or not"},
-        {"dtype", OLE_CHOICE, &a->dtype, "auto|float32|float64",
-         .help = "type to compute in (default auto: the file's)"},
+        DTYPE_OPTION(&a->dtype),
         THREADS_OPTION(&a->loss.threads),
         {"json", OLE_SWITCH, &a->json, .help = "print JSON, without overlaps and effective ranks"},
         {0},
@@ -84,22 +83,17 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 
 static ole_status evaluate(const arguments *a, const embedding *e, void *gradient,
                            ole_loss_result *result, ole_error *error) {
+    progress line = progress_start();
     ole_loss_plan *plan;
+    progress_wait(&line, "loss");
     ole_status status = ole_loss_plan_create(&plan, e->rows, e->dim, e->dtype, &a->loss, error);
-    if (status != OLE_OK) return status;
     const ole_loss_batch batch = {
         .rows = e->rows, .features = e->features, .labels = e->labels, .label_type = OLE_I64};
     const ole_loss_gradient out = {.data = gradient, .upstream = 1.0};
-    status = ole_loss_eval(plan, &batch, gradient ? &out : NULL, result, error);
-    ole_loss_plan_destroy(plan);
-    return status;
-}
-
-static ole_status watch_evaluate(const arguments *a, const embedding *e, void *gradient,
-                                 ole_loss_result *result, ole_error *error) {
-    progress line = progress_start();
-    progress_wait(&line, "loss");
-    ole_status status = evaluate(a, e, gradient, result, error);
+    if (status == OLE_OK) {
+        status = ole_loss_eval(plan, &batch, gradient ? &out : NULL, result, error);
+        ole_loss_plan_destroy(plan);
+    }
     progress_clear(&line);
     return status;
 }
@@ -230,15 +224,7 @@ static int report(const arguments *a, const embedding *e, const ole_loss_result 
     return EXIT_DONE;
 }
 
-static int write_gradient(const arguments *a, const embedding *e, const void *gradient) {
-    const int64_t shape[] = {e->rows, e->dim};
-    ole_error error;
-    if (ole_npy_write(a->gradient, e->dtype, 2, shape, gradient, &error) == OLE_OK)
-        return EXIT_DONE;
-    return fail_command("score", "%s", error.message);
-}
-
-/* Evaluates, writes the gradient where it is wanted, and prints: also where that failed. */
+/* Evaluates, writes the gradient where one is requested, and prints even if that failed. */
 static int score(const arguments *a, const embedding *e) {
     size_t size = (size_t)(e->rows * e->dim) * ole_dtype_size(e->dtype);
     void *gradient = a->gradient ? malloc(size) : NULL;
@@ -249,14 +235,16 @@ static int score(const arguments *a, const embedding *e) {
     if (!classes || (a->gradient && !gradient)) {
         code = fail_command("score", "out of memory for %" PRId64 " rows of %" PRId64 " dimensions",
                             e->rows, e->dim);
-    } else if (watch_evaluate(a, e, gradient, &result, &error) != OLE_OK) {
+    } else if (evaluate(a, e, gradient, &result, &error) != OLE_OK) {
         bool is_data = error.status == OLE_ERROR_DATA;
         code = fail_command("score", "%s%s%s", is_data ? a->features : "", is_data ? ": " : "",
                             error.message);
     } else {
-        int written = gradient ? write_gradient(a, e, gradient) : EXIT_DONE;
+        const int64_t shape[] = {e->rows, e->dim};
+        bool lost = gradient && ole_npy_write(a->gradient, e->dtype, 2, shape, gradient, &error);
+        if (lost) fail_command("score", "%s", error.message);
         code = report(a, e, &result);
-        if (written != EXIT_DONE) code = written;
+        if (lost) code = EXIT_FAILED;
     }
     free(gradient);
     free(classes);
@@ -267,14 +255,10 @@ int run_score(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
-    if (a.gradient && (same_file(a.gradient, a.features) || same_file(a.gradient, a.labels))) {
-        fail_command("score", "--grad %s would overwrite an input; name another file", a.gradient);
-        return EXIT_USAGE;
-    }
+    const char *const inputs[] = {a.features, a.labels};
+    if (!spares_inputs("score", &a.gradient, 1, inputs, 2)) return EXIT_USAGE;
     if (!outputs_ready("score", &a.gradient, 1, NULL)) return EXIT_FAILED;
-    static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
-    const embedding_reader reader = {
-        .command = "score", .converts = true, .dtype = dtypes[a.dtype]};
+    const embedding_reader reader = {.command = "score", .converts = true, .dtype = a.dtype};
     embedding e;
     bool opened = embedding_open(&e, &reader, a.features, a.labels);
     code = opened ? score(&a, &e) : EXIT_FAILED;

@@ -66,8 +66,8 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
 
 typedef struct view {
     progress line;
-    bool quiet;          /* another process talks */
-    const char *folder;  /* to be told when training has begun; NULL: it is known */
+    bool quiet;          /* another process prints */
+    const char *folder;  /* to be printed when training has begun; NULL: the user chose it */
     int64_t epoch, step; /* where it was stopped */
 } view;
 
@@ -139,8 +139,8 @@ enum { PATH = 4096 };
 static int make_folder(char name[PATH]) {
     if (ole_ranks_launched()) {
         if (ole_ranks_launched_rank() == 0)
-            fail_command("train", "--out is missing: processes that train together need the run "
-                                  "folder's name, as runs/first");
+            fail_command("train", "--out is missing: ranks that train together need a run folder, "
+                                  "such as runs/first");
         return EXIT_USAGE;
     }
     snprintf(name, PATH, "ole-run");
@@ -155,7 +155,7 @@ static int make_folder(char name[PATH]) {
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-/* out/report.html of the run, or of the seeds side by side. False without one, which is said. */
+/* out/report.html of the run, or of the seeds side by side.  False after a message. */
 static bool write_page(const ole_train_options *o, char path[PATH]) {
     report_list list = {.count = 0};
     ole_error error;
@@ -177,13 +177,6 @@ static bool write_page(const ole_train_options *o, char path[PATH]) {
 
 /* ---- The result --------------------------------------------------------------------------- */
 
-static void json_error(ole_json *w, const char *name, double mean, double deviation, bool several) {
-    char key[40];
-    ole_json_number(w, name, mean);
-    snprintf(key, sizeof key, "%s_std", name);
-    if (several) ole_json_number(w, key, deviation);
-}
-
 static void print_json(const train_setup *s, const ole_train_summary *r, const char *page) {
     bool several = s->options.seeds > 1;
     ole_json w;
@@ -193,9 +186,9 @@ static void print_json(const train_setup *s, const ole_train_summary *r, const c
     ole_json_bool(&w, "interrupted", r->interrupted);
     ole_json_integer(&w, "runs", r->runs);
     ole_json_integer(&w, "epochs", r->epochs);
-    json_error(&w, "test_error", r->test_error, r->test_error_std, several);
-    json_error(&w, "validation_error", r->validation_error, r->validation_error_std, several);
-    json_error(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
+    json_spread(&w, "test_error", r->test_error, r->test_error_std, several);
+    json_spread(&w, "validation_error", r->validation_error, r->validation_error_std, several);
+    json_spread(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
     if (r->best_epoch > 0) {
         ole_json_integer(&w, "best_epoch", r->best_epoch);
         ole_json_number(&w, "best_validation_error", r->best_error);
@@ -225,13 +218,13 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
     if (page) print_lines("%-18s %s\n", "report", page);
 }
 
-/* What there is to tell after training; the exit code. */
+/* Prints the result; the exit code. */
 static int conclude(const train_setup *s, const flags *f, const view *v,
                     const ole_train_summary *summary) {
     if (summary->interrupted)
         tell_command("train",
                      "stopped after epoch %" PRId64 ", step %" PRId64
-                     ", and saved; 'ole train --resume --out %s' goes on",
+                     ", and saved; 'ole train --resume --out %s' resumes",
                      v->epoch, v->step, s->options.out);
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
@@ -245,7 +238,7 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
     return lacks_page ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* With several processes one of them talks; an error may be one process's alone. */
+/* On multiple ranks, rank 0 prints; an error may be one rank's alone. */
 static int train(train_setup *s, const flags *f) {
     view v = {.line = progress_start(), .folder = f->made};
     ole_ranks *ranks;
@@ -271,8 +264,7 @@ static int train(train_setup *s, const flags *f) {
     return launch_leave(ranks, code);
 }
 
-/* Without --out in a folder made for it, which a training that fails before it begins does not
- * leave behind. */
+/* Without --out, trains in a new folder, which is removed if training fails before it begins. */
 static int train_in_new(train_setup *s, flags *f) {
     char name[PATH];
     int code = make_folder(name);

@@ -42,7 +42,7 @@ typedef struct job {
     double kl, exact_kl, trustworthiness, seconds;
     progress line;
     double began, previewed;
-    bool failed;         /* a preview could not be written; said */
+    bool failed;         /* a preview could not be written, and the reason was printed */
     bool written, drawn; /* map and figure are in their files */
 } job;
 
@@ -61,7 +61,6 @@ static bool is_picture(const char *path) {
 static bool check_outputs(const arguments *a) {
     const char *inputs[] = {a->features, a->labels, a->start};
     const char *outputs[] = {a->out, a->preview, a->figure};
-    static const char *const flags[] = {"--out", "--preview", "--figure"};
     if (a->figure && !is_picture(a->figure)) {
         fail_command("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
         return false;
@@ -71,13 +70,6 @@ static bool check_outputs(const arguments *a) {
                      a->preview);
         return false;
     }
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < i; k++)
-            if (outputs[i] && outputs[k] && same_output(outputs[i], outputs[k])) {
-                fail_command("tsne", "%s and %s are one file, %s: name two", flags[k], flags[i],
-                             outputs[i]);
-                return false;
-            }
     return spares_inputs("tsne", outputs, 3, inputs, 3);
 }
 
@@ -154,7 +146,7 @@ static int64_t list_labels(const embedding *e, int64_t *sorted, int64_t *differe
     return count;
 }
 
-/* Points by group into x and y: a series a label, or one of all where there are too many. */
+/* Points by group into x and y: one series per label, or a single one for too many labels. */
 static int group_points(const job *j, const double *map, double *x, double *y, ole_series *series,
                         char names[][24], int64_t *sorted) {
     const embedding *e = j->e;
@@ -211,7 +203,7 @@ static ole_status write_map(const job *j, const double *map, const char *path, o
     return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
 }
 
-/* Says that the points of a figure will have one colour, where there are too many labels. */
+/* Warns that a figure of too many labels has points of one colour. */
 static void warn_of_labels(const job *j) {
     const arguments *a = j->a;
     bool drawn = a->figure || (a->preview && is_picture(a->preview));
@@ -221,7 +213,7 @@ static void warn_of_labels(const job *j) {
     free(sorted);
     if (count <= MOST_GROUPS) return;
     fprintf(stderr,
-            "ole tsne: warning: %s has %" PRId64 " labels: the figure tells up to %d apart, all "
+            "ole tsne: warning: %s has %" PRId64 " labels; a figure distinguishes up to %d, so all "
             "points have one colour\n",
             a->labels, count, MOST_GROUPS);
 }
@@ -268,8 +260,8 @@ static bool read_start(job *j) {
     const ole_npy_header *h = ole_npy_get_header(file);
     bool good = h->ndim == 2 && h->shape[0] == j->e->rows && h->shape[1] == 2;
     if (!good)
-        fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers a row of %s", path,
-                     j->e->rows, j->a->features);
+        fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers per row of %s",
+                     path, j->e->rows, j->a->features);
     j->start = good ? malloc((size_t)h->count * sizeof *j->start) : NULL;
     if (good && (!j->start || ole_npy_read(file, OLE_F64, j->start, &error) != OLE_OK)) {
         fail_command("tsne", "%s", j->start ? error.message : "out of memory");

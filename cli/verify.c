@@ -40,8 +40,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "names of the rows, one per line, for pairs given by name"},
         {"folds", OLE_INTEGER, &a->folds, "N",
          .help = "number of folds, if the pairs have none of their own", .min = 2, .max = 1000},
-        {"dtype", OLE_CHOICE, &a->dtype, "auto|float32|float64",
-         .help = "type to compute in (default auto: the file's)"},
+        DTYPE_OPTION(&a->dtype),
         FIGURE_OPTIONS(&a->figures),
         JSON_OPTION(&a->json),
         {0},
@@ -166,9 +165,7 @@ int run_verify(int argc, char **argv) {
     const char *const inputs[] = {a.features, a.pairs, a.names};
     if (!spares_inputs("verify", &a.figures.page, 1, inputs, 3)) return EXIT_USAGE;
     if (!outputs_ready("verify", &a.figures.page, 1, a.figures.folder)) return EXIT_FAILED;
-    static const ole_dtype dtypes[] = {0, OLE_F32, OLE_F64};
-    const embedding_reader reader = {
-        .command = "verify", .converts = true, .dtype = dtypes[a.dtype]};
+    const embedding_reader reader = {.command = "verify", .converts = true, .dtype = a.dtype};
     embedding e;
     bool opened = embedding_open(&e, &reader, a.features, NULL);
     code = opened ? verify(&a, &e) : EXIT_FAILED;

@@ -17,7 +17,7 @@
 
 enum { PATH_ROOM = 4096 };
 
-/* Prints the character at *text, on a terminal control characters as \xNN, and goes on to the next;
+/* Prints the character at *text, on a terminal control characters as \xNN, and moves to the next;
  * the columns it took. */
 static int put_character(FILE *out, const char **text, bool terminal) {
     int control = terminal ? (int)ole_control_length(*text) : 0;
@@ -130,20 +130,39 @@ int end_interrupted(const char *name, const char *what) {
     return EXIT_INTERRUPTED;
 }
 
-bool parse_shape(const char *text, int shape[3]) {
+bool parse_shape(const char *command, const char *text, int shape[3]) {
     enum { MOST = 1 << 20 };
     int count = 0;
-    for (const char *at = text; count < 3; at++) {
+    bool good = true;
+    for (const char *at = text; good && count < 3; at++) {
         char *end;
         long value = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : 0;
-        if (value < 1 || value > MOST) return false;
+        good = value >= 1 && value <= MOST;
+        if (!good) break;
         shape[count++] = (int)value;
         at = end;
         if (*at == '\0') break;
-        if (*at != 'x' || count == 3) return false;
+        good = *at == 'x' && count < 3;
     }
     if (count == 1) shape[1] = shape[2] = 1;
-    return count != 2;
+    if (good && count != 2) return true;
+    fail_command(command, "--input %s: channels x height x width expected, as in 3x32x32", text);
+    return false;
+}
+
+void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, int64_t width) {
+    ole_json_open(w, key, '[');
+    ole_json_integer(w, NULL, channels);
+    ole_json_integer(w, NULL, height);
+    ole_json_integer(w, NULL, width);
+    ole_json_close(w);
+}
+
+void json_spread(ole_json *w, const char *key, double mean, double std, bool deviation) {
+    char name[64];
+    ole_json_number(w, key, mean);
+    snprintf(name, sizeof name, "%s_std", key);
+    if (deviation) ole_json_number(w, name, std);
 }
 
 int default_threads(void) {
@@ -200,20 +219,27 @@ static bool is_array_of(const char *out, const char *data) {
     return false;
 }
 
-bool spares_inputs(const char *command, const char *const *outputs, int output_count,
-                   const char *const *inputs, int input_count) {
-    for (int o = 0; o < output_count; o++)
-        for (int i = 0; outputs[o] && i < input_count; i++) {
-            if (!inputs[i]) continue;
-            if (!is_input(outputs[o], inputs[i]) && !is_array_of(outputs[o], inputs[i])) continue;
-            fail_command(command, "%s would overwrite an input; name another file", outputs[o]);
-            return false;
-        }
-    return true;
-}
-
-bool same_output(const char *a, const char *b) {
+/* Whether two outputs would end up in one file, where only the second would be left. */
+static bool same_output(const char *a, const char *b) {
     struct stat about;
     if (strcmp(a, b) != 0 && !same_file(a, b)) return false;
     return stat(a, &about) != 0 || S_ISREG(about.st_mode);
+}
+
+bool spares_inputs(const char *command, const char *const *outputs, int output_count,
+                   const char *const *inputs, int input_count) {
+    for (int o = 0; o < output_count; o++) {
+        const char *out = outputs[o];
+        for (int i = 0; out && i < input_count; i++) {
+            if (!inputs[i] || (!is_input(out, inputs[i]) && !is_array_of(out, inputs[i]))) continue;
+            fail_command(command, "%s would overwrite an input; name another file", out);
+            return false;
+        }
+        for (int k = 0; out && k < o; k++) {
+            if (!outputs[k] || !same_output(out, outputs[k])) continue;
+            fail_command(command, "%s would be written twice; name two files", out);
+            return false;
+        }
+    }
+    return true;
 }

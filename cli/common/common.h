@@ -4,6 +4,7 @@
 
 #include "common/args.h"
 
+#include "formats/json.h"
 #include <ole/base.h>
 
 #include <stdio.h>
@@ -36,7 +37,7 @@ void keep_failures(void);
 char *take_failures(void);
 FILE *failures(void);
 
-/* The exit code of what the library returned: EXIT_USAGE where something wrong was asked for. */
+/* The exit code of what the library returned: EXIT_USAGE for a wrong request. */
 int exit_code(ole_status status);
 
 /* fail_command() with an error of the library; returns its exit_code(). */
@@ -45,8 +46,15 @@ int fail_with(const char *name, const ole_error *error);
 /* Prints "ole NAME: interrupted; " and what that means; returns EXIT_INTERRUPTED. */
 int end_interrupted(const char *name, const char *what);
 
-/* "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1. */
-bool parse_shape(const char *text, int shape[3]);
+/* --input: "3x32x32" (channels, height, width), or "784" for vectors, which are 784x1x1.  False
+ * after a message. */
+bool parse_shape(const char *command, const char *text, int shape[3]);
+
+/* "KEY": [channels, height, width] */
+void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, int64_t width);
+
+/* "KEY": mean and, with `deviation`, "KEY_std" */
+void json_spread(ole_json *w, const char *key, double mean, double std, bool deviation);
 
 /* The processors this process may use, 1 to 1024: the default of --threads. */
 int default_threads(void);
@@ -61,13 +69,10 @@ FILE *open_text(const char *path);
 bool same_file(const char *a, const char *b);
 
 /*
- * Whether what would be written is none of what is read: a file, a file of a run folder, or one of
- * npy:X.npy,y.npy; else says so, for a mistake in usage.  NULLs are skipped.
+ * Whether the outputs are different files, and none of them is an input: a file, a file of a run
+ * folder, or one of npy:X.npy,y.npy.  False after a message.  NULLs are skipped.
  */
 bool spares_inputs(const char *command, const char *const *outputs, int output_count,
                    const char *const *inputs, int input_count);
-
-/* Whether two outputs would end up in one file, where only the second would be left. */
-bool same_output(const char *a, const char *b);
 
 #endif

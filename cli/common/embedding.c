@@ -1,11 +1,9 @@
 /*
- * cli/common/embedding.c - opening features and labels, and saying what is wrong with them.
+ * cli/common/embedding.c - opening features and labels, and explaining what is wrong with them.
  */
 #include "common/embedding.h"
 
 #include "common/common.h"
-
-#include <ole/analyze.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +40,8 @@ static bool check_features(embedding *e, const embedding_reader *reader, const c
                      shape_text(h, shape));
         return false;
     }
-    ole_dtype dtype = reader->dtype;
+    static const ole_dtype choices[] = {0, OLE_F32, OLE_F64};
+    ole_dtype dtype = choices[reader->dtype];
     if (dtype == 0 && !is_float(h->dtype)) {
         fail_command(command, "%s: features are %s; %s", path, ole_dtype_name(h->dtype),
                      reader->converts ? "convert them with --dtype float32 or float64"
@@ -66,7 +65,7 @@ static bool check_labels(const embedding *e, const char *command, const char *fe
         return false;
     }
     if (h->ndim != 1 && !(h->ndim == 2 && h->shape[1] == 1)) {
-        fail_command(command, "%s: labels must be (N,) or (N, 1), this is %s; one integer a row",
+        fail_command(command, "%s: labels must be (N,) or (N, 1), this is %s; one integer per row",
                      path, shape_text(h, shape));
         return false;
     }
@@ -100,7 +99,7 @@ static const void *elements(const ole_npy *file, ole_dtype as, const char *comma
 static bool check_used(const embedding *e, const char *command, const char *label_path) {
     for (int64_t i = 0; i < e->rows; i++)
         if (e->labels[i] >= 0) return true;
-    fail_command(command, "%s: every label is negative, so that every row is ignored", label_path);
+    fail_command(command, "%s: every label is negative, so every row is ignored", label_path);
     return false;
 }
 
@@ -134,18 +133,4 @@ void embedding_close(embedding *e) {
     free(e->feature_copy);
     free(e->label_copy);
     *e = (embedding){0};
-}
-
-ole_status matrix_effective_rank(const ole_matrix *matrix, int threads, double *rank,
-                                 ole_error *error) {
-    int64_t count = matrix->rows < matrix->cols ? matrix->rows : matrix->cols;
-    double *sigma = malloc((size_t)count * sizeof *sigma);
-    if (!sigma) {
-        snprintf(error->message, sizeof error->message, "out of memory");
-        return error->status = OLE_ERROR_MEMORY;
-    }
-    ole_status status = ole_singular_values(matrix, threads, sigma, error);
-    if (status == OLE_OK) *rank = ole_effective_rank(sigma, count);
-    free(sigma);
-    return status;
 }

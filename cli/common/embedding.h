@@ -2,7 +2,6 @@
 #ifndef OLE_CLI_COMMON_EMBEDDING_H
 #define OLE_CLI_COMMON_EMBEDDING_H
 
-#include <ole/linalg.h>
 #include <ole/npy.h>
 
 typedef struct embedding {
@@ -18,12 +17,18 @@ typedef struct embedding {
     void *label_copy;
 } embedding;
 
+#define DTYPE_OPTION(variable)                                                                     \
+    {                                                                                              \
+        "dtype", OLE_CHOICE, variable, "auto|float32|float64",                                     \
+            .help = "type to compute in (default auto: the file's)"                                \
+    }
+
 /* Who reads, and how. */
 typedef struct embedding_reader {
     const char *command; /* in whose name errors are explained on stderr */
     bool converts;       /* it has --dtype */
+    int dtype;           /* its choice; 0, auto: the file's type (float32 for float16) */
     bool keeps_all;      /* rows with a label < 0 count as well */
-    ole_dtype dtype;     /* to compute in; 0: that of the file (float32 for float16) */
 } embedding_reader;
 
 /*
@@ -33,9 +38,5 @@ typedef struct embedding_reader {
 bool embedding_open(embedding *e, const embedding_reader *reader, const char *feature_path,
                     const char *label_path);
 void embedding_close(embedding *e);
-
-/* ole_effective_rank() of a matrix's singular values. */
-ole_status matrix_effective_rank(const ole_matrix *matrix, int threads, double *rank,
-                                 ole_error *error);
 
 #endif

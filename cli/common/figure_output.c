@@ -46,7 +46,7 @@ void figure_output_table(figure_output *p, const char *caption, int64_t rows, in
     if (p->page) ole_page_table(p->page, caption, rows, columns, names, cells);
 }
 
-/* Where the build cannot write a format, the others remain; that is said once. */
+/* A format that the build cannot write is reported once; the others remain. */
 static void save(figure_output *p, const ole_figure *figure, const char *path) {
     ole_error error;
     ole_status status =

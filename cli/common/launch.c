@@ -45,7 +45,7 @@ static void say(const char *line) {
     (void)written;
 }
 
-/* A mistake is said even where the launcher ends this process, or the others never come. */
+/* Reports a mistake even if the launcher ends this process, or the others never come. */
 static void say_mistake(int number) {
     (void)number;
     say(joined.mistake);

@@ -28,10 +28,10 @@ int launch_settle(int code);
  */
 bool launch_join(const char *command, const char *folder, ole_ranks **ranks);
 
-/* Whether this process is the one that talks to people. */
+/* Whether this process is the one that prints. */
 bool launch_prints(const ole_ranks *ranks);
 
-/* Whether all of them are good and go on; all ask. */
+/* Whether all ranks are good and continue; every rank calls it. */
 bool launch_go_on(ole_ranks *ranks, bool good);
 
 /* Waits for the others; returns `code`. */

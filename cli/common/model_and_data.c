@@ -63,7 +63,7 @@ static int choose_data(model_and_data *s, const char *command, trained_data *run
     return EXIT_DONE;
 }
 
-/* Whether a set has a test part of its own: files beside those to train on. */
+/* Whether a set has test files of its own. */
 static bool has_test_part(const char *data) {
     if (strncmp(data, "npy:", 4) == 0) {
         const char *comma = strchr(data, ',');
@@ -76,7 +76,7 @@ static bool has_test_part(const char *data) {
     return access(train, F_OK) == 0 && access(test, F_OK) == 0;
 }
 
-/* Of other data all samples are new to the model, but a share of them is looked at. */
+/* Reports that of data new to the model only a share is used. */
 static void tell_share(const model_and_data *s, const char *command, const trained_data *run) {
     const int64_t *count = ole_dataset_get_info(s->set)->count;
     if (run->same || s->split != OLE_SPLIT_TEST || s->flags.has_test_share ||

@@ -1,5 +1,5 @@
-/* cli/common/model_and_data.h - a model and a split of a data set: what `ole eval` and `ole
- * features` look at. */
+/* cli/common/model_and_data.h - a model and a split of a data set, for `ole eval` and `ole
+ * features`. */
 #ifndef OLE_CLI_COMMON_MODEL_AND_DATA_H
 #define OLE_CLI_COMMON_MODEL_AND_DATA_H
 
@@ -26,10 +26,9 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
                          ole_option options[MODEL_AND_DATA_OPTIONS]);
 
 /*
- * Opens both: the data as in the model's run where they are those, which is said; images of a
- * folder get the model's shape.  From then on the line shows how far the model is with a split, and
- * Ctrl-C stops it.  EXIT_DONE, or the exit code after an error,
- * explained in the name of `command`; close it either way.
+ * Opens both.  Data that the model was trained on are split as in its run, which is reported;
+ * images of a folder get the model's shape.  From then on the line shows the model's progress, and
+ * Ctrl-C stops it.  EXIT_DONE, or the exit code after a message by `command`; close it either way.
  */
 int model_and_data_open(model_and_data *s, const char *command);
 void model_and_data_close(model_and_data *s);

@@ -1,5 +1,5 @@
 /*
- * cli/common/progress.h - one line on the terminal that says how far something is, and Ctrl-C.
+ * cli/common/progress.h - one line of progress on the terminal, and Ctrl-C.
  *
  *     progress line = progress_start();
  *     catch_interrupts();
@@ -44,7 +44,7 @@ void progress_clear(progress *p);
  */
 void progress_share(void *line, const char *what, double share);
 
-/* The same with images a second: the ole_part_callback of ole/base.h. Returns interrupted(). */
+/* The same with images per second: the ole_part_callback of ole/base.h. Returns interrupted(). */
 bool progress_images(void *line, const char *part, int64_t done, int64_t total);
 
 /*
@@ -53,7 +53,7 @@ bool progress_images(void *line, const char *part, int64_t done, int64_t total);
  */
 void progress_wait(progress *p, const char *what);
 
-/* "ole COMMAND: text" in a line of its own; what progress_wait() shows goes on below it. */
+/* "ole COMMAND: text" in a line of its own; what progress_wait() shows continues below it. */
 void progress_say(progress *p, const char *command, const char *text);
 
 /* "[======>   ]" for a share from 0 to 1. */

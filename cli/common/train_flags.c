@@ -2,8 +2,8 @@
  * cli/common/train_flags.c - flags, recipe and the recipe of a resumed folder become training
  * options.
  *
- * Flags win over the recipe, the recipe over what a resumed folder began with.  Flags are parsed
- * before either is known, into options of their own, and those given are copied at the end.
+ * Flags override the recipe, and the recipe overrides what a resumed folder began with.  Flags are
+ * parsed before either is known, into options of their own, and those given are copied at the end.
  */
 #include "common/train_flags.h"
 
@@ -83,11 +83,11 @@ static bool read_own_recipe(const train_flags *f, train_setup *s) {
     return access(path, F_OK) != 0 || read_recipe(f, s, 0, path);
 }
 
-/* A study's folder is named, so that the same command goes on with it. */
+/* A study needs a name for its folder, so that the same command resumes it. */
 static const char *what_is_missing(const train_flags *f, const ole_train_options *o) {
-    if (o->resume && !o->out) return "--out is missing: the folder to go on in, as runs/first";
-    if (!o->data) return "DATA is missing: a data set, as digits or folder:photos";
-    if (f->study && !o->out) return "--out is missing: the folder of the study, as runs/first";
+    if (o->resume && !o->out) return "--out is missing: the folder to resume, such as runs/first";
+    if (!o->data) return "DATA is missing: a data set, such as digits or folder:photos";
+    if (f->study && !o->out) return "--out is missing: the folder of the study, such as runs/first";
     return NULL;
 }
 
@@ -102,7 +102,7 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
     if (f->data) s->options.data = f->data;
     const char *missing = what_is_missing(f, &s->options);
     if (missing && s->options.resume && s->options.out)
-        fail_command(f->command, "%s: there is no %s to go on with", s->options.out,
+        fail_command(f->command, "%s: there is no %s to resume", s->options.out,
                      f->study ? "study" : "run");
     else if (missing)
         fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);

@@ -38,7 +38,7 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
         fail_command(command, "%s", error.message);
         return false;
     }
-    tell_command(command, "warning: passed over, as no run of 'ole train': %s", error.message);
+    tell_command(command, "warning: ignored, not a run of 'ole train': %s", error.message);
     return true;
 }
 
@@ -78,15 +78,15 @@ bool same_data(const char *a, const char *b, bool *there) {
     return same && !*y;
 }
 
-/* Sets r->same; where that cannot be known, says so. */
+/* Sets r->same; warns where that cannot be known. */
 static void compare_data(trained_data *r, const char *command, const char *data) {
     bool there = true;
     r->same = r->recipe && r->options.data && same_data(r->options.data, data, &there);
     if (there || !same_kind(r->options.data, data)) return;
     tell_command(
         command,
-        "warning: the run's data, %s, are not to be seen from this folder: %s is taken for "
-        "other data, of which no samples were trained on",
+        "warning: the run's data, %s, cannot be found from this folder; %s is treated as other "
+        "data, which the model was not trained on",
         r->options.data, data);
 }
 
@@ -120,7 +120,7 @@ void trained_data_close(trained_data *r) {
     r->recipe = NULL;
 }
 
-/* ---- Telling ------------------------------------------------------------------------------ */
+/* ---- Messages ----------------------------------------------------------------------------- */
 
 /* Sets of their own test part do not follow --test-share. */
 static bool has_share(const trained_data *r) {
@@ -159,23 +159,21 @@ void trained_data_warn(const trained_data *r, const char *command,
     if (!r->same) return;
     if (test && has_share(r) && options->test_share > o->test_share)
         fprintf(stderr,
-                "ole %s: warning: the run held %g%% out for the test: it was trained on some of "
-                "those that --test-share takes; %s\n",
+                "ole %s: warning: the run held out %g%% for the test, so --test-share includes "
+                "samples that it was trained on; %s\n",
                 command, 100.0 * o->test_share, effect);
     if (!validation || options->validation == 0.0) return;
     bool moved = has_share(r) && options->test_share != o->test_share; /* the rest is dealt anew */
     if (o->val_split == 0.0)
         fprintf(stderr,
-                "ole %s: warning: the run held no samples out: it was trained on those that "
-                "--val-split takes; %s\n",
+                "ole %s: warning: the run held out no samples, so it was trained on those of "
+                "--val-split; %s\n",
                 command, effect);
     else if (options->seed != o->seed || options->validation > o->val_split || moved)
         fprintf(stderr,
-                "ole %s: warning: the run held other samples out: it was trained on some of those "
-                "that %s; %s\n",
-                command,
-                moved ? "--test-share leaves for validation" : "--val-split and --seed take",
-                effect);
+                "ole %s: warning: the run held out other samples: the validation set %s includes "
+                "some that it was trained on; %s\n",
+                command, moved ? "that --test-share leaves" : "of --val-split and --seed", effect);
 }
 
 /* Flags make another training split; so does a set that has changed. */
@@ -189,8 +187,7 @@ void trained_data_compare(const trained_data *r, const char *command, const data
     if (!r->same || flagged || !has_share(r) || !automatic || ole_model_trained_on(model, set))
         return;
     tell_command(command,
-                 "warning: the samples of %s are not those that the run was made with: the model "
-                 "was trained on some of those held out now; errors will be too low, thresholds "
-                 "too high",
+                 "warning: the samples of %s have changed since the run: the model was trained on "
+                 "some that are held out now; errors will be too low, thresholds too high",
                  r->options.data);
 }

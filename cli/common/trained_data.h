@@ -1,5 +1,5 @@
 /*
- * cli/common/trained_data.h - the data of a run, for commands that look at its model: what was held
+ * cli/common/trained_data.h - the data of a run, for commands that use its model: what was held
  * out, so that no model is judged by samples it was trained on.
  *
  *     trained_data run;
@@ -43,14 +43,14 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
                       const data_flags *flags, ole_dataset_options *options);
 void trained_data_close(trained_data *r);
 
-/* Says what was taken from the run, if anything was that is not the default. */
+/* Prints what was taken from the run, unless all of it is the default. */
 void trained_data_tell(const trained_data *r, const char *command, const data_flags *flags);
 
-/* Says so where flags make the run be judged by samples that it was trained on. */
+/* Warns if flags would judge the run by samples that it was trained on. */
 void trained_data_warn(const trained_data *r, const char *command,
                        const ole_dataset_options *options, bool test, bool validation);
 
-/* Says so where a folder or file is not what it was: the samples held out are then others. */
+/* Warns if a folder or file has changed: other samples are held out then. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);
 

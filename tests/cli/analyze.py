@@ -87,7 +87,7 @@ def check_mistakes(ole):
           "all rows have the label 5: give features of two classes or more")
     wrong("nan-F.npy four-L.npy", "nan-F.npy: features: row 2 holds NaN or Inf")
     wrong("four-F.npy none-L.npy",
-          "none-L.npy: every label is negative, so that every row is ignored")
+          "none-L.npy: every label is negative, so every row is ignored")
     wrong("empty-F.npy empty-L.npy", "empty-F.npy: there are no features, the shape is (0, 2)")
     wrong("four-F.npy four-L.npy --test nan-F.npy four-L.npy",
           "nan-F.npy: test features: row 2 holds NaN or Inf")

@@ -131,8 +131,8 @@ def check_mistakes(ole):
              "CR, BN, ReLU"),
             ("--net FC8 --precision fp16", "precision 'fp16': expected one of fp32, tf32, bf16"),
             ("--net FC8 --conv x", "conv 'x': expected one of auto, direct"),
-            ("--net FC8 --ranks --peer torch", "--peer is asked beside one process: leave out it or --ranks"),
-            ("--net FC8 --bn local", "--bn and --ole-scope are of several processes: give --ranks too"),
+            ("--net FC8 --ranks --peer torch", "--peer cannot be combined with --ranks"),
+            ("--net FC8 --bn local", "--bn and --ole-scope need --ranks"),
             ("--net FC8 --ranks --bn x", "bn 'x': expected one of sync, local"),
             ("--net FC8 --device x", "device x: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what "
              "is there"),

@@ -178,8 +178,8 @@ def check_usage(ole):
           err="ole data: put: list, get or check expected; see 'ole data --help'\n", code=2)
     check(ole, "data get", err="ole data get: NAME is missing: a data set of 'ole data list', or a "
           "URL; see 'ole data get --help'\n", code=2)
-    check(ole, "data get http://127.0.0.1/x.bin", err="ole data get: http://127.0.0.1/x.bin: say "
-          "with --out which folder a URL goes to\n", code=2)
+    check(ole, "data get http://127.0.0.1/x.bin", err="ole data get: http://127.0.0.1/x.bin: a URL "
+          "needs --out FOLDER\n", code=2)
     check(ole, "data get mnits", err="ole data get: mnits: this is no known data set; 'ole data "
           "list' shows them\n", code=2)
     for name in ("mnits", "mnits:somewhere"):
@@ -226,7 +226,7 @@ def check_check(ole, work):
     (work / "photos/dog/more").mkdir()
     told = ole.run("data", "check", "folder:photos").stdout
     check_that(f"what is passed over: {told}", told.endswith(
-        "; 4 passed over: no images, or in no class's folder\n"))
+        "; 4 other files skipped: not images, or not in a class folder\n"))
     done = ole.run(*"train folder:photos --net FC4 --epochs 1 --no-report --out passed".split())
     check_that(f"... by training too: {done.stderr}", done.stderr.startswith(
         "ole train: folder:photos: passed over, as not called png, jpeg, pgm or ppm, or not right in the folder "
@@ -598,9 +598,9 @@ def check_archives(ole, work, url):
     check(ole, f"data get {url}/named.zip --out named", f"{url}/named.zip is in named\n")
     check_that("names of a zip in any script", all((work / "named" / name).read_bytes() == data
                                                    for name, data in named.items()))
-    check(ole, f"data get {url}/set.zip --out x --from {url}", code=2, err="ole data get: --from is for the sets of "
-          "'ole data list': leave it out\n")
-    check(ole, f"data get mnist --checksum {MD5}", code=2, err="ole data get: --checksum is for a URL: leave it out\n")
+    check(ole, f"data get {url}/set.zip --out x --from {url}", code=2, err="ole data get: --from works only with the sets of "
+          "'ole data list'\n")
+    check(ole, f"data get mnist --checksum {MD5}", code=2, err="ole data get: --checksum works only with a URL\n")
     serve("/evil.tar.gz", tar_gz({"../outside.txt": b"x"}))
     check(ole, f"data get {url}/evil.tar.gz --out evil", err="ole data get: evil/evil.tar.gz: its "
           "entry '../outside.txt' lies outside the folder: do not use this archive\n", code=1)

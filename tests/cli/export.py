@@ -59,8 +59,8 @@ def check_untrained(ole, work):
     ole.run(*TRAIN.split()[:-1], "alone", "--loss", "ole")
     done = ole.run("export", "alone", "--onnx", "alone.onnx")
     check_that(f"OLE alone: {done.stderr}", done.returncode == 0 and done.stderr ==
-               "ole export: warning: the model was trained with OLE alone: its classifier was not "
-               "trained, the logits mean nothing; use the features\n")
+               "ole export: warning: the model was trained with OLE alone, without a classifier: "
+               "its logits mean nothing; use the features\n")
     answer = read_json(ole, "export", "alone", "--onnx", "alone.onnx", "--json")
     check_that("OLE alone --json", answer.get("classifier") is False)
 

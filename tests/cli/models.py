@@ -127,8 +127,8 @@ def check_classes(ole, work):
     (work / "others/day").rename(work / "others/dawn")
     done = ole.run("eval", "shared", "folder:others")
     check_that(f"none of the names: {done.stderr}", done.returncode == 0 and done.stderr.endswith(
-               "\nole eval: warning: the model knows none of the names of folder's classes: they are "
-               "taken for the model's in their order\n"))
+               "\nole eval: warning: the model knows none of folder's class names; classes are "
+               "matched by their order\n"))
 
 
 def check_strange_names(ole, work):
@@ -157,7 +157,7 @@ def check_steering(ole, work):
 
     shutil.copytree(work / "shared", work / "away")
     (work / "away/config.yaml").write_text(f'data: "folder:gone{yaml}"\n')
-    shows("eval", "away", "folder:photos", text="the run's data, folder:gone\\x1b[31m\\xc2\\x9b31m, are")
+    shows("eval", "away", "folder:photos", text="the run's data, folder:gone\\x1b[31m\\xc2\\x9b31m, cannot")
     (work / "away/config.yaml").write_text(f'"epo{yaml}": 3\n')
     shows("eval", "away", "folder:photos", text="unknown option epo?[31m??31m")
     write_photos(work / f"steers{steers}", ["day", "red" + steers], 12)
@@ -180,15 +180,15 @@ def check_flags(ole, work):
     done = ole.run(*"eval shared folder:photos --test-share 0.5".split())
     check_that(f"--test-share: {done.stderr}", done.stdout.startswith(
         "samples                  60\n") and done.stderr ==
-        "ole eval: warning: the run held 5% out for the test: it was trained on some of those that "
-        "--test-share takes; errors will be too low, thresholds too high\n")
+        "ole eval: warning: the run held out 5% for the test, so --test-share includes samples that "
+        "it was trained on; errors will be too low, thresholds too high\n")
     done = ole.run(*"eval shared folder:photos --val-split 10% --split validation".split())
     check_that(f"--val-split: {done.stderr}", done.returncode == 0 and
-               "\nole eval: warning: the run held no samples out: " in done.stderr)
+               "\nole eval: warning: the run held out no samples, so " in done.stderr)
     ole.run(*f"train folder:photos --net FC8 --val-split 20% --test-share 20% {QUICK} --out held".split())
     done = ole.run(*"eval held folder:photos --split validation --test-share 10%".split())
-    check_that(f"what another --test-share leaves: {done.stderr}", "\nole eval: warning: the run held other "
-               "samples out: it was trained on some of those that --test-share leaves for validation; "
+    check_that(f"what another --test-share leaves: {done.stderr}", "\nole eval: warning: the run held out "
+               "other samples: the validation set that --test-share leaves includes some that it was trained on; "
                in "\n" + done.stderr)
     check(ole, "eval shared folder:photos --test-share 1", code=2, err="ole eval: --test-share '1': expected "
           "a share below 1, such as 10% or 0.1\n")
@@ -209,8 +209,8 @@ def check_grown(ole, work):
     for name, command in commands.items():
         done = ole.run(*command.split())
         check_that(f"{name}, grown: {done.stderr}", done.returncode == 0 and
-                   f"ole {name}: warning: the samples of folder:album are not those that the run was made "
-                   "with: the model was trained on some of those held out now; errors will be too low, "
+                   f"ole {name}: warning: the samples of folder:album have changed since the run: "
+                   "the model was trained on some that are held out now; errors will be too low, "
                    "thresholds too high\n" in done.stderr)
 
 
@@ -232,8 +232,8 @@ def check_few(ole, work):
     check_that("... of all", rows_of(ole, work, "few digits --split train --samples-per-class 0 "
                                      "--val-split 0") > 300)
     done = ole.run(*"eval few digits --split validation --seed 8".split())
-    check_that(f"another seed: {done.stderr}", "\nole eval: warning: the run held other samples "
-               "out: " in done.stderr)
+    check_that(f"another seed: {done.stderr}", "\nole eval: warning: the run held out other samples: "
+               "the validation set" in done.stderr)
 
 
 def check_novelty(ole, work):
@@ -256,7 +256,7 @@ def check_configs(ole, work):
     (work / "bare/config.yaml").write_text("port: 80\n")
     done = ole.run("eval", "bare/m.safetensors", "folder:photos")
     check_that(f"another program's: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
-        "ole eval: warning: passed over, as no run of 'ole train': bare/config.yaml, line 1: "))
+        "ole eval: warning: ignored, not a run of 'ole train': bare/config.yaml, line 1: "))
     shutil.copytree(work / "few", work / "broken")
     (work / "broken/config.yaml").write_text("port: 80\n")
     done = ole.run("eval", "broken", "digits")
@@ -265,8 +265,8 @@ def check_configs(ole, work):
     (work / "photos").rename(work / "moved")
     done = ole.run("eval", "shared", "folder:moved")
     check_that(f"moved: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
-               "ole eval: warning: the run's data, folder:photos, are not to be seen from this "
-               "folder: folder:moved is taken for other data, of which no samples were trained on\n"))
+               "ole eval: warning: the run's data, folder:photos, cannot be found from this "
+               "folder; folder:moved is treated as other data, which the model was not trained on\n"))
 
 
 def check_fixed_size(ole, work):
@@ -298,10 +298,10 @@ def check_untrained(ole, work):
     (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + bytes(64))
     for form in ("", " --json"):
         check(ole, f"predict alone one.pgm one.pgm{form}", code=1, err="ole predict: alone: trained "
-              "with OLE alone, which teaches the classifier nothing: it has no labels to give; train "
-              "with --loss softmax+ole, or compare features: 'ole features', 'ole eval'\n")
-    why = ("ole eval: the model was trained with OLE alone: its classifier was not trained, so that "
-           "its error and confusion are left out; 1-NN and nearest subspace go by the features\n")
+              "with OLE alone, without a classifier, so it cannot label images; train with --loss softmax+ole, or "
+              "compare features with 'ole features' or 'ole eval'\n")
+    why = ("ole eval: the model was trained with OLE alone, without a classifier: error and confusion are "
+           "omitted; 1-NN and nearest subspace compare features\n")
     done = ole.run("eval", "alone", "digits")
     check_that(f"eval: {done.stdout}", done.returncode == 0 and done.stderr == why and
                [line[:22].rstrip() for line in done.stdout.splitlines()] ==

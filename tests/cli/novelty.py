@@ -88,7 +88,7 @@ def check_data_mistakes(ole, work):
           "train with --val-split 10%, and give the same here")
     done = ole.run("novelty", "none-held-out", *both.split(), "--val-split", "20%", "--no-store")
     check_that("a warning", done.returncode == 0 and done.stderr.startswith(
-        "ole novelty: warning: the run held no samples out: "))
+        "ole novelty: warning: the run held out no samples, so "))
     ole.run(*TRAIN.split(), "--val-split", "20%", "--out", "ten")
     wrong(f"ten {both}", "digits: the model knows all its classes: name another set with --novel, "
           "or classes with --novel-classes")
@@ -120,8 +120,8 @@ def check_odd_classes(ole, work):
     for score in ("softmax", "calibrated"):
         done = ole.run(*single, "--score", score)
         check_that(f"one class, {score}: {done.stderr}", done.returncode == 0 and done.stderr ==
-                   f"ole novelty: warning: a model of one class has the {score} score 1 for "
-                   "everything, known or not: give --score residual, cosine or energy\n" + taken)
+                   f"ole novelty: warning: a model of one class gives everything the {score} score 1; use "
+                   "--score residual, cosine or energy\n" + taken)
     done = ole.run(*single, "--score", "residual")
     check_that("one class, residual", done.returncode == 0 and done.stderr == taken and
                "temperature          1 (not fitted: of one class every score is 1)\n" in done.stdout)
@@ -169,8 +169,8 @@ def check_vectors(ole, work):
     check_that("vectors", result.get("novel") == 10 and result["known"] == 16)
     check(ole, f"novelty vectors --known {known} --novel {wide}", code=1, err="ole novelty: the "
           "model takes vectors of 4, the samples of npy are vectors of 5\n")
-    moved = ("ole novelty: warning: the run held other samples out: it was trained on some of those that "
-             "--test-share leaves for validation; errors will be too low, thresholds too high\n")
+    moved = ("ole novelty: warning: the run held out other samples: the validation set that --test-share "
+             "leaves includes some that it was trained on; errors will be too low, thresholds too high\n")
     check(ole, f"novelty vectors --known {known} --novel {novel} --novel-split test "
           "--test-share 0", code=1, err=moved + "ole novelty: the known set npy has no samples in this "
           "split\n")

@@ -5,9 +5,11 @@ The files it reads are made here, with numbers whose result is exact, in a direc
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import npyfile
@@ -368,7 +370,7 @@ def check_usage(ole):
     wrong("score F.npy L.npy --dtype float16",
           "--dtype 'float16': expected one of auto, float32, float64")
     wrong("score F.npy L.npy --grad ./F.npy",
-          "--grad ./F.npy would overwrite an input; name another file")
+          "./F.npy would overwrite an input; name another file")
 
 
 def check_score(ole):
@@ -479,11 +481,11 @@ def check_bad_files(ole):
     bad("F.npy L-float.npy", "L-float.npy: labels are float32, integers are needed; save them with "
         ".astype('int64')")
     bad("F.npy L-table.npy",
-        "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one integer a row")
+        "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one integer per row")
     bad("F.npy L-large.npy", "L-large.npy: element 1 is 9223372036854775808, over the largest "
         "int64: renumber the values")
     bad("F.npy L-negative.npy",
-        "L-negative.npy: every label is negative, so that every row is ignored")
+        "L-negative.npy: every label is negative, so every row is ignored")
 
 
 def check_output_errors(ole, trains):
@@ -504,6 +506,19 @@ def check_demo(ole, work):
                "angle between classes, deg" in first.stdout)
     check_that("ole demo again",
                ole.run(*SHORT_DEMO.split(), "--out", "demo").stdout == first.stdout)
+    job = subprocess.Popen([ole.path, *SHORT_DEMO.split(), "--out", "new/stopped"], cwd=work, env=ole.environment,
+                           text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while job.poll() is None and not (work / "new/stopped/tune/results.json").exists():
+        time.sleep(0.01)
+    job.send_signal(signal.SIGINT)
+    out, err = job.communicate()
+    check_that("ole demo stopped", job.returncode == 130 and not out and
+               err == "ole demo: interrupted; the same command resumes\n")
+    check_that("ole demo resumed", first.stdout.replace("demo/", "new/stopped/") ==
+               ole.run(*SHORT_DEMO.split(), "--out", "new/stopped").stdout)
+    other = ole.run("demo", "--seeds", "1", "--epochs", "3", "--out", "demo")
+    check_that("ole demo resumed with other options", other.returncode == 1 and not other.stdout and
+               other.stderr.startswith("ole demo: demo/tune: the study has epochs '2', not '3'"))
     figures = read_json(ole, *SHORT_DEMO.split(), "--json")
     if not figures:
         return
@@ -514,18 +529,16 @@ def check_demo(ole, work):
     few = figures.get("few", [])
     check_that("the demo learns more from more", [row["samples_per_class"] for row in few] == [5, 10, 20] and all(
         few[0][way]["test_error"] > few[2][way]["test_error"] > digits[way]["test_error"] for way in ("softmax", "ole")))
-    check_that("few images in the text and on the page", "\n10 images a class" in first.stdout and
-               ">Few images a class</h2>" in (work / "demo/report.html").read_text() and
+    check_that("few images in the text and on the page", "\n10 images per class" in first.stdout and
+               ">Few images per class</h2>" in (work / "demo/report.html").read_text() and
                (work / "demo/few.svg").read_text().startswith("<svg"))
     check_that("OLE alone has no classifier", toy["ole"]["test_error"] is None and
                toy["ole"]["knn1_error"] < 60)
     for name in ("F-softmax", "F-ole"):
         scored = read_json(ole, "score", f"demo/{name}.npy", "demo/L.npy", "--json")
         check_that(f"score of the demo's {name}", (scored["n"], scored["d"]) == (539, 64))
-    check(ole, "demo --out F.npy", err="ole demo: F.npy: cannot make the directory: "
+    check(ole, "demo --out F.npy", err="ole demo: F.npy/tune: cannot make the folder: "
           "Not a directory\n", code=1)
-    check(ole, "demo --out no/where", err="ole demo: no/where: cannot make the directory: "
-          "No such file or directory\n", code=1)
     check_that("the demo's labels", npyfile.read(work / "demo/L.npy")[:2] == ("<i4", (539,)))
     check_that("the toy's features",
                npyfile.read(work / "demo/F-toy-ole.npy")[:2] == ("<f4", (162, 3)))

@@ -51,9 +51,9 @@ def check_usage(ole, work):
     def wrong(args, message):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
-    wrong("tune --resume --out nowhere", "nowhere: there is no study to go on with")
-    wrong("tune", f"DATA is missing: a data set, as digits or folder:photos; {SEE}")
-    wrong("tune digits", f"--out is missing: the folder of the study, as runs/first; {SEE}")
+    wrong("tune --resume --out nowhere", "nowhere: there is no study to resume")
+    wrong("tune", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
+    wrong("tune digits", f"--out is missing: the folder of the study, such as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
     numbers = "is not expected here; give at most 1000 comma-separated numbers"

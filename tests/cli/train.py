@@ -32,9 +32,9 @@ def check_usage(ole):
     def wrong(args, message):
         check(ole, "train " + args, err=f"ole train: {message}\n", code=2)
 
-    wrong("", f"DATA is missing: a data set, as digits or folder:photos; {SEE}")
-    wrong("--resume --out nowhere", "nowhere: there is no run to go on with")
-    wrong("digits --resume", f"--out is missing: the folder to go on in, as runs/first; {SEE}")
+    wrong("", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
+    wrong("--resume --out nowhere", "nowhere: there is no run to resume")
+    wrong("digits --resume", f"--out is missing: the folder to resume, such as runs/first; {SEE}")
     wrong("digits mnist", f"unexpected argument 'mnist'; {SEE}")
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
     wrong("digits -x", "unknown option -x; 'ole train --help' lists them")
@@ -169,7 +169,7 @@ def interrupt(ole, work, number):
     process.send_signal(number)  # timeout(1) and launchers send it to the program and to its group
     out, err = process.communicate(timeout=120)
     check_that(f"signal {number}", process.returncode == 130 and not out and
-               "and saved; 'ole train --resume --out stopped' goes on" in err)
+               "and saved; 'ole train --resume --out stopped' resumes" in err)
     return work / "stopped"
 
 
@@ -346,10 +346,10 @@ def check_inputs_stay(ole, work):
         check(ole, line, code=2, err=f"ole {line.split()[0]}: {out} would overwrite an input; name "
               "another file\n")
     check_that("inputs stay", [path.read_bytes() for path in inputs] == before)
-    check(ole, "features m digits --out x.npy x.npy", code=2, err="ole features: --out x.npy x.npy: "
-          "features and labels need two files\n")
+    check(ole, "features m digits --out x.npy x.npy", code=2, err="ole features: x.npy would be "
+          "written twice; name two files\n")
     check(ole, "novelty m --known digits --novel digits --scores x --out x", code=2,
-          err="ole novelty: --scores and --out are one file, x: name two\n")
+          err="ole novelty: x would be written twice; name two files\n")
     check_that("a device takes both", ole.run("features", "m", "digits", "--out", "/dev/null",
                                               "/dev/null").returncode == 0)
 

@@ -87,7 +87,7 @@ def check_mistakes(ole, work):
     wrong("F.npy --out Y.npy --labels short.npy",
           "F.npy has 120 rows and short.npy has 3 labels; they must match")
     wrong("F.npy --out Y.npy --start start.npy",
-          "start.npy: a start must be (120, 2), two numbers a row of F.npy")
+          "start.npy: a start must be (120, 2), two numbers per row of F.npy")
     wrong("F.npy --out Y.npy --start nan-start.npy", "nan-start.npy: row 3 is nan: give numbers up to 1e6")
     wrong("int.npy --out Y.npy", "int.npy: features are int32; save them with .astype('float32')")
     for flags in ("--out no/m.npy", "--out Y.npy --figure no/m.svg", "--out Y.npy --preview no/m.npy"):
@@ -97,7 +97,7 @@ def check_mistakes(ole, work):
           "--figure map.gif: the name must end in .svg, .pdf or .png", 2)
     wrong("F.npy --out Y.npy --preview map",
           "--preview map: the name must end in .npy, .svg, .pdf or .png", 2)
-    wrong("F.npy --out m.svg --figure m.svg", "--out and --figure are one file, m.svg: name two", 2)
+    wrong("F.npy --out m.svg --figure m.svg", "m.svg would be written twice; name two files", 2)
     wrong("F.npy --out ./F.npy", "./F.npy would overwrite an input; name another file", 2)
     check_that("nothing was written", not (work / "Y.npy").exists())
 
@@ -112,7 +112,7 @@ def check_labels(ole, work):
     check_that("a hundred labels", not text.stderr and ">99<" in (work / "l.svg").read_text())
     text = ole.run(*common, "--labels", "L101.npy", "--figure", "l.svg")
     check_that(f"one more: {text.stderr}", text.returncode == 0 and text.stderr ==
-               "ole tsne: warning: L101.npy has 101 labels: the figure tells up to 100 apart, all "
+               "ole tsne: warning: L101.npy has 101 labels; a figure distinguishes up to 100, so all "
                "points have one colour\n")
     check_that("no figure, no word", not ole.run(*common, "--labels", "L101.npy").stderr)
 
