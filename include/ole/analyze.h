@@ -74,6 +74,13 @@ typedef struct ole_analyze_options {
     void *context;
     const char *const *names; /* of classes 0, 1, ... in drawings; NULL (default): their labels. */
     int64_t name_count;       /* They must live as long as the analysis */
+    bool errors;              /* classify the rows; default true.  False: all errors are NaN */
+    bool overlap;             /* compare the subspaces of classes; default true */
+    /*
+     * Asked between measurements and while the map is made; true stops the call, which then returns
+     * OLE_OK and an analysis of 0 rows with nothing to free.  NULL (default): it runs to the end.
+     */
+    bool (*stop)(void *context);
 } ole_analyze_options;
 
 OLE_API void ole_analyze_options_init(ole_analyze_options *options);
@@ -102,7 +109,7 @@ typedef struct ole_analysis {
 } ole_analysis;
 
 /*
- * Classifiers, angles, spectra, overlaps and a map of the features.  There must be two classes.
+ * Classifiers, angles, spectra, overlaps and a map of the features.  Errors need two classes.
  * Angles, spectra, overlaps and map are those of `embedding`.  The memory that it takes
  * besides the features does not grow with rows x dim.  On failure there is nothing to free.
  */
