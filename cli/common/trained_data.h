@@ -50,7 +50,10 @@ void trained_data_tell(const trained_data *r, const char *command, const data_fl
 void trained_data_warn(const trained_data *r, const char *command,
                        const ole_dataset_options *options, bool test, bool validation);
 
-/* Says so where a folder or file is not what it was: the samples held out are then others. */
+/* Warns that a folder or file is not what it was: the samples held out are then others. */
+void tell_data_changed(const char *command, const char *data);
+
+/* The same, where that is so. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);
 

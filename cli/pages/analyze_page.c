@@ -120,7 +120,7 @@ static void add_drawing(figure_output *p, const ole_analysis *a, ole_drawing_kin
 static void add_map(figure_output *p, const ole_analysis *a) {
     if (!a->map) return;
     figure_output_section(p, "Map");
-    if (p->page) ole_analysis_add_map(p->page, a);
+    if (p->page) ole_analysis_add_map(p->page, a, NULL, NULL);
     figure_output files = *p;
     files.page = NULL;
     add_drawing(&files, a, OLE_DRAW_MAP);

@@ -5,9 +5,8 @@
 #include "pages/demo.h"
 
 #include "common/outputs.h"
-#include "pages/feature_page.h"
 
-#include "report/drawing.h"
+#include "report/feature_page.h"
 #include <ole/train/data.h>
 
 #include <math.h>
@@ -137,30 +136,51 @@ static uint8_t *read_images(demo *d) {
 
 /* ---- The page ------------------------------------------------------------------------------ */
 
-static bool add_digits(demo *d, ole_page *page, feature_view views[2]) {
+static bool is_interrupted(void *context) {
+    (void)context;
+    return interrupted();
+}
+
+/* All that is known about the digits' test features of a side; its rows are 0 when interrupted. */
+static bool analyze_digits(demo *d, const side *s, ole_analysis *analysis) {
+    int64_t *labels = malloc((size_t)d->count[0] * sizeof *labels);
+    for (int64_t i = 0; labels && i < d->count[0]; i++)
+        labels[i] = d->labels[0][i];
+    const ole_embedding e = {d->count[0], s->dim, OLE_F32, s->features, labels};
+    ole_analyze_options options;
+    ole_analyze_options_init(&options);
+    options.errors = options.overlap = false;
+    options.picture = 400;
+    options.threads = d->threads;
+    options.progress = progress_share;
+    options.stop = is_interrupted;
+    options.context = &d->line;
+    options.names = digit_names;
+    options.name_count = CLASSES;
+    bool good = labels && ole_analyze(analysis, &e, &options, &d->error) == OLE_OK;
+    free(labels);
+    return good && analysis->rows > 0;
+}
+
+static bool add_digits(demo *d, ole_page *page, ole_analysis analyses[2]) {
     uint8_t *pixels = read_images(d);
     const ole_page_images images = {d->count[0], SIDE, SIDE, 1, pixels, NULL};
-    const feature_options options = {d->threads, true, &d->line};
+    ole_feature_view views[2];
     bool good = pixels != NULL;
     for (int i = 0; i < 2 && good; i++) {
-        views[i] = (feature_view){.name = title_of(&d->digits[i]),
-                                  .count = d->count[0],
-                                  .dim = d->digits[i].dim,
-                                  .features = d->digits[i].features,
-                                  .labels = d->labels[0],
-                                  .classes = CLASSES,
-                                  .class_names = digit_names};
-        good = feature_view_measure(&views[i], &options, &d->error) &&
+        views[i] = (ole_feature_view){title_of(&d->digits[i]), &analyses[i]};
+        good = analyze_digits(d, &d->digits[i], &analyses[i]) &&
                (!d->directory || draw(d, NULL, 0, &d->digits[i], OLE_DRAW_HISTOGRAM, "angles"));
     }
     if (good) {
         ole_page_section(page, "Ten digits, 64 features");
-        page_add_maps(page, views, 2, &images);
-        page_add_angles(page, views, 2);
+        for (int i = 0; i < 2; i++)
+            ole_analysis_add_map(page, &analyses[i], views[i].name, &images);
+        ole_page_add_angles(page, views, 2);
         add_table(page, d->digits,
                   "Means and standard deviations over the seeds, on the test set.");
         ole_page_section(page, "Spectra");
-        page_add_spectra(page, views, 2);
+        ole_page_add_spectra(page, views, 2);
     }
     free(pixels);
     return good;
@@ -225,7 +245,7 @@ static bool add_toy(demo *d, ole_page *page) {
 bool write_demo_page(demo *d, const char *path) {
     char subtitle[160];
     ole_page *page;
-    feature_view views[2] = {{0}};
+    ole_analysis analyses[2] = {{0}};
     snprintf(
         subtitle, sizeof subtitle,
         "The embedded digits with softmax, and with softmax + OLÉ (λ = %g); %d seeds, %d epochs",
@@ -233,10 +253,10 @@ bool write_demo_page(demo *d, const char *path) {
     if (ole_page_create(&page, "What OLÉ does to features", subtitle, &d->error) != OLE_OK)
         return false;
     add_headlines(page, d->digits);
-    bool good = add_digits(d, page, views) && add_few(d, page) && add_toy(d, page) &&
+    bool good = add_digits(d, page, analyses) && add_few(d, page) && add_toy(d, page) &&
                 ole_page_write(page, path, &d->error) == OLE_OK;
     for (int i = 0; i < 2; i++)
-        feature_view_free(&views[i]);
+        ole_analysis_free(&analyses[i]);
     ole_page_free(page);
     return good && !interrupted();
 }

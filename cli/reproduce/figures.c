@@ -6,10 +6,10 @@
 
 #include "common/common.h"
 #include "common/figure_output.h"
-#include "pages/run_view.h"
+#include "common/progress.h"
 
 #include "report/drawing.h"
-#include <ole/analyze.h>
+#include "report/run_view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -71,57 +71,36 @@ static bool add_numbers(const ole_analysis *a, const made_run *run, numbers *n) 
            numbers_add(n, run, "OLE loss of the test features", a->spectra.loss);
 }
 
-static bool analyze(const row *r, const run_view *view, int threads, ole_analysis *analysis,
-                    ole_error *error) {
-    progress line = progress_start();
-    int64_t *labels = malloc((size_t)view->view.count * sizeof *labels);
-    if (!labels) snprintf(error->message, sizeof error->message, "out of memory");
-    for (int64_t i = 0; labels && i < view->view.count; i++)
-        labels[i] = view->labels[i];
-    const ole_embedding e = {view->view.count, view->view.dim, OLE_F32, view->features, labels};
-    ole_analyze_options options;
-    ole_analyze_options_init(&options);
-    options.map = paper_draws(&r->asked, "map");
-    options.threads = threads;
-    options.progress = progress_share;
-    options.context = &line;
-    options.names = view->view.class_names;
-    options.name_count = view->view.classes;
-    bool good = labels && ole_analyze(analysis, &e, &options, error) == OLE_OK;
-    progress_clear(&line);
-    free(labels);
-    return good;
-}
-
 /* The features of one side's run at the end of training: its figures and numbers. */
 static bool add_features(const row *r, const made_run *run, int threads, figure_output *p,
                          numbers *n) {
     progress line = progress_start();
-    const feature_options options = {.threads = threads, .line = &line};
+    ole_report_options options;
+    ole_report_options_init(&options);
+    options.threads = threads;
+    options.callback = progress_stoppable;
+    options.callback_context = &line;
+    ole_analyze_options analyze;
+    ole_analyze_options_init(&analyze);
+    analyze.map = paper_draws(&r->asked, "map");
     ole_error error;
-    ole_analysis analysis;
-    run_view view = {0};
+    ole_run_view view;
     char last[ROW_PATH];
     join_path(last, run->folder, "last.safetensors");
-    bool good = run_view_open(&view, run->folder, &error);
+    bool good = ole_run_view_open(&view, run->folder, &error) == OLE_OK;
     view.weights = last;
     view.options.data = r->train.data; /* which may have been moved since */
-    good = good && run_view_measure(&view, &options, &error);
+    good = good && ole_run_view_measure(&view, &options, &analyze, &error) == OLE_OK;
     progress_clear(&line);
-    if (good && view.without[0]) {
-        snprintf(error.message, sizeof error.message, "%.500s", view.without);
-        good = false;
-    }
-    if (good && analyze(r, &view, threads, &analysis, &error)) {
+    if (good && view.measured) {
         figure_output_section(p, side_name(r, run->side));
-        draw_kinds(r, &analysis, run->side, p);
-        good = !p->failed && add_numbers(&analysis, run, n);
-        ole_analysis_free(&analysis);
+        draw_kinds(r, &view.analysis, run->side, p);
+        good = !p->failed && add_numbers(&view.analysis, run, n);
     } else if (!interrupted()) {
-        fail_command("reproduce", "%s: %s", run->folder, error.message);
+        fail_command("reproduce", "%s: %s", run->folder, good ? view.without : error.message);
         good = false;
     }
-    run_view_close(&view);
+    ole_run_view_close(&view);
     return good && !interrupted();
 }
 

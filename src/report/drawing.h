@@ -38,7 +38,32 @@ OLE_INTERNAL const char *ole_drawing_name(const ole_drawing *drawing); /* for fi
 OLE_INTERNAL const char *ole_drawing_caption(const ole_drawing *drawing);
 OLE_INTERNAL void ole_drawing_free(ole_drawing *drawing); /* NULL is allowed */
 
-/* The map by t-SNE onto a page, to pan, zoom and filter; nothing where there is none. */
-OLE_INTERNAL void ole_analysis_add_map(ole_page *page, const ole_analysis *analysis);
+/* ---- Several networks side by side ----------------------------------------------------------- */
+
+typedef enum ole_comparison {
+    OLE_COMPARE_INSIDE = 0,        /* histograms of the angles inside classes */
+    OLE_COMPARE_BETWEEN = 1,       /* ... and between them */
+    OLE_COMPARE_CLASS_SPECTRA = 2, /* singular values of a class, the mean over the classes */
+    OLE_COMPARE_SPECTRA = 3,       /* singular values of all rows */
+} ole_comparison;
+
+enum { OLE_MOST_COMPARED = 8 };
+
+/* One figure with a series for each analysis; the names must outlive the drawing. */
+OLE_INTERNAL ole_status ole_analyses_draw(ole_drawing **drawing,
+                                          const ole_analysis *const *analyses,
+                                          const char *const *names, int count, ole_comparison kind,
+                                          ole_error *error);
+
+/* The mean effective rank of the classes. */
+OLE_INTERNAL double ole_class_rank(const ole_spectra *spectra);
+
+/*
+ * The map by t-SNE onto a page, to pan, zoom and filter; nothing where there is none.  `name`, or
+ * NULL, begins the caption.  `images` are those of all rows, in their order; NULL, or a map of a
+ * sample of the rows: a map without images.
+ */
+OLE_INTERNAL void ole_analysis_add_map(ole_page *page, const ole_analysis *analysis,
+                                       const char *name, const ole_page_images *images);
 
 #endif

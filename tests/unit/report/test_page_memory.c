@@ -63,7 +63,7 @@ static void fill(ole_page *page) {
     ole_page_section(page, "Two");
     ole_page_add_images(page, "caption", &images);
     ole_page_add_map(page, "caption", &map);
-    ole_analysis_add_map(page, &analysis);
+    ole_analysis_add_map(page, &analysis, NULL, NULL);
     for (int kind = 0; kind < OLE_DRAWINGS; kind++) {
         ole_drawing *drawing;
         ole_error error;
