@@ -18,7 +18,7 @@ MOST_SOURCES = 30  # of one folder
 # The private headers that the program may include: all functions in them are marked OLE_INTERNAL.
 SHARED = {
     "base/atomic_file.h", "base/memory_file.h", "base/nearest_name.h", "base/option.h", "formats/json.h",
-    "net/write_graph.h", "report/curves.h", "report/drawing.h", "report/feature_page.h", "report/figure.h",
+    "net/write_graph.h", "report/drawing.h", "report/feature_page.h", "report/figure.h",
     "report/page.h", "report/run_view.h", "study/add_curve.h",
     "train/options/option_table.h",
 }

@@ -1,7 +1,8 @@
 /*
- * src/report/drawing.c - the figures of an analysis.  A drawing owns what its figure points to.
+ * src/report/drawing.c - the figures of an analysis, and learning curves.  A drawing owns what its
+ * figure points to.
  */
-#include "report/drawing_parts.h"
+#include "report/drawing.h"
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -13,13 +14,27 @@
 #include <string.h>
 
 enum {
+    NAME_ROOM = 24,
     MOST_CLASS_LINES = 10, /* spectra of classes, a line each */
     MOST_GROUPS = 100,     /* of points, told apart by colour and marker */
     MOST_BREAKS = 100,
     AXIS_POINTS = 21, /* dots of an axis in space */
 };
 
-bool ole_drawing_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t names) {
+struct ole_drawing {
+    ole_figure figure;
+    const char *name;
+    char caption[320];
+    ole_series *series;
+    double *numbers;         /* of all series */
+    float *values;           /* of a heat map, where it is not the analysis's own */
+    char (*text)[NAME_ROOM]; /* names of classes */
+    const char **names;      /* the same, as figures want them */
+    char label[96];          /* of a series, where it holds a number */
+};
+
+/* Room for series, their numbers and the names of groups; false when there is none. */
+static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t names) {
     d->series = calloc((size_t)series + 1, sizeof *d->series);
     d->numbers = malloc(((size_t)numbers + 1) * sizeof *d->numbers);
     d->text = calloc((size_t)names + 1, sizeof *d->text);
@@ -33,22 +48,21 @@ bool ole_drawing_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t n
 }
 
 /* A class's name, cut where it is long; its label where it has none. */
-static void name_class(const ole_analysis *a, int64_t label, char out[OLE_DRAWING_NAME]) {
+static void name_class(const ole_analysis *a, int64_t label, char out[NAME_ROOM]) {
     if (label < 0 || label >= a->name_count) {
-        snprintf(out, OLE_DRAWING_NAME, "%" PRId64, label);
+        snprintf(out, NAME_ROOM, "%" PRId64, label);
         return;
     }
     static const char more[] = "\u2026";
     const char *name = a->names[label];
-    size_t fits = 0, room = strlen(name) < OLE_DRAWING_NAME ? OLE_DRAWING_NAME - 1
-                                                            : OLE_DRAWING_NAME - sizeof more;
+    size_t fits = 0, room = strlen(name) < NAME_ROOM ? NAME_ROOM - 1 : NAME_ROOM - sizeof more;
     while (name[fits]) { /* whole characters */
         size_t next = ole_utf8_sequence(name + fits);
         if (next == 0) next = 1;
         if (fits + next > room) break;
         fits += next;
     }
-    snprintf(out, OLE_DRAWING_NAME, "%.*s%s", (int)fits, name, name[fits] ? more : "");
+    snprintf(out, NAME_ROOM, "%.*s%s", (int)fits, name, name[fits] ? more : "");
 }
 
 /* " (50 rows drawn from 400)" of a sample, else "". */
@@ -93,75 +107,42 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     return true;
 }
 
-/* Pairs of one kind: of rows of one class, or of different classes. */
-typedef struct pairs {
-    const ole_angles *angles;
-    bool within;
-    const char *name;
-} pairs;
-
-static const ole_angle_summary *summary_of(const pairs *p) {
-    return p->within ? &p->angles->within : &p->angles->between;
-}
-
-/* Shares of the pairs of each kind, by degree. */
-static bool draw_shares(ole_drawing *d, const pairs *kinds, int count) {
-    int64_t bars = 90;
-    if (!ole_drawing_room(d, count, (count + 1) * OLE_ANGLE_BINS + 1, 0)) return false;
-    double *edges = d->numbers, *share = edges + OLE_ANGLE_BINS + 1;
+static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
+    const int64_t *bins[] = {a->angles.within_bins, a->angles.between_bins};
+    const ole_angle_summary *summary[] = {&a->angles.within, &a->angles.between};
+    static const char *const names[] = {"inside a class", "between classes"};
+    int last = 0;
+    for (int i = 0; i < OLE_ANGLE_BINS; i++)
+        if (bins[0][i] > 0 || bins[1][i] > 0) last = i;
+    int64_t count = last < 90 ? 90 : last + 1;
+    if (!take_room(d, 2, 3 * OLE_ANGLE_BINS + 1, 0)) return false;
+    double *edges = d->numbers;
     for (int i = 0; i <= OLE_ANGLE_BINS; i++)
         edges[i] = i;
-    for (int s = 0; s < count; s++, share += OLE_ANGLE_BINS) {
-        const ole_angles *a = kinds[s].angles;
-        const int64_t *bins = kinds[s].within ? a->within_bins : a->between_bins;
-        double all = (double)summary_of(&kinds[s])->pairs;
-        for (int i = 0; i < OLE_ANGLE_BINS; i++) {
-            share[i] = all > 0.0 ? 100.0 * (double)bins[i] / all : 0.0;
-            if (bins[i] > 0 && i >= bars) bars = i + 1;
-        }
-        d->series[s] = (ole_series){.name = kinds[s].name, .x = edges, .y = share};
+    for (int s = 0; s < 2; s++) {
+        double *share = edges + OLE_ANGLE_BINS + 1 + s * OLE_ANGLE_BINS;
+        for (int i = 0; i < OLE_ANGLE_BINS; i++)
+            share[i] = summary[s]->pairs > 0
+                           ? 100.0 * (double)bins[s][i] / (double)summary[s]->pairs
+                           : 0.0;
+        d->series[s] = (ole_series){.name = names[s], .count = count, .x = edges, .y = share};
     }
-    for (int s = 0; s < count; s++)
-        d->series[s].count = bars;
+    d->name = "angle-histogram";
     d->figure.kind = OLE_FIGURE_HISTOGRAM;
+    d->figure.title = "Angles inside and between classes";
     d->figure.x_label = "angle, degrees";
     d->figure.y_label = "pairs, %";
-    return true;
-}
-
-static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
-    const pairs kinds[] = {{&a->angles, true, "inside a class"},
-                           {&a->angles, false, "between classes"}};
-    const ole_angle_summary *within = &a->angles.within, *between = &a->angles.between;
-    if (!draw_shares(d, kinds, 2)) return false;
-    d->name = "angle-histogram";
-    d->figure.title = "Angles inside and between classes";
     char inside[64], outside[64] = "the rows compared are of one class";
     snprintf(inside, sizeof inside, "No class has two rows%s",
              a->angles.zeros > 0 ? " that are not zeros" : "");
-    if (within->pairs > 0)
-        snprintf(inside, sizeof inside, "Median %.1f° inside classes", within->median);
-    if (between->pairs > 0)
+    if (summary[0]->pairs > 0)
+        snprintf(inside, sizeof inside, "Median %.1f° inside classes", summary[0]->median);
+    if (summary[1]->pairs > 0)
         snprintf(outside, sizeof outside, "%s%.1f° between them",
-                 within->pairs > 0 ? "" : "median ", between->median);
+                 summary[0]->pairs > 0 ? "" : "median ", summary[1]->median);
     snprintf(d->caption, sizeof d->caption, "%s, %s; shares of the pairs of each kind, by degree.",
              inside, outside);
     return true;
-}
-
-/* One kind of pairs of several analyses. */
-static bool compare_angles(ole_drawing *d, const ole_analysis *const *a, const char *const *names,
-                           int count, bool within) {
-    pairs kinds[OLE_MOST_COMPARED];
-    for (int i = 0; i < count; i++)
-        kinds[i] = (pairs){&a[i]->angles, within, names[i]};
-    d->name = within ? "angles-inside" : "angles-between";
-    d->figure.title = within ? "Angles inside classes" : "Angles between classes";
-    snprintf(d->caption, sizeof d->caption, "%s",
-             within
-                 ? "Pairs of features of one class: the smaller the angle, the tighter the class."
-                 : "Pairs of features of different classes: at 90° the classes are orthogonal.");
-    return draw_shares(d, kinds, count);
 }
 
 /* ---- Spectra ------------------------------------------------------------------------------ */
@@ -175,14 +156,9 @@ static ole_series spectrum_line(const ole_row_spectrum *s, const char *name, dou
     return (ole_series){.name = name, .count = s->count, .x = numbers, .y = numbers + s->count};
 }
 
-static void label_spectra(ole_drawing *d) {
-    d->figure.x_label = "singular value";
-    d->figure.y_label = "σ / largest σ";
-}
-
 static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
     const ole_row_spectrum *s = &a->spectra.all;
-    if (!ole_drawing_room(d, 2, 2 * s->count + 4, 0)) return false;
+    if (!take_room(d, 2, 2 * s->count + 4, 0)) return false;
     d->series[0] = spectrum_line(s, "all rows", d->numbers);
     double *mark = d->numbers + 2 * s->count;
     mark[0] = mark[1] = (double)a->classes;
@@ -194,7 +170,8 @@ static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
     d->figure.series_count = a->classes <= s->count ? 2 : 1;
     d->name = "spectrum";
     d->figure.title = "Singular values of the features";
-    label_spectra(d);
+    d->figure.x_label = "singular value";
+    d->figure.y_label = "σ / largest σ";
     snprintf(d->caption, sizeof d->caption,
              "One strong direction a class is what OLÉ asks for. Effective rank %.1f of %" PRId64
              "; nuclear norm %.5g.",
@@ -202,9 +179,9 @@ static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
     return true;
 }
 
-/* Mean and deviation over the classes that have such a value: [3, count] numbers. */
-static ole_series mean_spectrum(const ole_spectra *s, int64_t count, const char *name, double *x) {
-    double *mean = x + count, *spread = mean + count;
+/* The mean over the classes that have such a value, and the deviation. */
+static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
+    double *x = d->numbers, *mean = x + count, *spread = mean + count;
     for (int64_t i = 0; i < count; i++) {
         double sum = 0.0, squares = 0.0, n = 0.0;
         for (int64_t c = 0; c < s->classes; c++) {
@@ -219,39 +196,12 @@ static ole_series mean_spectrum(const ole_spectra *s, int64_t count, const char 
         mean[i] = n > 0.0 ? sum / n : NAN;
         spread[i] = n > 0.0 ? sqrt(fmax(0.0, squares / n - mean[i] * mean[i])) : NAN;
     }
-    return (ole_series){.name = name, .count = count, .x = x, .y = mean, .spread = spread};
-}
-
-static int64_t longest_of(const ole_spectra *s) {
-    int64_t longest = 0;
-    for (int64_t c = 0; c < s->classes; c++)
-        longest = s->of[c].count > longest ? s->of[c].count : longest;
-    return longest;
-}
-
-static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
-    const ole_spectra *s = &a->spectra;
-    int64_t longest = longest_of(s), numbers = 3 * longest;
-    bool each = s->classes <= MOST_CLASS_LINES;
-    for (int64_t c = 0; each && c < s->classes; c++)
-        numbers += 2 * s->of[c].count;
-    if (!ole_drawing_room(d, each ? s->classes : 1, numbers, each ? s->classes : 0)) return false;
-    double *next = d->numbers;
-    for (int64_t c = 0; each && c < s->classes; c++) {
-        name_class(a, s->of[c].label, d->text[c]);
-        d->series[c] = spectrum_line(&s->of[c], d->names[c], next);
-        next += 2 * s->of[c].count;
-    }
-    if (!each)
-        d->series[0] = mean_spectrum(s, longest, "mean and deviation over the classes", next);
-    d->name = "class-spectra";
-    d->figure.title = "Singular values of each class";
-    label_spectra(d);
-    snprintf(d->caption, sizeof d->caption,
-             "Low rank inside classes is what OLÉ asks for. Effective rank of a class: %.1f in the "
-             "mean.",
-             ole_class_rank(s));
-    return true;
+    d->series[0] = (ole_series){.name = "mean and deviation over the classes",
+                                .count = count,
+                                .x = x,
+                                .y = mean,
+                                .spread = spread};
+    d->figure.series_count = 1;
 }
 
 double ole_class_rank(const ole_spectra *s) {
@@ -261,30 +211,31 @@ double ole_class_rank(const ole_spectra *s) {
     return rank;
 }
 
-/* The spectra of several analyses: of all rows, or the mean of their classes. */
-static bool compare_spectra(ole_drawing *d, const ole_analysis *const *a, const char *const *names,
-                            int count, bool classes) {
-    int64_t numbers = 0;
-    for (int i = 0; i < count; i++)
-        numbers += classes ? 3 * longest_of(&a[i]->spectra) : 2 * a[i]->spectra.all.count;
-    if (!ole_drawing_room(d, count, numbers, 0)) return false;
-    double *next = d->numbers;
-    for (int i = 0; i < count; i++) {
-        const ole_spectra *s = &a[i]->spectra;
-        ole_series *line = &d->series[i];
-        *line = classes ? mean_spectrum(s, longest_of(s), names[i], next)
-                        : spectrum_line(&s->all, names[i], next);
-        next += (classes ? 3 : 2) * line->count;
-        line->spread = NULL;
+static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
+    const ole_spectra *s = &a->spectra;
+    int64_t longest = 0, numbers = 0;
+    for (int64_t c = 0; c < s->classes; c++) {
+        longest = s->of[c].count > longest ? s->of[c].count : longest;
+        numbers += 2 * s->of[c].count;
     }
-    d->name = classes ? "class-spectra" : "spectrum";
-    d->figure.title = classes ? "Singular values of a class" : "Singular values of the features";
-    label_spectra(d);
-    snprintf(d->caption, sizeof d->caption, "%s",
-             classes ? "Mean over the classes. The steeper the drop, the fewer directions a class "
-                       "needs: OLÉ makes classes low-rank."
-                     : "All features together: OLÉ keeps their norm large, with at least one "
-                       "direction for each class.");
+    bool each = s->classes <= MOST_CLASS_LINES;
+    if (!take_room(d, each ? s->classes : 1, each ? numbers : 3 * longest, each ? s->classes : 0))
+        return false;
+    double *next = d->numbers;
+    for (int64_t c = 0; each && c < s->classes; c++) {
+        name_class(a, s->of[c].label, d->text[c]);
+        d->series[c] = spectrum_line(&s->of[c], d->names[c], next);
+        next += 2 * s->of[c].count;
+    }
+    if (!each) mean_spectrum(d, s, longest);
+    d->name = "class-spectra";
+    d->figure.title = "Singular values of each class";
+    d->figure.x_label = "singular value";
+    d->figure.y_label = "σ / largest σ";
+    snprintf(d->caption, sizeof d->caption,
+             "Low rank inside classes is what OLÉ asks for. Effective rank of a class: %.1f in the "
+             "mean.",
+             ole_class_rank(s));
     return true;
 }
 
@@ -305,7 +256,7 @@ static int64_t class_of(const ole_spectra *s, int64_t label) {
 static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
     int64_t n = a->classes;
     d->values = malloc((size_t)(n * n) * sizeof *d->values);
-    if (!d->values || !ole_drawing_room(d, 0, 0, n)) return false;
+    if (!d->values || !take_room(d, 0, 0, n)) return false;
     for (int64_t i = 0; i < n * n; i++)
         d->values[i] = i % (n + 1) == 0 ? 0.0f : NAN;
     for (int64_t i = 0; i < a->overlap_count; i++) {
@@ -338,7 +289,7 @@ static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
 /* Positions xy[points, 2] in groups by label, which lie one after the other. */
 static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy, int64_t more) {
     bool groups = a->classes <= MOST_GROUPS;
-    if (!ole_drawing_room(d, (groups ? a->classes : 1) + 1, 2 * (a->points + more), MOST_GROUPS))
+    if (!take_room(d, (groups ? a->classes : 1) + 1, 2 * (a->points + more), MOST_GROUPS))
         return false;
     double *x = d->numbers, *y = x + a->points;
     int count = 0;
@@ -460,21 +411,6 @@ static bool has(const ole_analysis *a, ole_drawing_kind kind) {
     }
 }
 
-ole_drawing *ole_drawing_new(void) {
-    ole_drawing *d = calloc(1, sizeof *d);
-    if (d) ole_figure_init(&d->figure);
-    return d;
-}
-
-ole_status ole_drawing_done(ole_drawing **drawing, ole_drawing *d, bool good, ole_error *error) {
-    if (good) {
-        *drawing = d;
-        return OLE_OK;
-    }
-    ole_drawing_free(d);
-    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a figure");
-}
-
 ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_drawing_kind kind,
                              ole_error *error) {
     static bool (*const draw[OLE_DRAWINGS])(ole_drawing *, const ole_analysis *) = {
@@ -486,23 +422,50 @@ ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_d
                         (int)kind);
     *drawing = NULL;
     if (!has(a, kind)) return OLE_OK;
-    ole_drawing *d = ole_drawing_new();
-    return ole_drawing_done(drawing, d, d && draw[kind](d, a), error);
+    ole_drawing *d = calloc(1, sizeof *d);
+    if (d) ole_figure_init(&d->figure);
+    if (!d || !draw[kind](d, a)) {
+        ole_drawing_free(d);
+        return ole_fail(error, OLE_ERROR_MEMORY, "ole_analysis_draw: out of memory");
+    }
+    *drawing = d;
+    return OLE_OK;
 }
 
-ole_status ole_analyses_draw(ole_drawing **drawing, const ole_analysis *const *analyses,
-                             const char *const *names, int count, ole_comparison kind,
-                             ole_error *error) {
+ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
+                           ole_error *error) {
+    int64_t numbers = 0, points = 0;
+    for (int c = 0; c < count; c++)
+        numbers += 2 * curves[c].run->count;
     *drawing = NULL;
-    if (count < 1 || count > OLE_MOST_COMPARED)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_analyses_draw: %d analyses: a figure shows 1 to %d", count,
-                        OLE_MOST_COMPARED);
-    ole_drawing *d = ole_drawing_new();
-    bool angles = kind == OLE_COMPARE_INSIDE || kind == OLE_COMPARE_BETWEEN;
-    bool first = kind == OLE_COMPARE_INSIDE || kind == OLE_COMPARE_CLASS_SPECTRA;
-    bool good = d && (angles ? compare_angles : compare_spectra)(d, analyses, names, count, first);
-    return ole_drawing_done(drawing, d, good, error);
+    ole_drawing *d = calloc(1, sizeof *d);
+    if (d) ole_figure_init(&d->figure);
+    if (!d || !take_room(d, count, numbers, 0)) {
+        ole_drawing_free(d);
+        return ole_fail(error, OLE_ERROR_MEMORY, "ole_curves_draw: out of memory");
+    }
+    double *x = d->numbers;
+    for (int c = 0; c < count; c++) {
+        const ole_curve *from = &curves[c];
+        double *y = x + from->run->count;
+        ole_series *to = &d->series[c];
+        *to = (ole_series){.x = x, .y = y, .dotted = from->dotted};
+        for (int64_t i = 0; i < from->run->count; i++) {
+            const ole_epoch *epoch = &from->run->epochs[i];
+            double value;
+            memcpy(&value, (const char *)epoch + from->offset, sizeof value);
+            if (!isfinite(value)) continue;
+            x[to->count] = (double)epoch->epoch;
+            y[to->count++] = from->accuracy ? 100.0 - value : value;
+        }
+        if (to->count > 0) to->name = from->name;
+        points += to->count;
+        x = y + from->run->count;
+    }
+    d->figure.x_label = "epoch";
+    if (points > 0) *drawing = d;
+    if (points == 0) ole_drawing_free(d);
+    return OLE_OK;
 }
 
 const ole_figure *ole_drawing_figure(const ole_drawing *drawing) {
@@ -530,7 +493,7 @@ void ole_drawing_free(ole_drawing *d) {
 /* Points of a map as a page wants them, classes by their place among the analysis's.  Images are
  * in the order of the rows, and so are the points with images. */
 static bool fill_points(const ole_analysis *a, bool by_row, double *at, int32_t *labels,
-                        char (*text)[OLE_DRAWING_NAME], const char **names) {
+                        char (*text)[NAME_ROOM], const char **names) {
     if (!at || !labels || !text || !names) return false;
     for (int64_t c = 0; c < a->classes; c++) {
         name_class(a, a->spectra.of[c].label, text[c]);
@@ -564,7 +527,7 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *nam
     if (images && (images->count != a->points || a->points < a->rows + a->ignored)) images = NULL;
     double *at = malloc(2 * (size_t)a->points * sizeof *at);
     int32_t *labels = malloc((size_t)a->points * sizeof *labels);
-    char(*text)[OLE_DRAWING_NAME] = calloc((size_t)a->classes, sizeof *text);
+    char(*text)[NAME_ROOM] = calloc((size_t)a->classes, sizeof *text);
     const char **names = calloc((size_t)a->classes, sizeof *names);
     if (fill_points(a, images != NULL, at, labels, text, names))
         ole_page_add_map(page, caption,

@@ -13,6 +13,7 @@
 
 #include "base/export.h"
 #include "ole/analyze.h"
+#include "ole/train/history.h"
 #include "report/figure.h"
 #include "report/page.h"
 
@@ -38,22 +39,30 @@ OLE_INTERNAL const char *ole_drawing_name(const ole_drawing *drawing); /* for fi
 OLE_INTERNAL const char *ole_drawing_caption(const ole_drawing *drawing);
 OLE_INTERNAL void ole_drawing_free(ole_drawing *drawing); /* NULL is allowed */
 
-/* ---- Several networks side by side ----------------------------------------------------------- */
+/* ---- Learning curves ------------------------------------------------------------------------- */
 
-typedef enum ole_comparison {
-    OLE_COMPARE_INSIDE = 0,        /* histograms of the angles inside classes */
-    OLE_COMPARE_BETWEEN = 1,       /* ... and between them */
-    OLE_COMPARE_CLASS_SPECTRA = 2, /* singular values of a class, the mean over the classes */
-    OLE_COMPARE_SPECTRA = 3,       /* singular values of all rows */
-} ole_comparison;
+/*
+ * A number of each epoch of a run:
+ *
+ *     {.run = &history, .offset = offsetof(ole_epoch, test_error), .name = "test set"}
+ */
+typedef struct ole_curve {
+    const ole_history *run;
+    size_t offset;    /* of the number in ole_epoch */
+    const char *name; /* must outlive the drawing */
+    bool dotted;
+    bool accuracy; /* draw 100 less the number, which is an error in % */
+} ole_curve;
 
-enum { OLE_MOST_COMPARED = 8 };
+/*
+ * The curves in one figure, to be titled and labelled by the caller; its x axis is "epoch".  Epochs
+ * in which a number was not measured are skipped.  A curve without any stays as an empty one
+ * without a name, so that the others keep their colours; *drawing is NULL where no curve has one.
+ */
+OLE_INTERNAL ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
+                                        ole_error *error);
 
-/* One figure with a series for each analysis; the names must outlive the drawing. */
-OLE_INTERNAL ole_status ole_analyses_draw(ole_drawing **drawing,
-                                          const ole_analysis *const *analyses,
-                                          const char *const *names, int count, ole_comparison kind,
-                                          ole_error *error);
+/* ---- Numbers and maps for pages -------------------------------------------------------------- */
 
 /* The mean effective rank of the classes. */
 OLE_INTERNAL double ole_class_rank(const ole_spectra *spectra);

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { PICTURE = 400 }; /* rows and columns of the picture of angles at most */
 
@@ -26,10 +25,7 @@ void ole_report_options_init(ole_report_options *options) {
 static ole_status add_run(ole_report *r, const char *folder, ole_error *error) {
     if (r->count == OLE_REPORT_RUNS)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "a page holds up to %d runs", OLE_REPORT_RUNS);
-    r->runs[r->count].folder = strdup(folder);
-    if (!r->runs[r->count].folder) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    r->count++;
-    return OLE_OK;
+    return ole_run_view_open(&r->views[r->count++], folder, error);
 }
 
 /* The number of seeds that the recipe in a folder names, from *first on; 0 without a recipe. */
@@ -70,46 +66,41 @@ static ole_status add_folder(ole_report *r, const char *folder, ole_error *error
 
 /* ---- Their numbers ------------------------------------------------------------------------ */
 
-static bool copy_text(char **to, const char *from) {
-    *to = from ? strdup(from) : NULL;
-    return *to || !from;
-}
-
-static ole_status fill_row(ole_report_row *row, const ole_run_view *run, ole_error *error) {
+static void fill_row(ole_report_row *row, const ole_run_view *run) {
     const ole_analysis *a = run->measured ? &run->analysis : NULL;
-    row->epochs = run->history.count;
-    row->tested = !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
-    row->error = row->tested ? run->history.test_error : run->history.validation_error;
+    bool tested = !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
+    *row =
+        (ole_report_row){.folder = run->folder,
+                         .data = run->options.data,
+                         .epochs = run->history.count,
+                         .tested = tested,
+                         .error = tested ? run->history.test_error : run->history.validation_error,
+                         .knn1_error = run->history.knn1_error,
+                         .angle_within = a ? a->angles.within.mean : NAN,
+                         .angle_between = a ? a->angles.between.mean : NAN,
+                         .effective_rank = a ? a->spectra.all.effective_rank : NAN,
+                         .changed = run->changed,
+                         .without_model = run->without[0] ? run->without : NULL};
     if (run->confusion)
         row->error = 100.0 * (double)(run->count - run->correct) / (double)run->count;
-    row->knn1_error = run->history.knn1_error;
-    row->angle_within = a ? a->angles.within.mean : NAN;
-    row->angle_between = a ? a->angles.between.mean : NAN;
-    row->effective_rank = a ? a->spectra.all.effective_rank : NAN;
-    row->changed = run->changed;
-    return copy_text(&row->data, run->options.data) &&
-                   copy_text(&row->without_model, run->without[0] ? run->without : NULL)
-               ? OLE_OK
-               : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
 /* ---- The call ----------------------------------------------------------------------------- */
 
-static ole_status measure(ole_report *r, ole_run_view *views, const ole_report_options *o,
-                          ole_error *error) {
+static ole_status measure(ole_report *r, const ole_report_options *o, ole_error *error) {
     ole_analyze_options analyze;
     ole_analyze_options_init(&analyze);
     analyze.errors = analyze.overlap = false;
     analyze.picture = PICTURE;
     ole_status status = OLE_OK;
-    for (int i = 0; i < r->count && status == OLE_OK; i++)
-        status = ole_run_view_open(&views[i], r->runs[i].folder, error);
     for (int i = 0; i < r->count && status == OLE_OK && !r->interrupted; i++) {
         analyze.map = i < o->maps;
-        status = ole_run_view_measure(&views[i], o, &analyze, error);
-        r->interrupted = views[i].stopped;
-        if (status == OLE_OK) status = fill_row(&r->runs[i], &views[i], error);
+        status = ole_run_view_measure(&r->views[i], o, &analyze, error);
+        r->interrupted = r->views[i].stopped;
+        fill_row(&r->runs[i], &r->views[i]);
     }
+    if (status == OLE_OK && o->callback && !r->interrupted)
+        r->interrupted = o->callback(o->callback_context, "page", 0.0);
     return status;
 }
 
@@ -125,23 +116,18 @@ ole_status ole_report_run(ole_report *report, const char *const *folders, int co
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_report_run: report, folders, options.out or options.device is NULL, "
                         "or count is not positive");
-    ole_report r = {.runs = calloc(OLE_REPORT_RUNS, sizeof *r.runs)};
-    ole_run_view *views = calloc(OLE_REPORT_RUNS, sizeof *views);
-    if (!r.runs || !views) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    ole_report r = {.runs = calloc(OLE_REPORT_RUNS, sizeof *r.runs),
+                    .views = calloc(OLE_REPORT_RUNS, sizeof *r.views)};
+    if (!r.runs || !r.views) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (int i = 0; i < count && status == OLE_OK; i++)
         status = add_folder(&r, folders[i], error);
     if (status == OLE_OK && o.model && r.count > 1)
         status =
             ole_fail(error, OLE_ERROR_ARGUMENT,
                      "ole_report_run: options.model is the model of one run, not of %d", r.count);
-    if (status == OLE_OK) status = measure(&r, views, &o, error);
-    if (status == OLE_OK && o.callback && !r.interrupted)
-        r.interrupted = o.callback(o.callback_context, "page", 0.0);
+    if (status == OLE_OK) status = measure(&r, &o, error);
     if (status == OLE_OK && !r.interrupted)
-        status = ole_run_page_write(&(ole_shown_runs){r.count, views, r.runs}, o.out, error);
-    for (int i = 0; views && i < r.count; i++)
-        ole_run_view_close(&views[i]);
-    free(views);
+        status = ole_run_page_write(&(ole_shown_runs){r.count, r.views, r.runs}, o.out, error);
     bool interrupted = r.interrupted;
     if (status != OLE_OK || interrupted) ole_report_free(&r);
     r.interrupted = interrupted;
@@ -151,11 +137,9 @@ ole_status ole_report_run(ole_report *report, const char *const *folders, int co
 
 void ole_report_free(ole_report *r) {
     if (!r) return;
-    for (int i = 0; i < r->count; i++) {
-        free(r->runs[i].folder);
-        free(r->runs[i].data);
-        free(r->runs[i].without_model);
-    }
+    for (int i = 0; i < r->count; i++)
+        ole_run_view_close(&r->views[i]);
+    free(r->views);
     free(r->runs);
     *r = (ole_report){0};
 }

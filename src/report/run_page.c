@@ -5,7 +5,6 @@
 #include "report/run_page.h"
 
 #include "base/spread.h"
-#include "report/curves.h"
 #include "report/feature_page.h"
 #include "train/options/option_table.h"
 
@@ -15,10 +14,6 @@
 #include <string.h>
 
 enum { TEXT = 96 };
-
-static void lack_memory(ole_page *page) {
-    ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
-}
 
 /* "softmax + OLÉ, λ = 0.25" */
 static const char *loss_text(const ole_run_view *r, char out[TEXT]) {
@@ -162,72 +157,72 @@ static void add_mean(ole_page *page, const ole_shown_runs *r) {
     ole_page_headline(page, error_name(&r->rows[0]), value, note);
 }
 
-/* The runs in rows: what they are and what came out. */
+/* What a run is and what came out, as cells of a table: the first rows of the recipe, then numbers.
+ */
+enum { RECIPE = 8, COLUMNS = RECIPE + 5 };
+
+static void describe(const ole_run_view *run, const ole_report_row *row,
+                     char cells[COLUMNS][TEXT]) {
+    const ole_train_options *o = &run->options;
+    double lr = run->history.count > 0 ? run->history.epochs[0].lr : o->lr;
+    const double numbers[] = {row->error, row->knn1_error, row->angle_between, row->angle_within,
+                              row->effective_rank};
+    snprintf(cells[0], TEXT, "%.90s", o->data ? o->data : "");
+    snprintf(cells[1], TEXT, "%.90s", o->net ? o->net : "");
+    loss_text(run, cells[2]);
+    snprintf(cells[3], TEXT, "%lld of %lld", (long long)row->epochs, (long long)o->epochs);
+    snprintf(cells[4], TEXT, "%lld", (long long)o->batch_size);
+    snprintf(cells[5], TEXT, "%.20s, %g at first", o->opt, lr);
+    snprintf(cells[6], TEXT, "%llu", (unsigned long long)o->seed);
+    number_text(cells[7], run->history.seconds, " s");
+    for (int k = 0; k < COLUMNS - RECIPE; k++)
+        number_text(cells[RECIPE + k], numbers[k], "");
+}
+
+static const char *const recipe_names[RECIPE] = {"data",       "network",         "loss", "epochs",
+                                                 "batch size", "optimiser, rate", "seed", "time"};
+
+/* The runs in rows. */
 static void add_table(ole_page *page, const ole_shown_runs *r) {
-    enum { COLUMNS = 11 };
+    char errors[TEXT];
     const char *kind = error_name(&r->rows[0]);
     for (int i = 1; i < r->count; i++)
         if (r->rows[i].tested != r->rows[0].tested) kind = "test or validation error";
-    char errors[TEXT];
     snprintf(errors, sizeof errors, "%s, %%", kind);
-    const char *names[COLUMNS] = {"run",
-                                  "data",
-                                  "network",
-                                  "loss",
-                                  "epochs",
-                                  "seed",
-                                  errors,
-                                  "1-NN error, %",
-                                  "angle between, °",
-                                  "angle within, °",
-                                  "effective rank"};
-    char(*text)[TEXT] = calloc((size_t)r->count * COLUMNS, sizeof *text);
-    const char **cells = malloc((size_t)r->count * COLUMNS * sizeof *cells);
+    const char *names[1 + COLUMNS] = {"run"};
+    const char *const numbers[] = {errors, "1-NN error, %", "angle between, °", "angle within, °",
+                                   "effective rank"};
+    memcpy(names + 1, recipe_names, sizeof recipe_names);
+    memcpy(names + 1 + RECIPE, numbers, sizeof numbers);
+    char(*text)[COLUMNS][TEXT] = calloc((size_t)r->count, sizeof *text);
+    const char *(*cells)[1 + COLUMNS] = calloc((size_t)r->count, sizeof *cells);
     for (int i = 0; text && cells && i < r->count; i++) {
-        const ole_train_options *o = &r->views[i].options;
-        const ole_report_row *from = &r->rows[i];
-        char(*row)[TEXT] = text + i * COLUMNS;
-        const double numbers[] = {from->error, from->knn1_error, from->angle_between,
-                                  from->angle_within, from->effective_rank};
-        snprintf(row[0], TEXT, "%.90s", from->folder);
-        snprintf(row[1], TEXT, "%.90s", o->data ? o->data : "");
-        snprintf(row[2], TEXT, "%.90s", o->net ? o->net : "");
-        loss_text(&r->views[i], row[3]);
-        snprintf(row[4], TEXT, "%lld", (long long)from->epochs);
-        snprintf(row[5], TEXT, "%llu", (unsigned long long)o->seed);
-        for (int k = 0; k < 5; k++)
-            number_text(row[6 + k], numbers[k], "");
+        describe(&r->views[i], &r->rows[i], text[i]);
+        cells[i][0] = r->rows[i].folder;
         for (int k = 0; k < COLUMNS; k++)
-            cells[i * COLUMNS + k] = row[k];
+            cells[i][1 + k] = text[i][k];
     }
     if (text && cells)
-        ole_page_table(page, "The runs and what came out.", r->count, COLUMNS, names, cells);
+        ole_page_table(page, "The runs and what came out.", r->count, 1 + COLUMNS, names, *cells);
     else
-        lack_memory(page);
+        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
     free(cells);
     free(text);
 }
 
-/* The recipe of the one run, as a table. */
-static void add_recipe(ole_page *page, const ole_run_view *run) {
-    char text[8][TEXT];
-    const ole_train_options *o = &run->options;
-    snprintf(text[0], TEXT, "%.90s", o->data);
-    snprintf(text[1], TEXT, "%.90s", o->net);
-    loss_text(run, text[2]);
-    snprintf(text[3], TEXT, "%lld of %lld", (long long)run->history.count, (long long)o->epochs);
-    snprintf(text[4], TEXT, "%lld", (long long)o->batch_size);
-    snprintf(text[5], TEXT, "%.20s, %g at first", o->opt,
-             run->history.count > 0 ? run->history.epochs[0].lr : o->lr);
-    snprintf(text[6], TEXT, "%llu", (unsigned long long)o->seed);
-    number_text(text[7], run->history.seconds, " s");
+/* The recipe of the one run. */
+static void add_recipe(ole_page *page, const ole_shown_runs *r) {
     static const char *const names[2] = {"", "this run"};
-    const char *const cells[] = {
-        "data",       text[0], "network",         text[1], "loss", text[2], "epochs", text[3],
-        "batch size", text[4], "optimiser, rate", text[5], "seed", text[6], "time",   text[7]};
+    char text[COLUMNS][TEXT];
+    const char *cells[2 * RECIPE];
+    describe(&r->views[0], &r->rows[0], text);
+    for (int k = 0; k < RECIPE; k++) {
+        cells[2 * k] = recipe_names[k];
+        cells[2 * k + 1] = text[k];
+    }
     ole_page_section(page, "How it was trained");
-    ole_page_table(page, "config.yaml in the run folder has all of it.", text[7][0] ? 8 : 7, 2,
-                   names, cells);
+    ole_page_table(page, "config.yaml in the run folder has all of it.",
+                   text[RECIPE - 1][0] ? RECIPE : RECIPE - 1, 2, names, cells);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------- */
@@ -240,7 +235,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     if (classes > MOST_CLASSES) return;
     float *shares = malloc((size_t)classes * (size_t)classes * sizeof *shares);
     if (!shares) {
-        lack_memory(page);
+        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
         return;
     }
     for (int t = 0; t < classes; t++) {
@@ -272,26 +267,10 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     free(shares);
 }
 
-/* Thumbnails of `count` samples, to be freed; NULL, and the page fails, for want of memory or of
- * one of them. */
-static uint8_t *read_pixels(ole_page *page, const ole_run_view *run, const int64_t *samples,
-                            int64_t count, size_t size) {
-    uint8_t *pixels = malloc((size_t)count * size + 1);
-    ole_error error = {OLE_ERROR_MEMORY, "page: out of memory"};
-    bool good = pixels != NULL;
-    for (int64_t i = 0; i < count && good; i++)
-        good = ole_run_view_pixels(run, samples[i], pixels + (size_t)i * size, &error) == OLE_OK;
-    if (good) return pixels;
-    ole_page_fail(page, error.status, error.message);
-    free(pixels);
-    return NULL;
-}
-
 static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) {
-    ole_page_images images;
-    if (run->mistake_count == 0 || !ole_run_view_thumbnail(run, &images)) return;
+    if (run->mistake_count == 0) return;
     const char *const *names = ole_model_get_info(run->model)->class_names;
-    char captions[OLE_MISTAKES][TEXT];
+    char captions[OLE_MISTAKES][TEXT], caption[200];
     const char *list[OLE_MISTAKES];
     int64_t samples[OLE_MISTAKES];
     for (int i = 0; i < run->mistake_count; i++) {
@@ -301,15 +280,15 @@ static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) 
                  names[m->taken], 100.0 * (double)m->score);
         list[i] = captions[i];
     }
-    uint8_t *pixels = read_pixels(page, run, samples, run->mistake_count,
-                                  (size_t)(images.width * images.height * images.channels));
-    images.count = run->mistake_count;
-    images.pixels = pixels;
-    images.captions = list;
-    char caption[200];
     snprintf(caption, sizeof caption,
              "%.100s%sThe mistakes the network was surest of, with its score.",
              several ? run->folder : "", several ? ": " : "");
+    ole_page_images images;
+    uint8_t *pixels;
+    ole_error error;
+    if (ole_run_view_images(run, samples, run->mistake_count, &images, &pixels, &error) != OLE_OK)
+        ole_page_fail(page, error.status, error.message);
+    images.captions = list;
     if (pixels) ole_page_add_images(page, caption, &images);
     free(pixels);
 }
@@ -327,22 +306,6 @@ static void add_errors(ole_page *page, const ole_shown_runs *r) {
 }
 
 /* ---- Geometry ----------------------------------------------------------------------------- */
-
-/* Thumbnails of the samples analysed; pixels are NULL where they are no images, and to be freed. */
-static uint8_t *read_images(ole_page *page, const ole_run_view *run, ole_page_images *images) {
-    int64_t *samples = malloc((size_t)run->kept * sizeof *samples);
-    uint8_t *pixels = NULL;
-    if (!samples) lack_memory(page);
-    for (int64_t k = 0; samples && k < run->kept; k++)
-        samples[k] = ole_run_view_sample(run, k);
-    if (ole_run_view_thumbnail(run, images) && samples)
-        pixels = read_pixels(page, run, samples, run->kept,
-                             (size_t)(images->width * images->height * images->channels));
-    images->count = run->kept;
-    images->pixels = pixels;
-    free(samples);
-    return pixels;
-}
 
 static void add_geometry(ole_page *page, const ole_shown_runs *r) {
     ole_feature_view views[OLE_REPORT_RUNS];
@@ -362,7 +325,10 @@ static void add_geometry(ole_page *page, const ole_shown_runs *r) {
         const ole_run_view *run = &r->views[i];
         if (!run->measured || !run->analysis.map) continue;
         ole_page_images images;
-        uint8_t *pixels = read_images(page, run, &images);
+        uint8_t *pixels;
+        ole_error error;
+        if (ole_run_view_images(run, NULL, run->kept, &images, &pixels, &error) != OLE_OK)
+            ole_page_fail(page, error.status, error.message);
         ole_analysis_add_map(page, &run->analysis, count > 1 ? run->folder : NULL,
                              pixels ? &images : NULL);
         free(pixels);
@@ -400,7 +366,7 @@ ole_status ole_run_page_write(const ole_shown_runs *r, const char *out, ole_erro
     add_curves(page, r);
     add_errors(page, r);
     add_geometry(page, r);
-    if (r->count == 1) add_recipe(page, first);
+    if (r->count == 1) add_recipe(page, r);
     status = ole_page_write(page, out, error);
     ole_page_free(page);
     return status;

@@ -19,7 +19,8 @@ enum { MOST_KEPT = 10000, LARGEST_THUMBNAIL = 64 };
 /* ---- Opening ------------------------------------------------------------------------------ */
 
 ole_status ole_run_view_open(ole_run_view *r, const char *folder, ole_error *error) {
-    *r = (ole_run_view){.folder = folder};
+    *r = (ole_run_view){.weights = NULL};
+    snprintf(r->folder, sizeof r->folder, "%s", folder);
     ole_train_options_init(&r->options);
     char path[OLE_RUN_PATH];
     ole_status status = ole_run_path(path, folder, "config.yaml", error);
@@ -91,14 +92,6 @@ static int shrink_of(const ole_dataset_info *info) {
     return (side + LARGEST_THUMBNAIL - 1) / LARGEST_THUMBNAIL;
 }
 
-bool ole_run_view_thumbnail(const ole_run_view *r, ole_page_images *images) {
-    const ole_dataset_info *info = ole_dataset_get_info(r->set);
-    *images = (ole_page_images){.width = info->width / shrink_of(info),
-                                .height = info->height / shrink_of(info),
-                                .channels = info->channels};
-    return (info->channels == 1 || info->channels == 3) && info->height > 1 && info->width > 1;
-}
-
 /* Planes of floats to interleaved bytes; floats that are no bytes go from their least to most. */
 static void to_pixels(const ole_dataset_info *info, const float *sample, uint8_t *out) {
     int step = shrink_of(info);
@@ -122,22 +115,39 @@ static void to_pixels(const ole_dataset_info *info, const float *sample, uint8_t
             }
 }
 
-ole_status ole_run_view_pixels(const ole_run_view *r, int64_t sample, uint8_t *pixels,
-                               ole_error *error) {
+/* Sample k of those analysed, which are spread evenly over the split. */
+static int64_t kept_sample(const ole_run_view *r, int64_t k) {
+    return k * r->count / r->kept;
+}
+
+ole_status ole_run_view_images(const ole_run_view *r, const int64_t *samples, int64_t count,
+                               ole_page_images *images, uint8_t **pixels, ole_error *error) {
     const ole_dataset_info *info = ole_dataset_get_info(r->set);
-    float *planes = malloc((size_t)(info->channels * info->height * info->width) * sizeof *planes);
-    ole_status status = planes ? ole_dataset_sample(r->set, r->split, sample, planes, error)
-                               : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    if (status == OLE_OK) to_pixels(info, planes, pixels);
-    free(planes);
-    return status;
+    int width = info->width / shrink_of(info), height = info->height / shrink_of(info);
+    size_t size = (size_t)(width * height * info->channels);
+    *pixels = NULL;
+    if ((info->channels != 1 && info->channels != 3) || info->height < 2 || info->width < 2)
+        return OLE_OK;
+    uint8_t *all = malloc((size_t)count * size + 1);
+    float *sample = malloc((size_t)(info->channels * info->height * info->width) * sizeof *sample);
+    ole_status status = OLE_OK;
+    if (!all || !sample) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for thumbnails");
+    for (int64_t k = 0; k < count && status == OLE_OK; k++) {
+        int64_t from = samples ? samples[k] : kept_sample(r, k);
+        status = ole_dataset_sample(r->set, r->split, from, sample, error);
+        if (status == OLE_OK) to_pixels(info, sample, all + (size_t)k * size);
+    }
+    free(sample);
+    if (status != OLE_OK) {
+        free(all);
+        return status;
+    }
+    *pixels = all;
+    *images = (ole_page_images){count, width, height, info->channels, all, NULL};
+    return OLE_OK;
 }
 
 /* ---- Judging ------------------------------------------------------------------------------ */
-
-int64_t ole_run_view_sample(const ole_run_view *r, int64_t k) {
-    return k * r->count / r->kept;
-}
 
 /* Keeps the surest, the surest first. */
 static void add_mistake(ole_run_view *r, const ole_mistake *m) {
@@ -199,7 +209,7 @@ static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threa
     ole_status status = OLE_OK;
     if (!features || !labels) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (int64_t k = 0; k < r->kept && status == OLE_OK; k++) {
-        int64_t sample = ole_run_view_sample(r, k);
+        int64_t sample = kept_sample(r, k);
         memcpy(features + (size_t)k * bytes, outputs->features + sample * m->features, bytes);
         labels[k] = outputs->labels[sample];
     }

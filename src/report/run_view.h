@@ -6,6 +6,7 @@
 #define OLE_SRC_REPORT_RUN_VIEW_H
 
 #include "base/export.h"
+#include "model/run_folder.h"
 #include "ole/analyze.h"
 #include "ole/train/history.h"
 #include "ole/train/report.h"
@@ -22,7 +23,7 @@ typedef struct ole_mistake {
 } ole_mistake;
 
 typedef struct ole_run_view {
-    const char *folder;
+    char folder[OLE_RUN_PATH];
     const char *weights; /* the model's file; NULL: the folder's best */
     ole_train_options options;
     ole_recipe *recipe;
@@ -58,12 +59,12 @@ OLE_INTERNAL ole_status ole_run_view_measure(ole_run_view *view, const ole_repor
                                              const ole_analyze_options *analyze, ole_error *error);
 OLE_INTERNAL void ole_run_view_close(ole_run_view *view);
 
-/* The size of the run's samples as thumbnails; false where they are no images. */
-OLE_INTERNAL bool ole_run_view_thumbnail(const ole_run_view *view, ole_page_images *images);
-
-/* The pixels of a sample of the split, and of sample k of those analysed, as thumbnails. */
-OLE_INTERNAL ole_status ole_run_view_pixels(const ole_run_view *view, int64_t sample,
-                                            uint8_t *pixels, ole_error *error);
-OLE_INTERNAL int64_t ole_run_view_sample(const ole_run_view *view, int64_t k);
+/*
+ * Thumbnails of samples of the split (NULL: of those analysed); *pixels, which they point to, is to
+ * be freed, and NULL where the samples are no images.
+ */
+OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int64_t *samples,
+                                            int64_t count, ole_page_images *images,
+                                            uint8_t **pixels, ole_error *error);
 
 #endif

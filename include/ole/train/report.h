@@ -58,7 +58,8 @@ OLE_API void ole_report_options_init(ole_report_options *options);
 
 /* The numbers of a run that head its page.  Errors in %, angles in degrees, NaN: not measured. */
 typedef struct ole_report_row {
-    char *folder;
+    const char *folder;
+    const char *data; /* the data set; NULL where the run does not tell */
     int64_t epochs;
     bool tested;          /* `error` is of the test split; false: of the validation split */
     double error;         /* of the model shown: the best by its validation error, or the last */
@@ -68,14 +69,15 @@ typedef struct ole_report_row {
     double effective_rank;
     bool changed; /* its folder or .npy files are no longer those it was trained on: the model */
                   /* may know some of the samples that judge it */
-    char *data;   /* name of the data set; NULL where the run does not tell */
-    char *without_model; /* why the page shows no model and no features of it; NULL: it does */
+    const char
+        *without_model; /* why the page shows no model and no features of it; NULL: it does */
 } ole_report_row;
 
 typedef struct ole_report {
     int count;
-    ole_report_row *runs; /* [count]; a folder of several seeds has a row for each */
-    bool interrupted;     /* by the callback: no page is written and there are no rows */
+    ole_report_row *runs;       /* [count]; a folder of several seeds has a row for each */
+    bool interrupted;           /* by the callback: no page is written and there are no rows */
+    struct ole_run_view *views; /* private: what the rows point to */
 } ole_report;
 
 /*
