@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 void ole_queue_free_split(ole_queue *q, ole_queued_split *e) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         q->recorder->recording_free(q->context, e->recording[i]);
     q->recorder->feed_free(q->context, e->feed);
     if (e->features) q->network->backend->free(q->context, e->features);
@@ -37,15 +37,14 @@ static bool allocate_kept(const ole_queue *q, const ole_queued_split *e, ole_sha
     return *kept != NULL;
 }
 
-static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, bool keep,
-                                    ole_error *error) {
+static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, int kept, ole_error *error) {
     const ole_graph *graph = q->network->graph;
     const ole_recorder *r = q->recorder;
     ole_plan *plan = q->stepper->plan[0];
     ole_shape features = graph->node[graph->features].out;
     ole_shape logits = graph->node[graph->classifier].out;
-    if (keep &&
-        (!allocate_kept(q, e, features, &e->features) || !allocate_kept(q, e, logits, &e->logits)))
+    if ((kept > 0 && !allocate_kept(q, e, features, &e->features)) ||
+        (kept > 1 && !allocate_kept(q, e, logits, &e->logits)))
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory on the device for the features of %lld samples",
                         (long long)e->count);
@@ -56,17 +55,17 @@ static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, bool keep
                 q->labels);
     ole_plan_queue_forward(plan, false);
     ole_plan_queue_softmax(plan, q->labels, 0.0);
-    if (keep) {
+    if (kept > 0)
         r->keep(q->context, q->batch, ole_plan_layout(plan, graph->features), features,
                 ole_plan_output(plan, graph->features), e->features);
+    if (kept > 1)
         r->keep(q->context, q->batch, ole_plan_layout(plan, graph->classifier), logits,
                 ole_plan_output(plan, graph->classifier), e->logits);
-    }
     r->tock(q->context);
-    return r->end(q->context, &e->recording[keep], error);
+    return r->end(q->context, &e->recording[kept], error);
 }
 
-static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, bool keep, ole_queue_sums *sums,
+static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, int kept, ole_queue_sums *sums,
                                  ole_error *error) {
     size_t length = (size_t)(e->batches * q->batch);
     int64_t *order = malloc(length * sizeof *order);
@@ -78,7 +77,7 @@ static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, bool keep, o
     const ole_feed_epoch epoch = {.order = order, .rates = rates};
     if (status == OLE_OK) status = q->recorder->start(q->context, e->feed, &epoch, error);
     for (int64_t b = 0; b < e->batches && status == OLE_OK; b++) {
-        q->recorder->replay(q->context, e->recording[keep]);
+        q->recorder->replay(q->context, e->recording[kept]);
         status = q->recorder->follow(q->context, OLE_QUEUE_AHEAD, error);
     }
     if (status == OLE_OK) status = q->recorder->read(q->context, sums, error);
@@ -109,15 +108,15 @@ static ole_status read_kept(ole_queue *q, const ole_queued_split *e, const float
 ole_status ole_queue_evaluate(ole_queue *q, ole_split split, ole_runner_outputs *out,
                               ole_error *error) {
     ole_queued_split *e = &q->split[split];
-    bool keep = out->features || out->logits;
+    int kept = out->logits ? 2 : out->features ? 1 : 0;
     ole_queue_sums sums;
     ole_status status = open_evaluation(q, e, split, error);
-    if (status == OLE_OK && !e->recording[keep]) {
+    if (status == OLE_OK && !e->recording[kept]) {
         q->recorder->lock(q->context);
-        status = record_evaluation(q, e, keep, error);
+        status = record_evaluation(q, e, kept, error);
         q->recorder->unlock(q->context);
     }
-    if (status == OLE_OK) status = run_evaluation(q, e, keep, &sums, error);
+    if (status == OLE_OK) status = run_evaluation(q, e, kept, &sums, error);
     status = ole_ranks_agree(q->ranks, status, error);
     if (status != OLE_OK) return status;
     out->wrong = e->count - sums.correct;
@@ -126,5 +125,5 @@ ole_status ole_queue_evaluate(ole_queue *q, ole_split split, ole_runner_outputs 
     if (out->features) status = read_kept(q, e, e->features, dim, all, out->features, error);
     if (status == OLE_OK && out->logits)
         status = read_kept(q, e, e->logits, q->network->graph->classes, all, out->logits, error);
-    return keep ? status : ole_network_wait(q->network, error);
+    return kept > 0 ? status : ole_network_wait(q->network, error);
 }

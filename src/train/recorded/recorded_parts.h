@@ -26,7 +26,7 @@ typedef struct ole_queued_act {
 /* A split brought over for evaluation. */
 typedef struct ole_queued_split {
     ole_feed *feed;
-    ole_recording *recording[2]; /* without and with features and logits kept */
+    ole_recording *recording[3]; /* that keep nothing, features, features and logits */
     float *features;             /* device memory [batches * batch, D] */
     float *logits;               /* device memory [batches * batch, classes] */
     int64_t first, count;        /* our samples of it */
