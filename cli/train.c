@@ -273,7 +273,7 @@ static int train(train_setup *s, const flags *f) {
     ole_train_summary summary;
     ole_error error;
     ole_model *model = NULL;
-    if (!f->no_report && s->options.out && s->options.seeds == 1) s->options.model = &model;
+    if (!v.quiet && !f->no_report && s->options.seeds == 1) s->options.model = &model;
     if (!v.quiet) progress_wait(&v.line, "preparing");
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);

@@ -433,7 +433,7 @@ ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_d
 }
 
 ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
-                           ole_error *error) {
+                           const char *title, const char *y_label, ole_error *error) {
     int64_t numbers = 0, points = 0;
     for (int c = 0; c < count; c++)
         numbers += 2 * curves[c].run->count;
@@ -462,9 +462,13 @@ ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int c
         points += to->count;
         x = y + from->run->count;
     }
+    d->figure.title = title;
     d->figure.x_label = "epoch";
-    if (points > 0) *drawing = d;
-    if (points == 0) ole_drawing_free(d);
+    d->figure.y_label = y_label;
+    if (points > 0)
+        *drawing = d;
+    else
+        ole_drawing_free(d);
     return OLE_OK;
 }
 

@@ -55,12 +55,12 @@ typedef struct ole_curve {
 } ole_curve;
 
 /*
- * The curves in one figure, to be titled and labelled by the caller; its x axis is "epoch".  Epochs
- * in which a number was not measured are skipped.  A curve without any stays as an empty one
+ * The curves in one figure; title and y_label may be NULL.  Epochs in which a number was not
+ * measured are skipped.  A curve without any stays as an empty one
  * without a name, so that the others keep their colours; *drawing is NULL where no curve has one.
  */
 OLE_INTERNAL ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
-                                        ole_error *error);
+                                        const char *title, const char *y_label, ole_error *error);
 
 /* ---- Numbers and maps for pages -------------------------------------------------------------- */
 

@@ -30,13 +30,9 @@ static void add_chart(ole_page *page, const ole_curve *curves, int count, const 
                       const char *y_label, const char *caption) {
     ole_drawing *drawing;
     ole_error error;
-    if (ole_curves_draw(&drawing, curves, count, &error) != OLE_OK)
+    if (ole_curves_draw(&drawing, curves, count, title, y_label, &error) != OLE_OK)
         ole_page_fail(page, error.status, error.message);
-    if (!drawing) return;
-    ole_figure figure = *ole_drawing_figure(drawing);
-    figure.title = title;
-    figure.y_label = y_label;
-    ole_page_figure(page, &figure, caption);
+    if (drawing) ole_page_figure(page, ole_drawing_figure(drawing), caption);
     ole_drawing_free(drawing);
 }
 
@@ -157,53 +153,53 @@ static void add_mean(ole_page *page, const ole_shown_runs *r) {
     ole_page_headline(page, error_name(&r->rows[0]), value, note);
 }
 
-/* What a run is and what came out, as cells of a table: the first rows of the recipe, then numbers.
- */
-enum { RECIPE = 8, COLUMNS = RECIPE + 5 };
+/* What a run is and how it was trained, as cells of a table: a table of several runs has the first
+ * SHORT of them. */
+enum { SHORT = 5, RECIPE = 8, NUMBERS = 5 };
+static const char *const recipe_names[RECIPE] = {
+    "data", "network", "loss", "epochs", "seed", "batch size", "optimiser, rate", "time"};
 
-static void describe(const ole_run_view *run, const ole_report_row *row,
-                     char cells[COLUMNS][TEXT]) {
+static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
     const ole_train_options *o = &run->options;
-    double lr = run->history.count > 0 ? run->history.epochs[0].lr : o->lr;
-    const double numbers[] = {row->error, row->knn1_error, row->angle_between, row->angle_within,
-                              row->effective_rank};
+    const ole_history *h = &run->history;
     snprintf(cells[0], TEXT, "%.90s", o->data ? o->data : "");
     snprintf(cells[1], TEXT, "%.90s", o->net ? o->net : "");
     loss_text(run, cells[2]);
-    snprintf(cells[3], TEXT, "%lld of %lld", (long long)row->epochs, (long long)o->epochs);
-    snprintf(cells[4], TEXT, "%lld", (long long)o->batch_size);
-    snprintf(cells[5], TEXT, "%.20s, %g at first", o->opt, lr);
-    snprintf(cells[6], TEXT, "%llu", (unsigned long long)o->seed);
-    number_text(cells[7], run->history.seconds, " s");
-    for (int k = 0; k < COLUMNS - RECIPE; k++)
-        number_text(cells[RECIPE + k], numbers[k], "");
+    snprintf(cells[3], TEXT, "%lld of %lld", (long long)h->count, (long long)o->epochs);
+    snprintf(cells[4], TEXT, "%llu", (unsigned long long)o->seed);
+    snprintf(cells[5], TEXT, "%lld", (long long)o->batch_size);
+    snprintf(cells[6], TEXT, "%.20s, %g at first", o->opt, h->count > 0 ? h->epochs[0].lr : o->lr);
+    number_text(cells[7], h->seconds, " s");
 }
 
-static const char *const recipe_names[RECIPE] = {"data",       "network",         "loss", "epochs",
-                                                 "batch size", "optimiser, rate", "seed", "time"};
-
-/* The runs in rows. */
+/* The runs in rows: what they are and what came out. */
 static void add_table(ole_page *page, const ole_shown_runs *r) {
+    enum { COLUMNS = 1 + SHORT + NUMBERS };
     char errors[TEXT];
     const char *kind = error_name(&r->rows[0]);
     for (int i = 1; i < r->count; i++)
         if (r->rows[i].tested != r->rows[0].tested) kind = "test or validation error";
     snprintf(errors, sizeof errors, "%s, %%", kind);
-    const char *names[1 + COLUMNS] = {"run"};
-    const char *const numbers[] = {errors, "1-NN error, %", "angle between, °", "angle within, °",
-                                   "effective rank"};
-    memcpy(names + 1, recipe_names, sizeof recipe_names);
-    memcpy(names + 1 + RECIPE, numbers, sizeof numbers);
-    char(*text)[COLUMNS][TEXT] = calloc((size_t)r->count, sizeof *text);
-    const char *(*cells)[1 + COLUMNS] = calloc((size_t)r->count, sizeof *cells);
+    const char *names[COLUMNS] = {"run"};
+    const char *const numbers[NUMBERS] = {errors, "1-NN error, %", "angle between, °",
+                                          "angle within, °", "effective rank"};
+    memcpy(names + 1, recipe_names, SHORT * sizeof *names);
+    memcpy(names + 1 + SHORT, numbers, sizeof numbers);
+    char(*text)[RECIPE + NUMBERS][TEXT] = calloc((size_t)r->count, sizeof *text);
+    const char *(*cells)[COLUMNS] = calloc((size_t)r->count, sizeof *cells);
     for (int i = 0; text && cells && i < r->count; i++) {
-        describe(&r->views[i], &r->rows[i], text[i]);
-        cells[i][0] = r->rows[i].folder;
-        for (int k = 0; k < COLUMNS; k++)
+        const ole_report_row *row = &r->rows[i];
+        const double values[NUMBERS] = {row->error, row->knn1_error, row->angle_between,
+                                        row->angle_within, row->effective_rank};
+        describe(&r->views[i], text[i]);
+        cells[i][0] = row->folder;
+        for (int k = 0; k < SHORT; k++)
             cells[i][1 + k] = text[i][k];
+        for (int k = 0; k < NUMBERS; k++)
+            cells[i][1 + SHORT + k] = number_text(text[i][RECIPE + k], values[k], "");
     }
     if (text && cells)
-        ole_page_table(page, "The runs and what came out.", r->count, 1 + COLUMNS, names, *cells);
+        ole_page_table(page, "The runs and what came out.", r->count, COLUMNS, names, *cells);
     else
         ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
     free(cells);
@@ -211,11 +207,11 @@ static void add_table(ole_page *page, const ole_shown_runs *r) {
 }
 
 /* The recipe of the one run. */
-static void add_recipe(ole_page *page, const ole_shown_runs *r) {
+static void add_recipe(ole_page *page, const ole_run_view *run) {
     static const char *const names[2] = {"", "this run"};
-    char text[COLUMNS][TEXT];
+    char text[RECIPE][TEXT];
     const char *cells[2 * RECIPE];
-    describe(&r->views[0], &r->rows[0], text);
+    describe(run, text);
     for (int k = 0; k < RECIPE; k++) {
         cells[2 * k] = recipe_names[k];
         cells[2 * k + 1] = text[k];
@@ -359,14 +355,14 @@ ole_status ole_run_page_write(const ole_shown_runs *r, const char *out, ole_erro
     for (int i = 0; i < r->count; i++) {
         char text[700];
         if (!r->views[i].without[0]) continue;
-        snprintf(text, sizeof text, "%.150s: the model was not looked at (%s).", r->views[i].folder,
+        snprintf(text, sizeof text, "%.150s: shown without its model (%s).", r->views[i].folder,
                  r->views[i].without);
         ole_page_text(page, text);
     }
     add_curves(page, r);
     add_errors(page, r);
     add_geometry(page, r);
-    if (r->count == 1) add_recipe(page, r);
+    if (r->count == 1) add_recipe(page, first);
     status = ole_page_write(page, out, error);
     ole_page_free(page);
     return status;

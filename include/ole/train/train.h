@@ -98,9 +98,14 @@ typedef struct ole_train_options {
     bool resume;               /* go on from out/last.safetensors */
     ole_train_callback *callback;
     ole_train_message *message;
-    void *callback_context;   /* of both */
-    struct ole_model **model; /* NULL, or where the trained model of ole/train/model.h goes */
-    bool skip_test;           /* the test split is not looked at; default false */
+    void *callback_context; /* of both */
+    /*
+     * NULL, or where the trained model of ole/train/model.h goes.  It keeps what the last
+     * evaluation made of the test split (without one: of the validation split), for
+     * ole/train/report.h.
+     */
+    struct ole_model **model;
+    bool skip_test; /* the test split is not looked at; default false */
     /*
      * Several processes that train one network, each on its part of every batch; NULL: alone. All
      * call ole_train() with the same options, but for data's path, out, device, threads and

@@ -37,6 +37,7 @@ typedef struct loop {
     double lr;
     ole_errors errors;   /* of the last evaluation */
     ole_outputs outputs; /* for the caller's model: of the test split or, without one, validation */
+    int64_t keeps;       /* ranks whose caller wants a model; they evaluate together */
     bool measured;       /* the last epoch was evaluated */
     bool warned;         /* of classes with a single sample per batch */
     double saved_at;     /* when the run was last saved; at first, when it started */
@@ -184,7 +185,7 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                               .set = run->set,
                               .classifier = run->options.loss != OLE_LOSS_OLE,
                               .knn = knn,
-                              .outputs = run->options.model ? &l->outputs : NULL};
+                              .outputs = l->keeps > 0 ? &l->outputs : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
@@ -451,6 +452,8 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
         l->runs = runs;
         l->started = l->saved_at = ole_clock();
         l->saved_epoch = l->run.state.epoch;
+        l->keeps = options->model != NULL;
+        ole_ranks_sum(options->ranks, &l->keeps, 1, OLE_I64);
         l->seconds_before = l->run.state.seconds;
         while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
             status = run_epoch(l, error);
