@@ -30,8 +30,15 @@ static void say(const ole_analyze_options *o, const char *what) {
     if (o->progress) o->progress(o->context, what, 0.0);
 }
 
-static bool stops(const ole_analyze_options *o) {
-    return o->stop && o->stop(o->context);
+static bool stay_stopped(void *context) {
+    (void)context;
+    return true;
+}
+
+/* Whether the caller has asked to stop, now or before; `o` is our copy of the options. */
+static bool stops(ole_analyze_options *o) {
+    if (o->stop && o->stop(o->context)) o->stop = stay_stopped;
+    return o->stop == stay_stopped;
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
@@ -114,12 +121,12 @@ static ole_status copy_space(ole_analysis *a, const ole_embedding *e, ole_error 
 }
 
 static bool report_map(void *context, const ole_tsne_progress *progress) {
-    const ole_analyze_options *o = context;
+    ole_analyze_options *o = context;
     if (o->progress) o->progress(o->context, progress->stage, progress->share);
     return stops(o);
 }
 
-static ole_status make_map(ole_analysis *a, const ole_embedding *e, const ole_analyze_options *o,
+static ole_status make_map(ole_analysis *a, const ole_embedding *e, ole_analyze_options *o,
                            ole_error *error) {
     a->kl = NAN;
     if (!o->map || a->points < FEWEST_ON_MAP) return OLE_OK;
@@ -137,7 +144,7 @@ static ole_status make_map(ole_analysis *a, const ole_embedding *e, const ole_an
         options.seed = o->seed;
         options.threads = o->threads;
         options.callback = report_map;
-        options.callback_context = (void *)o;
+        options.callback_context = o;
         status = ole_tsne(a->points, e->dim, e->dtype, rows, &options, a->map, &a->kl, error);
     } else {
         ole_fail(error, status, "ole_analyze: out of memory for a map of %lld points",
@@ -149,7 +156,7 @@ static ole_status make_map(ole_analysis *a, const ole_embedding *e, const ole_an
 
 /* ---- All together ------------------------------------------------------------------------- */
 
-static ole_status analyze(ole_analysis *a, const ole_embedding *e, const ole_analyze_options *o,
+static ole_status analyze(ole_analysis *a, const ole_embedding *e, ole_analyze_options *o,
                           ole_error *error) {
     ole_status status = classify(a, e, o, error);
     if (status != OLE_OK || stops(o)) return status;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "model/run_folder.h"
-#include "report/run_page.h"
+#include "report/run_view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -126,8 +126,7 @@ ole_status ole_report_run(ole_report *report, const char *const *folders, int co
             ole_fail(error, OLE_ERROR_ARGUMENT,
                      "ole_report_run: options.model is the model of one run, not of %d", r.count);
     if (status == OLE_OK) status = measure(&r, &o, error);
-    if (status == OLE_OK && !r.interrupted)
-        status = ole_run_page_write(&(ole_shown_runs){r.count, r.views, r.runs}, o.out, error);
+    if (status == OLE_OK && !r.interrupted) status = ole_run_page_write(&r, o.out, error);
     bool interrupted = r.interrupted;
     if (status != OLE_OK || interrupted) ole_report_free(&r);
     r.interrupted = interrupted;

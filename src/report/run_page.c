@@ -2,7 +2,7 @@
  * src/report/run_page.c - the page of runs: learning curves, errors, geometry, mistakes, map;
  * several runs side by side.
  */
-#include "report/run_page.h"
+#include "report/run_view.h"
 
 #include "base/spread.h"
 #include "report/feature_page.h"
@@ -36,7 +36,7 @@ static void add_chart(ole_page *page, const ole_curve *curves, int count, const 
     ole_drawing_free(drawing);
 }
 
-static void add_curves(ole_page *page, const ole_shown_runs *r) {
+static void add_curves(ole_page *page, const ole_report *r) {
     enum {
         TEST = offsetof(ole_epoch, test_error),
         VALIDATION = offsetof(ole_epoch, validation_error),
@@ -131,7 +131,7 @@ static bool same_recipe(const ole_train_options *a, const ole_train_options *b) 
 }
 
 /* Whether all runs are of one recipe, each with a seed of its own, and have ended. */
-static bool are_seeds(const ole_shown_runs *r) {
+static bool are_seeds(const ole_report *r) {
     for (int i = 0; i < r->count; i++) {
         const ole_run_view *run = &r->views[i];
         if (!run->history.ended) return false;
@@ -142,15 +142,15 @@ static bool are_seeds(const ole_shown_runs *r) {
     return true;
 }
 
-static void add_mean(ole_page *page, const ole_shown_runs *r) {
+static void add_mean(ole_page *page, const ole_report *r) {
     ole_spread errors = {0};
     for (int i = 0; i < r->count; i++)
-        ole_spread_add(&errors, r->rows[i].error);
+        ole_spread_add(&errors, r->runs[i].error);
     if (!are_seeds(r) || !isfinite(errors.mean)) return;
     char value[TEXT], note[TEXT];
     snprintf(value, sizeof value, "%.2f ± %.2f %%", errors.mean, ole_spread_deviation(&errors));
     snprintf(note, sizeof note, "mean and standard deviation of %d seeds", r->count);
-    ole_page_headline(page, error_name(&r->rows[0]), value, note);
+    ole_page_headline(page, error_name(&r->runs[0]), value, note);
 }
 
 /* What a run is and how it was trained, as cells of a table: a table of several runs has the first
@@ -173,12 +173,12 @@ static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
 }
 
 /* The runs in rows: what they are and what came out. */
-static void add_table(ole_page *page, const ole_shown_runs *r) {
+static void add_table(ole_page *page, const ole_report *r) {
     enum { COLUMNS = 1 + SHORT + NUMBERS };
     char errors[TEXT];
-    const char *kind = error_name(&r->rows[0]);
+    const char *kind = error_name(&r->runs[0]);
     for (int i = 1; i < r->count; i++)
-        if (r->rows[i].tested != r->rows[0].tested) kind = "test or validation error";
+        if (r->runs[i].tested != r->runs[0].tested) kind = "test or validation error";
     snprintf(errors, sizeof errors, "%s, %%", kind);
     const char *names[COLUMNS] = {"run"};
     const char *const numbers[NUMBERS] = {errors, "1-NN error, %", "angle between, °",
@@ -188,7 +188,7 @@ static void add_table(ole_page *page, const ole_shown_runs *r) {
     char(*text)[RECIPE + NUMBERS][TEXT] = calloc((size_t)r->count, sizeof *text);
     const char *(*cells)[COLUMNS] = calloc((size_t)r->count, sizeof *cells);
     for (int i = 0; text && cells && i < r->count; i++) {
-        const ole_report_row *row = &r->rows[i];
+        const ole_report_row *row = &r->runs[i];
         const double values[NUMBERS] = {row->error, row->knn1_error, row->angle_between,
                                         row->angle_within, row->effective_rank};
         describe(&r->views[i], text[i]);
@@ -289,7 +289,7 @@ static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) 
     free(pixels);
 }
 
-static void add_errors(ole_page *page, const ole_shown_runs *r) {
+static void add_errors(ole_page *page, const ole_report *r) {
     bool any = false;
     for (int i = 0; i < r->count; i++)
         any = any || r->views[i].confusion;
@@ -303,12 +303,12 @@ static void add_errors(ole_page *page, const ole_shown_runs *r) {
 
 /* ---- Geometry ----------------------------------------------------------------------------- */
 
-static void add_geometry(ole_page *page, const ole_shown_runs *r) {
+static void add_geometry(ole_page *page, const ole_report *r) {
     ole_feature_view views[OLE_REPORT_RUNS];
     int count = 0, maps = 0;
     for (int i = 0; i < r->count; i++) {
         if (!r->views[i].measured) continue;
-        views[count++] = (ole_feature_view){r->rows[i].folder, &r->views[i].analysis};
+        views[count++] = (ole_feature_view){r->runs[i].folder, &r->views[i].analysis};
         maps += r->views[i].analysis.map != NULL;
     }
     if (count == 0) return;
@@ -333,7 +333,7 @@ static void add_geometry(ole_page *page, const ole_shown_runs *r) {
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-ole_status ole_run_page_write(const ole_shown_runs *r, const char *out, ole_error *error) {
+ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *error) {
     char title[200], subtitle[300], loss[TEXT];
     const ole_run_view *first = &r->views[0];
     if (r->count == 1) {
@@ -349,7 +349,7 @@ ole_status ole_run_page_write(const ole_shown_runs *r, const char *out, ole_erro
     ole_status status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
     if (r->count == 1)
-        add_headlines(page, first, &r->rows[0]);
+        add_headlines(page, first, &r->runs[0]);
     else
         add_mean(page, r), add_table(page, r);
     for (int i = 0; i < r->count; i++) {

@@ -67,4 +67,8 @@ OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int6
                                             int64_t count, ole_page_images *images,
                                             uint8_t **pixels, ole_error *error);
 
+/* Writes the page of a report whose views are measured and whose rows are filled (run_page.c). */
+OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report, const char *out,
+                                           ole_error *error);
+
 #endif
