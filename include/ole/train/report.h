@@ -1,8 +1,10 @@
 /*
- * ole/train/report.h - the page of a run: one HTML file with learning curves, mistakes, the angles
- * and spectra of the test features and a t-SNE map; of several runs side by side.
+ * ole/train/report.h - the page of a run, or of several side by side: one HTML file with learning
+ * curves, mistakes, angles and spectra of the test features, and a t-SNE map.
  *
- *     const char *runs[] = {"runs/softmax", "runs/ole"};
+ * Example: compare two runs of ole_train().
+ *
+ *     const char *const runs[] = {"runs/softmax", "runs/ole"};
  *     ole_report_options options;
  *     ole_report_options_init(&options);
  *     options.out = "comparison.html";
@@ -15,11 +17,11 @@
  *                report.runs[i].angle_between);
  *     ole_report_free(&report);
  *
- * The report of a training that has just ended takes the model from memory.  What it made of the
- * test split comes with it, so that neither weights are read nor images run again:
+ * After training, pass the model that is still in memory.  It keeps the outputs of the last
+ * evaluation, so no weights are read and no images are run again:
  *
  *     ole_model *model;
- *     train.model = &model;
+ *     train.model = &model; // of ole_train_options
  *     ole_train(&train, &summary, &error);
  *     options.model = model;
  *     ole_report_run(&report, &train.out, 1, &options, &error);
@@ -33,62 +35,69 @@
 extern "C" {
 #endif
 
-enum {
-    OLE_REPORT_RUNS = 32, /* on a page at most */
-    OLE_REPORT_MAPS = 4,
-};
+/* ---- The report ----------------------------------------------------------------------------- */
 
-/* What is under way, and the share of it that is done, 0 to 1.  Return true to stop. */
-typedef bool ole_report_callback(void *context, const char *what, double share);
-
-/* Fill with ole_report_options_init(). */
-typedef struct ole_report_options {
-    size_t struct_size;
-    const char *out;    /* the page; must be given */
-    int maps;           /* the first runs get a t-SNE map; 0: none; default OLE_REPORT_MAPS */
-    int threads;        /* 0 (default): all processors */
-    const char *device; /* that models are loaded to: "auto" (default), "cpu", "cuda[:i]", "ref" */
-    ole_model *model;   /* of one run: the model to show, in place of the one in the folder, as */
-                        /* ole_train_options.model gives it; NULL (default): none */
-    ole_report_callback *callback; /* NULL (default): none */
-    void *callback_context;
-} ole_report_options;
-
-OLE_API void ole_report_options_init(ole_report_options *options);
-
-/* The numbers of a run that head its page.  Errors in %, angles in degrees, NaN: not measured. */
+/* The headline numbers of a run.  Errors are in %, angles in degrees; NaN: not measured. */
 typedef struct ole_report_row {
     const char *folder;
-    const char *data; /* the data set; NULL where the run does not tell */
-    int64_t epochs;
+    const char *data;     /* the data set; NULL if the run does not name one */
+    int64_t epochs;       /* completed */
     bool tested;          /* `error` is of the test split; false: of the validation split */
-    double error;         /* of the model shown: the best by its validation error, or the last */
+    double error;         /* of the model shown: the one with the lowest validation error, or, */
+                          /* without a validation split, the last */
     double knn1_error;    /* at the end of training */
-    double angle_within;  /* mean of the pairs of samples of a class ... */
+    double angle_within;  /* mean over pairs of samples of one class ... */
     double angle_between; /* ... and of different classes */
     double effective_rank;
-    bool changed; /* its folder or .npy files are no longer those it was trained on: the model */
-                  /* may know some of the samples that judge it */
-    const char
-        *without_model; /* why the page shows no model and no features of it; NULL: it does */
+    bool changed; /* the data folder or .npy files changed since training: the model may have */
+                  /* seen some of the samples that judge it */
+    const char *without_model; /* why the page shows neither model nor features; NULL: it does */
 } ole_report_row;
 
 typedef struct ole_report {
     int count;
-    ole_report_row *runs;       /* [count]; a folder of several seeds has a row for each */
-    bool interrupted;           /* by the callback: no page is written and there are no rows */
+    ole_report_row *runs;       /* [count]; a folder of several seeds has a row per seed */
+    bool interrupted;           /* by the callback: there is no page, and no rows */
     struct ole_run_view *views; /* private: what the rows point to */
 } ole_report;
 
+typedef struct ole_report_options ole_report_options; /* below */
+
 /*
- * Reads the run folders, measures the features of their models on the test split (or, without one,
- * the validation split; at most 10,000 samples, spread evenly) and writes the page.  A folder of
- * several seeds stands for its runs.  A model or data set that cannot be opened is no error: the
- * page then shows the rest.  A page that is there is replaced in one step, or left as it was.
+ * Reads run folders, measures the features of their models on the test split (without one, on the
+ * validation split; at most 10,000 samples, spread evenly) and writes the page `options->out`.  A
+ * folder of several seeds stands for all its runs.  If a model or its data cannot be opened, the
+ * page shows the rest of the run.  An existing page is replaced in one step.  On failure there is
+ * nothing to free, and no page is written.
  */
 OLE_API ole_status ole_report_run(ole_report *report, const char *const *folders, int count,
                                   const ole_report_options *options, ole_error *error);
 OLE_API void ole_report_free(ole_report *report);
+
+/* ---- Options -------------------------------------------------------------------------------- */
+
+enum {
+    OLE_REPORT_RUNS = 32, /* at most, on one page */
+    OLE_REPORT_MAPS = 4,
+};
+
+/* Called with the work at hand and the share of it that is done, 0 to 1.  Return true to stop. */
+typedef bool ole_report_callback(void *context, const char *what, double share);
+
+/* Fill with ole_report_options_init(). */
+struct ole_report_options {
+    size_t struct_size;
+    const char *out;    /* the page; required */
+    int maps;           /* t-SNE maps, of the first runs; 0: none; default OLE_REPORT_MAPS */
+    int threads;        /* 0 (default): all processors */
+    const char *device; /* that runs the models: "auto" (default), "cpu", "cuda[:i]", "ref" */
+    ole_model *model;   /* of a single run: shown instead of the model in its folder; the caller */
+                        /* keeps it; default NULL */
+    ole_report_callback *callback; /* NULL (default): none */
+    void *callback_context;
+};
+
+OLE_API void ole_report_options_init(ole_report_options *options);
 
 #ifdef __cplusplus
 }
