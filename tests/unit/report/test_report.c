@@ -1,9 +1,10 @@
 /*
  * tests/unit/report/test_report.c - ole_report_run(): the same page from a model in memory and from
- * its folder, what is run for it, stopping it, and what it refuses.
+ * its folder, what is run for it, stopping it, running out of memory, and what it refuses.
  */
 #include "ole/train/report.h"
 
+#include "failing_memory.h"
 #include "ole/train/train.h"
 #include "temporary.h"
 #include "test.h"
@@ -117,6 +118,31 @@ static void test_stop(void **state) {
     ole_model_free(model);
 }
 
+/* Whatever allocation fails: an error and no page, or a whole page. */
+static void test_no_memory(void **state) {
+    (void)state;
+    if (!MEMORY_FAILS) skip();
+    ole_model *model = train(OLE_LOSS_BOTH);
+    const char *folder = temporary_dir, *page = temporary_path("page.html");
+    heard h = {0};
+    ole_report_options o = options_for(&h, model);
+    o.maps = 0;
+    bool failed = true;
+    for (int64_t n = 0; failed; n += 1 + n / 10) {
+        ole_report r = {0};
+        ole_error error;
+        memory_fails_at(n, FAILS_ONCE);
+        ole_status status = ole_report_run(&r, &folder, 1, &o, &error);
+        failed = memory_has_failed();
+        assert_true(status == OLE_OK || (failed && status == OLE_ERROR_MEMORY));
+        assert_int_equal(access(page, F_OK), status == OLE_OK ? 0 : -1);
+        if (status == OLE_OK) assert_null(r.runs[0].without_model);
+        ole_report_free(&r);
+        unlink(page);
+    }
+    ole_model_free(model);
+}
+
 static void test_mistakes(void **state) {
     (void)state;
     const char *folders[] = {temporary_dir, temporary_dir};
@@ -141,6 +167,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_memory_and_folder, temporary_clear),
         cmocka_unit_test_teardown(test_no_model, temporary_clear),
         cmocka_unit_test_teardown(test_stop, temporary_clear),
+        cmocka_unit_test_teardown(test_no_memory, temporary_clear),
         cmocka_unit_test_teardown(test_mistakes, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
