@@ -13,11 +13,11 @@
 #include "common/common.h"
 #include "common/outputs.h"
 #include "common/progress.h"
-#include "pages/feature_page.h"
 
 #include "base/spread.h"
 #include "formats/json.h"
-#include "report/drawing.h"
+#include "report/feature_page.h"
+#include "train/options/option_table.h"
 #include <ole/npy.h>
 #include <ole/train/evaluate.h>
 #include <ole/train/study.h>
@@ -159,14 +159,24 @@ static const ole_study_run *find_best(demo *d, const experiment *x, const ole_tr
     return best;
 }
 
-/* Runs the test set through the model of a run, and analyses its features. */
-static bool analyze_run(demo *d, const experiment *x, const ole_study_run *run, float **features,
-                        ole_analysis *analysis) {
+static bool is_interrupted(void *context) {
+    (void)context;
+    return interrupted();
+}
+
+/* Runs the test set through the model of a run, and analyses its features; for the page with a map.
+ */
+static bool analyze_run(demo *d, const experiment *x, const ole_study_run *run, bool map,
+                        float **features, ole_analysis *analysis) {
     const ole_dataset_info *info = ole_dataset_get_info(x->set);
     ole_analyze_options options;
     ole_analyze_options_init(&options);
-    options.map = false;
+    options.map = map;
+    options.errors = options.overlap = false;
     options.threads = d->threads;
+    options.progress = progress_share;
+    options.stop = is_interrupted;
+    options.context = &d->line;
     options.names = info->class_names;
     options.name_count = info->classes;
     ole_model *model;
@@ -177,7 +187,7 @@ static bool analyze_run(demo *d, const experiment *x, const ole_study_run *run, 
     bool good =
         *features &&
         ole_model_run_split(model, x->set, OLE_SPLIT_TEST, *features, NULL, &d->error) == OLE_OK &&
-        ole_analyze(analysis, &e, &options, &d->error) == OLE_OK;
+        ole_analyze(analysis, &e, &options, &d->error) == OLE_OK && analysis->rows > 0;
     ole_model_free(model);
     return good;
 }
@@ -189,7 +199,7 @@ static bool measure(demo *d, experiment *x, int side, const ole_study_run *runs,
     for (int64_t k = 0; k < count && good; k++) {
         ole_analysis a = {0};
         float *features = NULL;
-        good = analyze_run(d, x, &runs[k], &features, &a);
+        good = analyze_run(d, x, &runs[k], k == 0 && x == &d->digits, &features, &a);
         const double values[FIGURES] = {a.angles.between.mean, a.angles.within.mean,
                                         a.spectra.all.effective_rank, runs[k].test_error,
                                         runs[k].knn1_error};
@@ -371,33 +381,23 @@ static uint8_t *read_images(demo *d) {
     return pixels;
 }
 
-static bool add_digits(demo *d, ole_page *page, feature_view views[2]) {
+static bool add_digits(demo *d, ole_page *page) {
     const experiment *x = &d->digits;
+    const ole_feature_view views[2] = {{x->names[0], &x->analyses[0]},
+                                       {x->names[1], &x->analyses[1]}};
     uint8_t *pixels = read_images(d);
     const ole_page_images images = {x->count, SIDE, SIDE, 1, pixels, NULL};
-    const feature_options options = {d->threads, true, &d->line};
-    bool good = pixels != NULL;
-    for (int i = 0; i < 2 && good; i++) {
-        views[i] = (feature_view){.name = x->names[i],
-                                  .count = x->count,
-                                  .dim = x->analyses[i].dim,
-                                  .features = x->features[i],
-                                  .labels = ole_dataset_labels(x->set, OLE_SPLIT_TEST),
-                                  .classes = ole_dataset_get_info(x->set)->classes,
-                                  .class_names = ole_dataset_get_info(x->set)->class_names};
-        good = feature_view_measure(&views[i], &options, &d->error);
-    }
-    if (good) {
-        ole_page_section(page, "Ten digits, 64 features");
-        page_add_maps(page, views, 2, &images);
-        page_add_angles(page, views, 2);
-        add_table(page, x->rows, FIGURES, x, 0,
-                  "Means and standard deviations over the seeds, on the test set.");
-        ole_page_section(page, "Spectra");
-        page_add_spectra(page, views, 2);
-    }
+    if (!pixels) return false;
+    ole_page_section(page, "Ten digits, 64 features");
+    for (int i = 0; i < 2; i++)
+        ole_analysis_add_map(page, &x->analyses[i], x->names[i], &images);
     free(pixels);
-    return good && draw(d, NULL, x, OLE_DRAW_HISTOGRAM, "angles");
+    ole_page_add_angles(page, views, 2);
+    add_table(page, x->rows, FIGURES, x, 0,
+              "Means and standard deviations over the seeds, on the test set.");
+    ole_page_section(page, "Spectra");
+    ole_page_add_spectra(page, views, 2);
+    return draw(d, NULL, x, OLE_DRAW_HISTOGRAM, "angles");
 }
 
 /* Test error against images per class, as a figure, which is few.svg too, and as a table. */
@@ -444,7 +444,6 @@ static bool add_toy(demo *d, ole_page *page) {
 static bool write_page(demo *d) {
     char subtitle[160];
     ole_page *page;
-    feature_view views[2] = {{0}};
     snprintf(
         subtitle, sizeof subtitle,
         "The embedded digits with softmax, and with softmax + OLÉ (λ = %g); %d seeds, %d epochs",
@@ -452,10 +451,8 @@ static bool write_page(demo *d) {
     if (ole_page_create(&page, "What OLÉ does to features", subtitle, &d->error) != OLE_OK)
         return false;
     add_headlines(page, d->digits.rows);
-    bool good = add_digits(d, page, views) && add_few(d, page) && add_toy(d, page) &&
+    bool good = add_digits(d, page) && add_few(d, page) && add_toy(d, page) &&
                 ole_page_write(page, d->page, &d->error) == OLE_OK;
-    for (int i = 0; i < 2; i++)
-        feature_view_free(&views[i]);
     ole_page_free(page);
     return good && !interrupted();
 }

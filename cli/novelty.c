@@ -11,7 +11,7 @@
 #include "common/model_and_data.h"
 #include "common/outputs.h"
 #include "common/progress.h"
-#include "pages/novelty_report.h"
+#include "novelty_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,9 +9,10 @@
 #include "common/outputs.h"
 #include "common/progress.h"
 #include "common/train_flags.h"
-#include "pages/report.h"
+#include "common/trained_data.h"
 
 #include "formats/json.h"
+#include <ole/train/report.h>
 #include <ole/train/train.h>
 
 #include <errno.h>
@@ -155,23 +156,36 @@ static int make_folder(char name[PATH]) {
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-/* out/report.html of the run, or of the seeds side by side.  False after a message. */
-static bool write_page(const ole_train_options *o, char path[PATH]) {
-    report_list list = {.count = 0};
+/*
+ * out/report.html of the run, or of the seeds side by side; false without one, after a message. The
+ * model in memory is that of the last epoch: where an earlier one is better, its file is read.
+ */
+static bool write_page(const ole_train_options *o, const ole_train_summary *summary,
+                       char path[PATH]) {
+    progress line = progress_start();
+    ole_report_options options;
+    ole_report_options_init(&options);
+    options.out = path;
+    options.maps = 1;
+    options.threads = o->threads > 0 ? o->threads : default_threads();
+    options.device = o->device;
+    if (o->model && (summary->best_epoch == 0 || summary->best_epoch == summary->epochs))
+        options.model = *o->model;
+    options.callback = progress_stoppable;
+    options.callback_context = &line;
+    ole_report report = {0};
     ole_error error;
     snprintf(path, PATH, "%s/report.html", o->out);
-    bool good = own_file_ready(path, true, &error) && report_list_add(&list, o->out, &error);
-    report r = {.folders = (const char *const *)list.folders,
-                .count = list.count,
-                .out = path,
-                .threads = o->threads > 0 ? o->threads : default_threads(),
-                .maps = 1};
-    good = good && report_make(&r, &error);
-    if (!good)
+    bool good = own_file_ready(path, true, &error) &&
+                ole_report_run(&report, &o->out, 1, &options, &error) == OLE_OK;
+    progress_clear(&line);
+    if (!good || report.interrupted)
         fail_command("train", "the run is complete, but has no page: %s; 'ole report' makes it",
-                     interrupted() ? "interrupted" : error.message);
-    report_free(&r);
-    report_list_free(&list);
+                     good ? "interrupted" : error.message);
+    for (int i = 0; i < report.count; i++)
+        if (report.runs[i].changed) tell_data_changed("train", report.runs[i].data);
+    good = good && !report.interrupted;
+    ole_report_free(&report);
     return good;
 }
 
@@ -228,7 +242,7 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
                      v->epoch, v->step, s->options.out);
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
-    const char *page = wanted && write_page(&s->options, path) ? path : NULL;
+    const char *page = wanted && write_page(&s->options, summary, path) ? path : NULL;
     if (f->json)
         print_json(s, summary, page);
     else if (!summary->interrupted)
@@ -251,6 +265,8 @@ static int train(train_setup *s, const flags *f) {
     catch_interrupts();
     ole_train_summary summary;
     ole_error error;
+    ole_model *model = NULL;
+    if (!v.quiet && !f->no_report && s->options.seeds == 1) s->options.model = &model;
     if (!v.quiet) progress_wait(&v.line, "preparing");
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);
@@ -261,6 +277,7 @@ static int train(train_setup *s, const flags *f) {
     }
     int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!v.quiet) code = conclude(s, f, &v, &summary);
+    ole_model_free(model);
     return launch_leave(ranks, code);
 }
 

@@ -29,6 +29,7 @@ SHARED = {
     "model/run_folder.h",
     "net/write_graph.h",
     "report/drawing.h",
+    "report/feature_page.h",
     "report/figure.h",
     "report/page.h",
     "study/add_curve.h",

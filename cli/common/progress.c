@@ -160,6 +160,11 @@ void progress_share(void *line, const char *what, double share) {
     show_part(line, what, share, 0.0);
 }
 
+bool progress_stoppable(void *line, const char *what, double share) {
+    progress_share(line, what, share);
+    return interrupted();
+}
+
 bool progress_images(void *line, const char *part, int64_t done, int64_t total) {
     show_part(line, part, (double)done / (double)total, (double)total);
     return interrupted();

@@ -176,6 +176,13 @@ void trained_data_warn(const trained_data *r, const char *command,
                 command, moved ? "that --test-share leaves" : "of --val-split and --seed", effect);
 }
 
+void tell_data_changed(const char *command, const char *data) {
+    tell_command(command,
+                 "warning: the samples of %s have changed since the run: the model was trained on "
+                 "some that are held out now; errors will be too low, thresholds too high",
+                 data);
+}
+
 /* Flags make another training split; so does a set that has changed. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set) {
@@ -186,8 +193,5 @@ void trained_data_compare(const trained_data *r, const char *command, const data
     bool automatic = !normalize || strcmp(normalize, "auto") == 0;
     if (!r->same || flagged || !has_share(r) || !automatic || ole_model_trained_on(model, set))
         return;
-    tell_command(command,
-                 "warning: the samples of %s have changed since the run: the model was trained on "
-                 "some that are held out now; errors will be too low, thresholds too high",
-                 r->options.data);
+    tell_data_changed(command, r->options.data);
 }

@@ -50,7 +50,10 @@ void trained_data_tell(const trained_data *r, const char *command, const data_fl
 void trained_data_warn(const trained_data *r, const char *command,
                        const ole_dataset_options *options, bool test, bool validation);
 
-/* Warns if a folder or file has changed: other samples are held out then. */
+/* Warns that a folder or file has changed since the run: other samples are held out then. */
+void tell_data_changed(const char *command, const char *data);
+
+/* The same, if that is so. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);
 

@@ -79,6 +79,13 @@ typedef struct ole_analyze_options {
     void *context;
     const char *const *names; /* of classes 0, 1, ... in drawings; NULL (default): their labels. */
     int64_t name_count;       /* The names must outlive the analysis */
+    bool errors;              /* classify the rows; default true.  False: all errors are NaN */
+    bool overlap;             /* compare the subspaces of classes; default true */
+    /*
+     * Asked between measurements and while the map is made; true stops the call, which then returns
+     * OLE_OK and an analysis of 0 rows with nothing to free.  NULL (default): it runs to the end.
+     */
+    bool (*stop)(void *context);
 } ole_analyze_options;
 
 OLE_API void ole_analyze_options_init_sized(ole_analyze_options *options, size_t struct_size);
@@ -110,8 +117,8 @@ typedef struct ole_analysis {
 } ole_analysis;
 
 /*
- * Classifiers, angles, spectra, overlaps and a map of the features, which need at least two
- * classes. All but the classifiers measure `embedding`.  Memory besides the features does not grow
+ * Classifiers, angles, spectra, overlaps and a map of the features; errors need at least two
+ * classes.  All but the classifiers measure `embedding`.  Memory besides the features does not grow
  * with rows x dim.  On failure there is nothing to free.
  */
 OLE_API ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *embedding,

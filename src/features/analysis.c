@@ -21,7 +21,9 @@ static const ole_analyze_options defaults = {.struct_size = sizeof(ole_analyze_o
                                              .sample = 10000,
                                              .picture = 500,
                                              .map = true,
-                                             .threads = 1};
+                                             .threads = 1,
+                                             .errors = true,
+                                             .overlap = true};
 
 void ole_analyze_options_init_sized(ole_analyze_options *options, size_t struct_size) {
     ole_struct_fill(options, struct_size, &defaults);
@@ -29,6 +31,17 @@ void ole_analyze_options_init_sized(ole_analyze_options *options, size_t struct_
 
 static void say(const ole_analyze_options *o, const char *what) {
     if (o->progress) o->progress(o->context, what, 0.0);
+}
+
+static bool stay_stopped(void *context) {
+    (void)context;
+    return true;
+}
+
+/* Whether the caller has asked to stop, now or before; `o` is our copy of the options. */
+static bool stops(ole_analyze_options *o) {
+    if (o->stop && o->stop(o->context)) o->stop = stay_stopped;
+    return o->stop == stay_stopped;
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------ */
@@ -45,6 +58,10 @@ static ole_status classify(ole_analysis *a, const ole_embedding *e, const ole_an
     options.progress = o->progress;
     options.context = o->context;
     a->tested = o->test != NULL;
+    if (!o->errors) {
+        a->errors = (ole_feature_errors){.knn1 = NAN, .knn = NAN, .centroid = NAN, .subspace = NAN};
+        return OLE_OK;
+    }
     return ole_classify_features(&a->errors, e, o->test, &options, error);
 }
 
@@ -63,6 +80,7 @@ static ole_status measure_angles(ole_analysis *a, const ole_embedding *e,
 
 static ole_status find_overlaps(ole_analysis *a, const ole_embedding *e,
                                 const ole_analyze_options *o, ole_error *error) {
+    if (!o->overlap) return OLE_OK;
     int64_t pairs = a->classes < 1000 ? a->classes * (a->classes - 1) / 2 : OLE_MOST_OVERLAPS;
     if (pairs > OLE_MOST_OVERLAPS) pairs = OLE_MOST_OVERLAPS;
     a->overlaps = malloc(((size_t)pairs + 1) * sizeof *a->overlaps);
@@ -106,12 +124,12 @@ static ole_status copy_space(ole_analysis *a, const ole_embedding *e, ole_error 
 }
 
 static bool report_map(void *context, const ole_tsne_progress *progress) {
-    const ole_analyze_options *o = context;
+    ole_analyze_options *o = context;
     if (o->progress) o->progress(o->context, progress->stage, progress->share);
-    return false;
+    return stops(o);
 }
 
-static ole_status make_map(ole_analysis *a, const ole_embedding *e, const ole_analyze_options *o,
+static ole_status make_map(ole_analysis *a, const ole_embedding *e, ole_analyze_options *o,
                            ole_error *error) {
     a->kl = NAN;
     if (!o->map || a->points < FEWEST_ON_MAP) return OLE_OK;
@@ -129,7 +147,7 @@ static ole_status make_map(ole_analysis *a, const ole_embedding *e, const ole_an
         options.seed = o->seed;
         options.threads = o->threads;
         options.callback = report_map;
-        options.callback_context = (void *)o;
+        options.callback_context = o;
         status = ole_tsne(a->points, e->dim, e->dtype, rows, &options, a->map, &a->kl, error);
     } else {
         ole_fail(error, status, "ole_analyze: out of memory for a map of %lld points",
@@ -141,13 +159,15 @@ static ole_status make_map(ole_analysis *a, const ole_embedding *e, const ole_an
 
 /* ---- All together ------------------------------------------------------------------------- */
 
-static ole_status analyze(ole_analysis *a, const ole_embedding *e, const ole_analyze_options *o,
+static ole_status analyze(ole_analysis *a, const ole_embedding *e, ole_analyze_options *o,
                           ole_error *error) {
     ole_status status = classify(a, e, o, error);
-    if (status == OLE_OK) status = measure_angles(a, e, o, error);
-    if (status == OLE_OK) say(o, "spectra");
-    if (status == OLE_OK) status = ole_spectra_measure(&a->spectra, e, o->threads, error);
-    if (status != OLE_OK) return status;
+    if (status != OLE_OK || stops(o)) return status;
+    status = measure_angles(a, e, o, error);
+    if (status != OLE_OK || stops(o)) return status;
+    say(o, "spectra");
+    status = ole_spectra_measure(&a->spectra, e, o->threads, error);
+    if (status != OLE_OK || stops(o)) return status;
     a->rows = a->spectra.all.rows;
     a->ignored = e->rows - a->rows;
     a->dim = e->dim;
@@ -155,7 +175,8 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, const ole_ana
     a->names = o->names;
     a->name_count = o->name_count;
     status = find_overlaps(a, e, o, error);
-    if (status == OLE_OK) status = draw_points(a, e, o, error);
+    if (status != OLE_OK || stops(o)) return status;
+    status = draw_points(a, e, o, error);
     if (status == OLE_OK) status = copy_space(a, e, error);
     if (status == OLE_OK) status = make_map(a, e, o, error);
     return status;
@@ -165,16 +186,14 @@ ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *e,
                        const ole_analyze_options *options, ole_error *error) {
     ole_analyze_options o = defaults;
     ole_status status =
-        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, name_count),
+        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, stop),
                         "ole_analyze_options_init", error);
     if (status != OLE_OK) return status;
     if (!analysis) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_analyze: analysis is NULL");
     ole_analysis a = {0};
     status = analyze(&a, e, &o, error);
-    if (status == OLE_OK)
-        *analysis = a;
-    else
-        ole_analysis_free(&a);
+    if (status != OLE_OK || stops(&o)) ole_analysis_free(&a);
+    if (status == OLE_OK) *analysis = a;
     return status;
 }
 

@@ -28,6 +28,8 @@ struct ole_model {
     ole_network network;
     ole_inference inference[SIZES];  /* opened when first used */
     ole_score_directions directions; /* that the threshold's score needs */
+    ole_outputs outputs;             /* of `outputs_split`, from training; or empty */
+    ole_split outputs_split;
     ole_model_info info;
     ole_part_callback *callback; /* or NULL */
     void *callback_context;
@@ -37,7 +39,8 @@ struct ole_model {
 /* ---- Making ------------------------------------------------------------------------------- */
 
 /* A network for the model's card, its weights still zero. Takes over what the card owns. */
-static ole_status open_model(ole_model **result, ole_card *card, int threads, ole_error *error) {
+static ole_status open_model(ole_model **result, ole_card *card, const char *device, int threads,
+                             ole_error *error) {
     *result = NULL;
     ole_model *m = calloc(1, sizeof *m);
     if (!m) {
@@ -48,7 +51,7 @@ static ole_status open_model(ole_model **result, ole_card *card, int threads, ol
     const ole_network_options options = {.net = card->net,
                                          .input = card->input,
                                          .classes = card->classes,
-                                         .device = "auto",
+                                         .device = device,
                                          .precision = "fp32",
                                          .conv = "auto",
                                          .threads = threads};
@@ -73,19 +76,28 @@ static ole_status open_model(ole_model **result, ole_card *card, int threads, ol
 }
 
 ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
+                           const char *device, ole_outputs *outputs, ole_split split,
                            ole_error *error) {
     *model = NULL;
     float *plain = ole_network_plain(network);
     if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
     ole_card copy;
     ole_status status = ole_card_copy(&copy, card, error);
-    if (status == OLE_OK) status = open_model(model, &copy, network->threads, error);
+    if (status == OLE_OK) status = open_model(model, &copy, device, network->threads, error);
     for (int i = 0; status == OLE_OK && i < network->graph->params; i++) {
         ole_params_get(network->params, i, plain);
         ole_params_set((*model)->network.params, i, plain);
     }
     free(plain);
-    return status;
+    if (status != OLE_OK) return status;
+    (*model)->outputs = *outputs;
+    (*model)->outputs_split = split;
+    *outputs = (ole_outputs){0};
+    return OLE_OK;
+}
+
+const ole_outputs *ole_model_outputs(const ole_model *m, ole_split split) {
+    return m->outputs.features && m->outputs_split == split ? &m->outputs : NULL;
 }
 
 ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error) {
@@ -121,7 +133,7 @@ static ole_status load_directions(ole_model *m, const ole_safetensors *file, con
 
 /* The same for the card of a file, whose weights must be there. */
 static ole_status open_stored(ole_model **model, ole_card *card, const ole_safetensors *file,
-                              int threads, const char *name, ole_error *error) {
+                              const char *device, int threads, const char *name, ole_error *error) {
     ole_graph *graph;
     ole_status status = ole_stored_graph(&graph, card, file, name, error);
     if (status != OLE_OK) {
@@ -129,10 +141,15 @@ static ole_status open_stored(ole_model **model, ole_card *card, const ole_safet
         return status;
     }
     ole_graph_free(graph);
-    return open_model(model, card, threads, error);
+    return open_model(model, card, device, threads, error);
 }
 
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
+    return ole_model_load_on(model, path, "auto", threads, error);
+}
+
+ole_status ole_model_load_on(ole_model **model, const char *path, const char *device, int threads,
+                             ole_error *error) {
     if (!model || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_load: model or path is NULL");
     *model = NULL;
@@ -146,7 +163,7 @@ ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_
     ole_card card;
     status = ole_safetensors_open(&file, name, error);
     if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
-    if (status == OLE_OK) status = open_stored(model, &card, file, threads, name, error);
+    if (status == OLE_OK) status = open_stored(model, &card, file, device, threads, name, error);
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
     if (status == OLE_OK) status = load_directions(*model, file, name, error);
     ole_safetensors_close(file);
@@ -164,6 +181,7 @@ void ole_model_free(ole_model *model) {
     ole_network_close(&model->network);
     ole_card_free(&model->card);
     ole_score_directions_free(&model->directions);
+    ole_outputs_free(&model->outputs);
     free(model);
 }
 

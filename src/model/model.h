@@ -1,6 +1,7 @@
 /*
  * src/model/model.h - what the rest of the library needs of models beyond ole/train/model.h: making
- * one from a network trained in this process, and collecting its outputs for whole splits.
+ * one from a network trained in this process, choosing its device, and collecting its outputs for
+ * whole splits.
  */
 #ifndef OLE_SRC_MODEL_MODEL_H
 #define OLE_SRC_MODEL_MODEL_H
@@ -9,10 +10,6 @@
 #include "model/network.h"
 #include "model/run_folder.h"
 #include "ole/train/model.h"
-
-/* Copies the weights and the card; the network may go. */
-ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
-                           ole_error *error);
 
 /* The file that a path stands for: for a run folder its best model, or its last. */
 ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error);
@@ -46,5 +43,21 @@ typedef struct ole_outputs {
 ole_status ole_outputs_collect(ole_outputs *outputs, ole_model *model, const ole_part *part,
                                bool logits, bool *stopped, ole_error *error);
 void ole_outputs_free(ole_outputs *outputs);
+
+/*
+ * A model with the weights of a network and a copy of the card, on `device` ("auto", "cuda:1"); the
+ * network may go.  It keeps `outputs`, what the network makes of `split`, which is emptied: a
+ * report on the model then need not run the split again.
+ */
+ole_status ole_model_build(ole_model **model, const ole_network *network, const ole_card *card,
+                           const char *device, ole_outputs *outputs, ole_split split,
+                           ole_error *error);
+
+/* The outputs that a model was built with, if they are those of this split; else NULL. */
+const ole_outputs *ole_model_outputs(const ole_model *model, ole_split split);
+
+/* ole_model_load() onto a device. */
+ole_status ole_model_load_on(ole_model **model, const char *path, const char *device, int threads,
+                             ole_error *error);
 
 #endif

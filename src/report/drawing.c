@@ -1,5 +1,6 @@
 /*
- * src/report/drawing.c - the figures of an analysis.  A drawing owns what its figure points to.
+ * src/report/drawing.c - the figures of an analysis, and learning curves.  A drawing owns what its
+ * figure points to.
  */
 #include "report/drawing.h"
 
@@ -203,14 +204,19 @@ static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
     d->figure.series_count = 1;
 }
 
+double ole_class_rank(const ole_spectra *s) {
+    double rank = 0.0;
+    for (int64_t c = 0; c < s->classes; c++)
+        rank += s->of[c].effective_rank / (double)s->classes;
+    return rank;
+}
+
 static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
     const ole_spectra *s = &a->spectra;
     int64_t longest = 0, numbers = 0;
-    double rank = 0.0;
     for (int64_t c = 0; c < s->classes; c++) {
         longest = s->of[c].count > longest ? s->of[c].count : longest;
         numbers += 2 * s->of[c].count;
-        rank += s->of[c].effective_rank / (double)s->classes;
     }
     bool each = s->classes <= MOST_CLASS_LINES;
     if (!take_room(d, each ? s->classes : 1, each ? numbers : 3 * longest, each ? s->classes : 0))
@@ -229,7 +235,7 @@ static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
     snprintf(d->caption, sizeof d->caption,
              "Low rank inside classes is what OLÉ asks for. Effective rank of a class: %.1f in the "
              "mean.",
-             rank);
+             ole_class_rank(s));
     return true;
 }
 
@@ -426,6 +432,46 @@ ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_d
     return OLE_OK;
 }
 
+ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
+                           const char *title, const char *y_label, ole_error *error) {
+    int64_t numbers = 0, points = 0;
+    for (int c = 0; c < count; c++)
+        numbers += 2 * curves[c].run->count;
+    *drawing = NULL;
+    ole_drawing *d = calloc(1, sizeof *d);
+    if (d) ole_figure_init(&d->figure);
+    if (!d || !take_room(d, count, numbers, 0)) {
+        ole_drawing_free(d);
+        return ole_fail(error, OLE_ERROR_MEMORY, "ole_curves_draw: out of memory");
+    }
+    double *x = d->numbers;
+    for (int c = 0; c < count; c++) {
+        const ole_curve *from = &curves[c];
+        double *y = x + from->run->count;
+        ole_series *to = &d->series[c];
+        *to = (ole_series){.x = x, .y = y, .dotted = from->dotted};
+        for (int64_t i = 0; i < from->run->count; i++) {
+            const ole_epoch *epoch = &from->run->epochs[i];
+            double value;
+            memcpy(&value, (const char *)epoch + from->offset, sizeof value);
+            if (!isfinite(value)) continue;
+            x[to->count] = (double)epoch->epoch;
+            y[to->count++] = from->accuracy ? 100.0 - value : value;
+        }
+        if (to->count > 0) to->name = from->name;
+        points += to->count;
+        x = y + from->run->count;
+    }
+    d->figure.title = title;
+    d->figure.x_label = "epoch";
+    d->figure.y_label = y_label;
+    if (points > 0)
+        *drawing = d;
+    else
+        ole_drawing_free(d);
+    return OLE_OK;
+}
+
 const ole_figure *ole_drawing_figure(const ole_drawing *drawing) {
     return &drawing->figure;
 }
@@ -448,7 +494,26 @@ void ole_drawing_free(ole_drawing *d) {
     free(d);
 }
 
-void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
+/* Points of a map as a page wants them, classes by their place among the analysis's.  Images are
+ * in the order of the rows, and so are the points with images. */
+static bool fill_points(const ole_analysis *a, bool by_row, double *at, int32_t *labels,
+                        char (*text)[NAME_ROOM], const char **names) {
+    if (!at || !labels || !text || !names) return false;
+    for (int64_t c = 0; c < a->classes; c++) {
+        name_class(a, a->spectra.of[c].label, text[c]);
+        names[c] = text[c];
+    }
+    for (int64_t i = 0; i < a->points; i++) {
+        int64_t to = by_row ? a->point_rows[i] : i;
+        at[2 * to] = a->map[2 * i];
+        at[2 * to + 1] = a->map[2 * i + 1];
+        labels[to] = (int32_t)class_of(&a->spectra, a->point_labels[i]);
+    }
+    return true;
+}
+
+void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *name,
+                          const ole_page_images *images) {
     ole_drawing *d; /* for its caption */
     ole_error error;
     if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) != OLE_OK) {
@@ -456,31 +521,29 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a) {
         return;
     }
     if (!d) return;
+    char caption[640];
+    snprintf(caption, sizeof caption, "%.300s%s%s", name ? name : "", name ? ": " : "", d->caption);
     if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
-        ole_page_figure(page, &d->figure, d->caption);
+        ole_page_figure(page, &d->figure, caption);
         ole_drawing_free(d);
         return;
     }
-    size_t classes = (size_t)a->classes;
+    if (images && (images->count != a->points || a->points < a->rows + a->ignored)) images = NULL;
+    double *at = malloc(2 * (size_t)a->points * sizeof *at);
     int32_t *labels = malloc((size_t)a->points * sizeof *labels);
-    char(*text)[NAME_ROOM] = calloc(classes, sizeof *text);
-    const char **names = calloc(classes, sizeof *names);
-    if (labels && text && names) {
-        for (size_t c = 0; c < classes; c++) {
-            name_class(a, a->spectra.of[c].label, text[c]);
-            names[c] = text[c];
-        }
-        for (int64_t i = 0; i < a->points; i++)
-            labels[i] = (int32_t)class_of(&a->spectra, a->point_labels[i]);
-        ole_page_add_map(page, d->caption,
+    char(*text)[NAME_ROOM] = calloc((size_t)a->classes, sizeof *text);
+    const char **names = calloc((size_t)a->classes, sizeof *names);
+    if (fill_points(a, images != NULL, at, labels, text, names))
+        ole_page_add_map(page, caption,
                          &(ole_page_map){.count = a->points,
-                                         .at = a->map,
+                                         .at = at,
                                          .labels = labels,
                                          .classes = (int)a->classes,
-                                         .names = names});
-    } else {
+                                         .names = names,
+                                         .images = images});
+    else
         ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for the map");
-    }
+    free(at);
     free(labels);
     free(text);
     free(names);

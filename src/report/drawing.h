@@ -13,6 +13,7 @@
 
 #include "base/export.h"
 #include "ole/analyze.h"
+#include "ole/train/history.h"
 #include "report/figure.h"
 #include "report/page.h"
 
@@ -38,7 +39,40 @@ OLE_INTERNAL const char *ole_drawing_name(const ole_drawing *drawing); /* for fi
 OLE_INTERNAL const char *ole_drawing_caption(const ole_drawing *drawing);
 OLE_INTERNAL void ole_drawing_free(ole_drawing *drawing); /* NULL is allowed */
 
-/* The map by t-SNE onto a page, to pan, zoom and filter; nothing where there is none. */
-OLE_INTERNAL void ole_analysis_add_map(ole_page *page, const ole_analysis *analysis);
+/* ---- Learning curves ------------------------------------------------------------------------- */
+
+/*
+ * A number of each epoch of a run:
+ *
+ *     {.run = &history, .offset = offsetof(ole_epoch, test_error), .name = "test set"}
+ */
+typedef struct ole_curve {
+    const ole_history *run;
+    size_t offset;    /* of the number in ole_epoch */
+    const char *name; /* must outlive the drawing */
+    bool dotted;
+    bool accuracy; /* draw 100 less the number, which is an error in % */
+} ole_curve;
+
+/*
+ * The curves in one figure; title and y_label may be NULL.  Epochs in which a number was not
+ * measured are skipped.  A curve without any stays as an empty one
+ * without a name, so that the others keep their colours; *drawing is NULL where no curve has one.
+ */
+OLE_INTERNAL ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
+                                        const char *title, const char *y_label, ole_error *error);
+
+/* ---- Numbers and maps for pages -------------------------------------------------------------- */
+
+/* The mean effective rank of the classes. */
+OLE_INTERNAL double ole_class_rank(const ole_spectra *spectra);
+
+/*
+ * The map by t-SNE onto a page, to pan, zoom and filter; nothing where there is none.  `name`, or
+ * NULL, begins the caption.  `images` are those of all rows, in their order; NULL, or a map of a
+ * sample of the rows: a map without images.
+ */
+OLE_INTERNAL void ole_analysis_add_map(ole_page *page, const ole_analysis *analysis,
+                                       const char *name, const ole_page_images *images);
 
 #endif

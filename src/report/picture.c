@@ -38,6 +38,12 @@ static void stay_silent(png_structp png, png_const_charp message) {
     (void)png, (void)message;
 }
 
+/* libpng's default prints the message first. */
+static void leave_silently(png_structp png, png_const_charp message) {
+    (void)message;
+    png_longjmp(png, 1);
+}
+
 static void set_header(png_structp png, png_infop info, const ole_picture *p) {
     int kind = p->palette         ? PNG_COLOR_TYPE_PALETTE
                : p->channels == 3 ? PNG_COLOR_TYPE_RGB
@@ -53,7 +59,8 @@ static void set_header(png_structp png, png_infop info, const ole_picture *p) {
 }
 
 ole_status ole_picture_png(const ole_picture *p, ole_text *out, ole_error *error) {
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, stay_silent);
+    png_structp png =
+        png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, leave_silently, stay_silent);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info || setjmp(png_jmpbuf(png))) {
         png_destroy_write_struct(&png, &info);

@@ -19,6 +19,7 @@
 #include <ole/train/model.h>
 #include <ole/train/net.h>
 #include <ole/train/novelty.h>
+#include <ole/train/report.h>
 #include <ole/train/study.h>
 #include <ole/train/train.h>
 #endif

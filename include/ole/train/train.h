@@ -136,9 +136,13 @@ struct ole_train_options {
     bool resume;               /* continue from out/last.safetensors */
     ole_train_callback *callback;
     ole_train_message *message;
-    void *callback_context;   /* of both */
-    struct ole_model **model; /* receives the trained model of ole/train/model.h; or NULL */
-    bool skip_test;           /* do not read the test split; default false */
+    void *callback_context; /* of both */
+    /*
+     * Receives the trained model of ole/train/model.h; or NULL.  It keeps the outputs of the last
+     * evaluation on the test split (without one: on the validation split) for ole/train/report.h.
+     */
+    struct ole_model **model;
+    bool skip_test; /* do not read the test split; default false */
     /*
      * Several processes that train one network, each on its part of every batch; NULL: alone.  All
      * call ole_train() with the same options except the path in data, out, device, threads and

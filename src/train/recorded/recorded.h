@@ -7,6 +7,7 @@
 #define OLE_SRC_TRAIN_RECORDED_RECORDED_H
 
 #include "device/recorder.h"
+#include "model/split_runner.h"
 #include "train/options/schedule.h"
 #include "train/run/step.h"
 
@@ -64,9 +65,8 @@ typedef enum ole_queue_part {
 ole_status ole_queue_measure(ole_queue *queue, ole_queue_part part, ole_op op, double budget,
                              double *seconds, ole_error *error);
 
-/* Runs a split without augmentation: how many the classifier has wrong, and unless NULL the
- * features [samples, D].  Ranks each run their part and all get the whole. */
-ole_status ole_queue_evaluate(ole_queue *queue, ole_split split, int64_t *wrong, float *features,
+/* ole_split_run() by recorded batches.  Ranks each run their part and all get the whole. */
+ole_status ole_queue_evaluate(ole_queue *queue, ole_split split, ole_runner_outputs *outputs,
                               ole_error *error);
 
 #endif

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 
 void ole_queue_free_split(ole_queue *q, ole_queued_split *e) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         q->recorder->recording_free(q->context, e->recording[i]);
     q->recorder->feed_free(q->context, e->feed);
-    if (e->all) q->network->backend->free(q->context, e->all);
+    if (e->features) q->network->backend->free(q->context, e->features);
+    if (e->logits) q->network->backend->free(q->context, e->logits);
 }
 
 /* Each rank takes a run of consecutive samples of the split. */
@@ -28,20 +29,25 @@ static ole_status open_evaluation(ole_queue *q, ole_queued_split *e, ole_split s
     return q->recorder->feed_create(q->context, &feed, &e->feed, error);
 }
 
-static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, bool features,
-                                    ole_error *error) {
+/* Device memory for an output of the whole split, unless a recording that failed has left it. */
+static bool allocate_kept(const ole_queue *q, const ole_queued_split *e, ole_shape shape,
+                          float **kept) {
+    size_t size = (size_t)(e->batches * q->batch * ole_shape_size(shape)) * sizeof(float);
+    if (!*kept) *kept = q->network->backend->allocate(q->context, size);
+    return *kept != NULL;
+}
+
+static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, int kept, ole_error *error) {
     const ole_graph *graph = q->network->graph;
     const ole_recorder *r = q->recorder;
     ole_plan *plan = q->stepper->plan[0];
-    ole_shape shape = graph->node[graph->features].out;
-    if (features && !e->all) { /* not NULL after a recording that failed */
-        size_t size = (size_t)(e->batches * q->batch * ole_shape_size(shape)) * sizeof(float);
-        e->all = q->network->backend->allocate(q->context, size);
-        if (!e->all)
-            return ole_fail(error, OLE_ERROR_MEMORY,
-                            "out of memory on the device for the features of %lld samples",
-                            (long long)e->count);
-    }
+    ole_shape features = graph->node[graph->features].out;
+    ole_shape logits = graph->node[graph->classifier].out;
+    if ((kept > 0 && !allocate_kept(q, e, features, &e->features)) ||
+        (kept > 1 && !allocate_kept(q, e, logits, &e->logits)))
+        return ole_fail(error, OLE_ERROR_MEMORY,
+                        "out of memory on the device for the features of %lld samples",
+                        (long long)e->count);
     ole_status status = r->begin(q->context, error);
     if (status != OLE_OK) return status;
     r->tick(q->context, e->feed);
@@ -49,15 +55,18 @@ static ole_status record_evaluation(ole_queue *q, ole_queued_split *e, bool feat
                 q->labels);
     ole_plan_queue_forward(plan, false);
     ole_plan_queue_softmax(plan, q->labels, 0.0);
-    if (features)
-        r->keep(q->context, q->batch, ole_plan_layout(plan, graph->features), shape,
-                ole_plan_output(plan, graph->features), e->all);
+    if (kept > 0)
+        r->keep(q->context, q->batch, ole_plan_layout(plan, graph->features), features,
+                ole_plan_output(plan, graph->features), e->features);
+    if (kept > 1)
+        r->keep(q->context, q->batch, ole_plan_layout(plan, graph->classifier), logits,
+                ole_plan_output(plan, graph->classifier), e->logits);
     r->tock(q->context);
-    return r->end(q->context, &e->recording[features], error);
+    return r->end(q->context, &e->recording[kept], error);
 }
 
-static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, bool features,
-                                 ole_queue_sums *sums, ole_error *error) {
+static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, int kept, ole_queue_sums *sums,
+                                 ole_error *error) {
     size_t length = (size_t)(e->batches * q->batch);
     int64_t *order = malloc(length * sizeof *order);
     double *rates = calloc((size_t)e->batches, sizeof *rates);
@@ -68,7 +77,7 @@ static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, bool feature
     const ole_feed_epoch epoch = {.order = order, .rates = rates};
     if (status == OLE_OK) status = q->recorder->start(q->context, e->feed, &epoch, error);
     for (int64_t b = 0; b < e->batches && status == OLE_OK; b++) {
-        q->recorder->replay(q->context, e->recording[features]);
+        q->recorder->replay(q->context, e->recording[kept]);
         status = q->recorder->follow(q->context, OLE_QUEUE_AHEAD, error);
     }
     if (status == OLE_OK) status = q->recorder->read(q->context, sums, error);
@@ -77,42 +86,44 @@ static ole_status run_evaluation(ole_queue *q, ole_queued_split *e, bool feature
     return status;
 }
 
-/* The kept features of all ranks' samples. */
-static ole_status read_features(ole_queue *q, const ole_queued_split *e, int64_t all,
-                                float *features, ole_error *error) {
-    int64_t dim = ole_network_feature_size(q->network);
-    size_t bytes = (size_t)(e->count * dim) * sizeof *features;
-    float *mine = q->ranks ? malloc(bytes + 1) : features;
+/* Kept rows of `dim` floats of all ranks' samples, `all` of them. */
+static ole_status read_kept(ole_queue *q, const ole_queued_split *e, const float *kept, int64_t dim,
+                            int64_t all, float *rows, ole_error *error) {
+    size_t bytes = (size_t)(e->count * dim) * sizeof *rows;
+    float *mine = q->ranks ? malloc(bytes + 1) : rows;
     ole_status status = mine ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     status = ole_ranks_agree(q->ranks, status, error);
     if (status == OLE_OK) {
-        q->network->backend->copy_out(q->context, e->all, bytes, mine);
+        q->network->backend->copy_out(q->context, kept, bytes, mine);
         status = ole_ranks_agree(q->ranks, ole_network_wait(q->network, error), error);
     }
     for (int r = 0; r < ole_ranks_size(q->ranks); r++)
-        q->bytes[r] = dim * (int64_t)sizeof *features *
+        q->bytes[r] = dim * (int64_t)sizeof *rows *
                       (ole_ranks_first(q->ranks, all, r + 1) - ole_ranks_first(q->ranks, all, r));
-    if (status == OLE_OK && q->ranks) ole_ranks_gather(q->ranks, mine, q->bytes, features);
+    if (status == OLE_OK && q->ranks) ole_ranks_gather(q->ranks, mine, q->bytes, rows);
     if (q->ranks) free(mine);
     return status;
 }
 
-ole_status ole_queue_evaluate(ole_queue *q, ole_split split, int64_t *wrong, float *features,
+ole_status ole_queue_evaluate(ole_queue *q, ole_split split, ole_runner_outputs *out,
                               ole_error *error) {
     ole_queued_split *e = &q->split[split];
+    int kept = out->logits ? 2 : out->features ? 1 : 0;
     ole_queue_sums sums;
     ole_status status = open_evaluation(q, e, split, error);
-    if (status == OLE_OK && !e->recording[features != NULL]) {
+    if (status == OLE_OK && !e->recording[kept]) {
         q->recorder->lock(q->context);
-        status = record_evaluation(q, e, features != NULL, error);
+        status = record_evaluation(q, e, kept, error);
         q->recorder->unlock(q->context);
     }
-    if (status == OLE_OK) status = run_evaluation(q, e, features != NULL, &sums, error);
+    if (status == OLE_OK) status = run_evaluation(q, e, kept, &sums, error);
     status = ole_ranks_agree(q->ranks, status, error);
     if (status != OLE_OK) return status;
-    *wrong = e->count - sums.correct;
-    ole_ranks_sum(q->ranks, wrong, 1, OLE_I64);
-    int64_t all = q->set->splits.count[split];
-    return features ? read_features(q, e, all, features, error)
-                    : ole_network_wait(q->network, error);
+    out->wrong = e->count - sums.correct;
+    ole_ranks_sum(q->ranks, &out->wrong, 1, OLE_I64);
+    int64_t all = q->set->splits.count[split], dim = ole_network_feature_size(q->network);
+    if (out->features) status = read_kept(q, e, e->features, dim, all, out->features, error);
+    if (status == OLE_OK && out->logits)
+        status = read_kept(q, e, e->logits, q->network->graph->classes, all, out->logits, error);
+    return kept > 0 ? status : ole_network_wait(q->network, error);
 }

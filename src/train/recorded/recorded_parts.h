@@ -26,8 +26,9 @@ typedef struct ole_queued_act {
 /* A split brought over for evaluation. */
 typedef struct ole_queued_split {
     ole_feed *feed;
-    ole_recording *recording[2]; /* without and with features kept */
-    float *all;                  /* device memory [batches * batch, D] */
+    ole_recording *recording[3]; /* that keep nothing, features, features and logits */
+    float *features;             /* device memory [batches * batch, D] */
+    float *logits;               /* device memory [batches * batch, classes] */
     int64_t first, count;        /* our samples of it */
     int64_t batches;
 } ole_queued_split;

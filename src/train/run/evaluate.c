@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A split and what the network makes of it. */
 typedef struct evaluated {
@@ -20,27 +21,29 @@ typedef struct evaluated {
 
 /* Runs a split; on failure there is nothing to free. */
 static ole_status evaluate(evaluated *e, const ole_measure *m, ole_split split, bool features,
-                           ole_error *error) {
+                           bool logits, ole_error *error) {
     const ole_split_runner *runner = &m->runner;
     *e = (evaluated){.count = ole_dataset_get_info(m->set)->count[split],
                      .labels = ole_dataset_labels(m->set, split)};
     if (e->count == 0) return OLE_OK;
     ole_status status = OLE_OK;
-    if (features) {
-        size_t dim = (size_t)ole_network_feature_size(runner->inference->network);
-        e->out.features = malloc((size_t)e->count * dim * sizeof(float));
-        if (!e->out.features)
+    if (features || logits) {
+        const ole_network *network = runner->inference->network;
+        size_t rows = (size_t)e->count * sizeof(float);
+        if (features) e->out.features = malloc(rows * (size_t)ole_network_feature_size(network));
+        if (logits) e->out.logits = malloc(rows * (size_t)network->graph->classes);
+        if ((features && !e->out.features) || (logits && !e->out.logits))
             status =
                 ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the features of %lld samples",
                          (long long)e->count);
         status = ole_ranks_agree(runner->ranks, status, error);
     }
     if (status == OLE_OK)
-        status = m->queue
-                     ? ole_queue_evaluate(m->queue, split, &e->out.wrong, e->out.features, error)
-                     : ole_split_run(runner, m->set, split, &e->out, error);
+        status = m->queue ? ole_queue_evaluate(m->queue, split, &e->out, error)
+                          : ole_split_run(runner, m->set, split, &e->out, error);
     if (status != OLE_OK) {
         free(e->out.features);
+        free(e->out.logits);
         *e = (evaluated){0};
     }
     return status;
@@ -70,18 +73,31 @@ static ole_status knn_error(const ole_measure *m, const evaluated *train, const 
     return OLE_OK;
 }
 
+/* Moves the outputs of a split to the caller, with a copy of its labels. */
+static ole_status hand_over(evaluated *e, ole_outputs *outputs, ole_error *error) {
+    size_t bytes = (size_t)e->count * sizeof *e->labels;
+    int32_t *labels = malloc(bytes + 1);
+    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (bytes > 0) memcpy(labels, e->labels, bytes);
+    ole_outputs_free(outputs);
+    *outputs = (ole_outputs){e->count, e->out.features, e->out.logits, labels};
+    e->out = (ole_runner_outputs){0};
+    return OLE_OK;
+}
+
 ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_error *error) {
     *errors = (ole_errors){NAN, NAN, NAN};
     evaluated train = {0}, test = {0}, validation = {0};
     const int64_t *count = ole_dataset_get_info(m->set)->count;
     bool no_test = count[OLE_SPLIT_TEST] == 0;
     bool near_validation = !m->classifier && count[OLE_SPLIT_VALIDATION] > 0;
-    ole_status status = evaluate(&test, m, OLE_SPLIT_TEST, m->knn, error);
+    bool logits = m->outputs && m->knn && m->classifier;
+    ole_status status = evaluate(&test, m, OLE_SPLIT_TEST, m->knn, logits, error);
     if (status == OLE_OK)
         status = evaluate(&validation, m, OLE_SPLIT_VALIDATION,
-                          near_validation || (m->knn && no_test), error);
+                          near_validation || (m->knn && no_test), logits && no_test, error);
     if (status == OLE_OK && (m->knn || near_validation))
-        status = evaluate(&train, m, OLE_SPLIT_TRAIN, true, error);
+        status = evaluate(&train, m, OLE_SPLIT_TRAIN, true, false, error);
     if (status == OLE_OK && m->classifier) {
         errors->test = percent(test.out.wrong, test.count);
         errors->validation = percent(validation.out.wrong, validation.count);
@@ -90,8 +106,12 @@ ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_erro
         status = knn_error(m, &train, &validation, &errors->validation, error);
     if (status == OLE_OK && m->knn)
         status = knn_error(m, &train, no_test ? &validation : &test, &errors->knn1, error);
-    free(train.out.features);
-    free(test.out.features);
-    free(validation.out.features);
+    if (status == OLE_OK && m->knn && m->outputs)
+        status = hand_over(no_test ? &validation : &test, m->outputs, error);
+    evaluated *const all[] = {&train, &test, &validation};
+    for (int i = 0; i < 3; i++) {
+        free(all[i]->out.features);
+        free(all[i]->out.logits);
+    }
     return status;
 }

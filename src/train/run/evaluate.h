@@ -5,6 +5,7 @@
 #ifndef OLE_SRC_TRAIN_RUN_EVALUATE_H
 #define OLE_SRC_TRAIN_RUN_EVALUATE_H
 
+#include "model/model.h"
 #include "model/split_runner.h"
 #include "train/recorded/recorded.h"
 
@@ -21,6 +22,7 @@ typedef struct ole_measure {
     bool classifier; /* false: it is not trained; validation is judged by 1-NN, test is NaN */
     bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */
               /* to the validation split) */
+    ole_outputs *outputs; /* NULL, or where what that split comes to is kept; free it */
 } ole_measure;
 
 /* With ranks the errors are those of the whole splits, the same on all. */

@@ -18,6 +18,7 @@
 #include "train/options/choose.h"
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
+#include "train/ranks/rank_resources.h"
 #include "train/run/run.h"
 #include "train/run/seeds.h"
 
@@ -35,6 +36,8 @@ typedef struct loop {
     int64_t steps_here;    /* done by this process */
     double lr;
     ole_errors errors;   /* of the last evaluation */
+    ole_outputs outputs; /* for the caller's model: of the test split or, without one, validation */
+    int64_t keeps;       /* ranks whose caller wants a model; they evaluate together */
     bool measured;       /* the last epoch was evaluated */
     bool warned;         /* of classes with a single sample per batch */
     double saved_at;     /* when the run was last saved; at first, when it started */
@@ -181,7 +184,8 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                               .queue = run->queue,
                               .set = run->set,
                               .classifier = run->options.loss != OLE_LOSS_OLE,
-                              .knn = knn};
+                              .knn = knn,
+                              .outputs = l->keeps > 0 ? &l->outputs : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
@@ -408,8 +412,13 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     if (status == OLE_OK)
         status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), run->network.backend->name,
                                  error);
-    if (status == OLE_OK && o->model)
-        status = ole_model_build(o->model, &run->network, &run->card, error);
+    if (status == OLE_OK && o->model) {
+        char room[OLE_DEVICE_NAME];
+        const char *device = ole_rank_device(o->device, o->ranks ? o->ranks : o->beside, room);
+        bool no_test = ole_dataset_get_info(run->set)->count[OLE_SPLIT_TEST] == 0;
+        status = ole_model_build(o->model, &run->network, &run->card, device, &l->outputs,
+                                 no_test ? OLE_SPLIT_VALIDATION : OLE_SPLIT_TEST, error);
+    }
     status = ole_ranks_agree(o->ranks, status, error);
     summary->runs = 1;
     summary->test_error = l->errors.test;
@@ -443,6 +452,8 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
         l->runs = runs;
         l->started = l->saved_at = ole_clock();
         l->saved_epoch = l->run.state.epoch;
+        l->keeps = options->model != NULL;
+        ole_ranks_sum(options->ranks, &l->keeps, 1, OLE_I64);
         l->seconds_before = l->run.state.seconds;
         while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
             status = run_epoch(l, error);
@@ -454,6 +465,7 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
         summary->seconds = elapsed(l);
         ole_run_close(&l->run);
     }
+    ole_outputs_free(&l->outputs);
     free(l);
     return status;
 }

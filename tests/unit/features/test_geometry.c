@@ -245,6 +245,47 @@ static void test_many_rows(void **state) {
     release(&s);
 }
 
+/* ---- An analysis in parts ------------------------------------------------------------------ */
+
+static bool stop_now(void *left) {
+    return (*(int *)left)-- == 0;
+}
+
+/* One class is enough without errors and overlaps; stopped at any point there is nothing to free.
+ */
+static void test_parts(void **state) {
+    (void)state;
+    set s = make(40, 4, 2, 1);
+    ole_analysis whole, part;
+    ole_analyze_options options;
+    ole_error error;
+    ole_analyze_options_init(&options);
+    assert_ok(ole_analyze(&whole, &s.view, &options, &error), &error);
+    options.errors = options.overlap = false;
+    assert_ok(ole_analyze(&part, &s.view, &options, &error), &error);
+    assert_true(isnan(part.errors.knn1) && part.overlap_count == 0 && whole.overlap_count > 0);
+    assert_true(part.angles.within.mean == whole.angles.within.mean && part.kl == whole.kl);
+    assert_true(part.spectra.all.effective_rank == whole.spectra.all.effective_rank);
+    ole_analysis_free(&whole);
+    ole_analysis_free(&part);
+    for (int calls = 0; calls < 6; calls++) {
+        int left = calls;
+        options.stop = stop_now;
+        options.context = &left;
+        assert_ok(ole_analyze(&part, &s.view, &options, &error), &error);
+        assert_true(left < 0 && part.rows == 0 && !part.map && !part.point_rows);
+    }
+    for (int i = 0; i < 40; i++)
+        s.labels[i] = 3;
+    options.stop = NULL;
+    assert_ok(ole_analyze(&part, &s.view, &options, &error), &error);
+    assert_int_equal(part.classes, 1);
+    ole_analysis_free(&part);
+    options.errors = true;
+    assert_int_equal(ole_analyze(&part, &s.view, &options, &error), OLE_ERROR_ARGUMENT);
+    release(&s);
+}
+
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 static void test_options_not_filled(void **state) {
@@ -294,6 +335,7 @@ int main(void) {
         cmocka_unit_test(test_angles),  cmocka_unit_test(test_sampled_angles),
         cmocka_unit_test(test_spectra), cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_errors),  cmocka_unit_test(test_options_not_filled),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

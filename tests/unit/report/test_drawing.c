@@ -155,11 +155,35 @@ static void test_names(void **state) {
     ole_analysis_free(&a);
 }
 
+/* Epochs without a number are skipped; a curve without any keeps its place. */
+static void test_curves(void **state) {
+    (void)state;
+    ole_epoch epochs[] = {{.epoch = 1, .test_error = 40, .ole_loss = NAN},
+                          {.epoch = 2, .test_error = NAN, .ole_loss = NAN},
+                          {.epoch = 3, .test_error = 10, .ole_loss = NAN}};
+    const ole_history h = {.count = 3, .epochs = epochs};
+    const ole_curve curves[] = {
+        {.run = &h, .offset = offsetof(ole_epoch, ole_loss), .name = "none"},
+        {.run = &h, .offset = offsetof(ole_epoch, test_error), .name = "test", .accuracy = true}};
+    ole_drawing *d;
+    ole_error error;
+    assert_ok(ole_curves_draw(&d, curves, 2, "Accuracy", "%", &error), &error);
+    const ole_figure *f = ole_drawing_figure(d);
+    assert_int_equal(f->series_count, 2);
+    assert_true(f->series[0].count == 0 && !f->series[0].name);
+    assert_true(f->series[1].count == 2 && f->series[1].x[1] == 3 && f->series[1].y[1] == 90);
+    assert_string_equal(f->series[1].name, "test");
+    ole_drawing_free(d);
+    assert_ok(ole_curves_draw(&d, curves, 1, NULL, NULL, &error), &error);
+    assert_null(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_three_dimensions),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_what_there_is_not),
+        cmocka_unit_test(test_curves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

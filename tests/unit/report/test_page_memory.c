@@ -4,7 +4,7 @@
  * memory enough.
  */
 #include "failing_memory.h"
-#include "report/drawing.h"
+#include "report/feature_page.h"
 #include "temporary.h"
 
 #include <math.h>
@@ -63,7 +63,10 @@ static void fill(ole_page *page) {
     ole_page_section(page, "Two");
     ole_page_add_images(page, "caption", &images);
     ole_page_add_map(page, "caption", &map);
-    ole_analysis_add_map(page, &analysis);
+    ole_analysis_add_map(page, &analysis, NULL, NULL);
+    const ole_feature_view views[] = {{"a", &analysis}, {"b", &analysis}};
+    ole_page_add_angles(page, views, 2);
+    ole_page_add_spectra(page, views, 2);
     for (int kind = 0; kind < OLE_DRAWINGS; kind++) {
         ole_drawing *drawing;
         ole_error error;

@@ -331,7 +331,9 @@ static trace recorded(ole_train_options options, ole_ranks *group, bool sync, bo
         t.losses[4 + epoch] = sums.added_loss;
         t.correct[epoch] = sums.correct;
     }
-    assert_ok(ole_queue_evaluate(run.queue, OLE_SPLIT_TEST, &t.correct[2], NULL, &error), &error);
+    ole_runner_outputs outputs = {0};
+    assert_ok(ole_queue_evaluate(run.queue, OLE_SPLIT_TEST, &outputs, &error), &error);
+    t.correct[2] = outputs.wrong;
     keep_weights(&t, &run);
     assert_non_null(t.weights);
     ole_run_close(&run);

@@ -1,0 +1,76 @@
+/*
+ * src/report/feature_page.c - angles and spectra of features on a page.
+ *
+ * Each network has its drawings (drawing.h); to compare several, series of theirs that belong
+ * together share a figure.
+ */
+#include "report/feature_page.h"
+
+#include <stdio.h>
+
+/* The drawings of all networks, each a figure under the network's name. */
+static void add_each(ole_page *page, ole_drawing *const *drawings, const ole_feature_view *views,
+                     int count) {
+    for (int i = 0; i < count; i++) {
+        char title[200];
+        ole_figure figure = *ole_drawing_figure(drawings[i]);
+        snprintf(title, sizeof title, "%s, %.100s", figure.title, views[i].name);
+        if (count > 1) figure.title = title;
+        ole_page_figure(page, &figure, ole_drawing_caption(drawings[i]));
+    }
+}
+
+/* Series k of the drawings of all networks in one figure. */
+static void add_together(ole_page *page, ole_drawing *const *drawings,
+                         const ole_feature_view *views, int count, int k, const char *title,
+                         const char *caption) {
+    ole_series series[OLE_MOST_VIEWS];
+    ole_figure figure = *ole_drawing_figure(drawings[0]);
+    for (int i = 0; i < count; i++) {
+        series[i] = ole_drawing_figure(drawings[i])->series[k];
+        series[i].name = views[i].name;
+    }
+    figure.title = title;
+    figure.series = series;
+    figure.series_count = count;
+    ole_page_figure(page, &figure, caption);
+}
+
+/* Adds one kind of drawing; that of several networks as one figure for each of the `shared` leading
+ * series, 0: as a figure for each network. */
+static void add(ole_page *page, const ole_feature_view *views, int count, ole_drawing_kind kind,
+                int shared, const char *const (*texts)[2]) {
+    ole_drawing *drawings[OLE_MOST_VIEWS];
+    ole_feature_view drawn[OLE_MOST_VIEWS];
+    int found = 0;
+    for (int i = 0; i < count && i < OLE_MOST_VIEWS; i++) {
+        ole_error error;
+        if (ole_analysis_draw(&drawings[found], views[i].analysis, kind, &error) != OLE_OK)
+            ole_page_fail(page, error.status, error.message);
+        drawn[found] = views[i];
+        found += drawings[found] != NULL;
+    }
+    for (int k = 0; k < shared && found > 1; k++)
+        add_together(page, drawings, drawn, found, k, texts[k][0], texts[k][1]);
+    if (shared == 0 || found == 1) add_each(page, drawings, drawn, found);
+    for (int i = 0; i < found; i++)
+        ole_drawing_free(drawings[i]);
+}
+
+void ole_page_add_angles(ole_page *page, const ole_feature_view *views, int count) {
+    static const char *const texts[][2] = {
+        {"Angles inside classes", "Pairs of features of one class: the smaller the angle, the "
+                                  "tighter the class."},
+        {"Angles between classes", "Pairs of features of different classes: at 90° the classes are "
+                                   "orthogonal."}};
+    add(page, views, count, OLE_DRAW_HISTOGRAM, 2, texts);
+    add(page, views, count, OLE_DRAW_ANGLES, 0, NULL);
+}
+
+void ole_page_add_spectra(ole_page *page, const ole_feature_view *views, int count) {
+    static const char *const texts[][2] = {{"Singular values of the features",
+                                            "All features together: OLÉ keeps their norm large, "
+                                            "with at least one direction for each class."}};
+    add(page, views, count, OLE_DRAW_CLASS_SPECTRA, 0, NULL);
+    add(page, views, count, OLE_DRAW_SPECTRUM, 1, texts);
+}

@@ -1,0 +1,369 @@
+/*
+ * src/report/run_page.c - the page of runs: learning curves, errors, geometry, mistakes, map;
+ * several runs side by side.
+ */
+#include "report/run_view.h"
+
+#include "base/spread.h"
+#include "report/feature_page.h"
+#include "train/options/option_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT = 96 };
+
+/* "softmax + OLÉ, λ = 0.25" */
+static const char *loss_text(const ole_run_view *r, char out[TEXT]) {
+    if (r->options.loss == OLE_LOSS_BOTH)
+        snprintf(out, TEXT, "softmax + OLÉ, λ = %g", r->options.lambda);
+    else
+        snprintf(out, TEXT, "%s", r->options.loss == OLE_LOSS_SOFTMAX ? "softmax" : "OLÉ alone");
+    return out;
+}
+
+/* ---- Learning curves ---------------------------------------------------------------------- */
+
+static void add_chart(ole_page *page, const ole_curve *curves, int count, const char *title,
+                      const char *y_label, const char *caption) {
+    ole_drawing *drawing;
+    ole_error error;
+    if (ole_curves_draw(&drawing, curves, count, title, y_label, &error) != OLE_OK)
+        ole_page_fail(page, error.status, error.message);
+    if (drawing) ole_page_figure(page, ole_drawing_figure(drawing), caption);
+    ole_drawing_free(drawing);
+}
+
+static void add_curves(ole_page *page, const ole_report *r) {
+    enum {
+        TEST = offsetof(ole_epoch, test_error),
+        VALIDATION = offsetof(ole_epoch, validation_error),
+        SOFTMAX = offsetof(ole_epoch, softmax_loss),
+        OLE = offsetof(ole_epoch, ole_loss),
+    };
+    const ole_history *h = &r->views[0].history;
+    ole_page_section(page, "Learning curves");
+    if (r->count == 1) {
+        const ole_curve errors[] = {
+            {.run = h, .offset = TEST, .name = "test set"},
+            {.run = h, .offset = VALIDATION, .name = "validation set"},
+            {.run = h, .offset = offsetof(ole_epoch, knn1_error), .name = "1-NN"},
+            {.run = h,
+             .offset = offsetof(ole_epoch, train_error),
+             .name = "training set",
+             .dotted = true}};
+        const ole_curve losses[] = {{.run = h, .offset = SOFTMAX, .name = "softmax"},
+                                    {.run = h, .offset = OLE, .name = "OLÉ"}};
+        add_chart(page, errors, 4, "Error", "error, %",
+                  "After each epoch; for the training set, the mean while the epoch ran.");
+        add_chart(page, losses, 2, "Losses", "loss",
+                  "Means over an epoch, each without its weight.");
+        return;
+    }
+    static const struct {
+        size_t offset;
+        const char *title, *y_label;
+    } all[] = {{TEST, "Test error", "error, %"},
+               {VALIDATION, "Validation error", "error, %"},
+               {SOFTMAX, "Softmax loss", "loss"},
+               {OLE, "OLÉ loss", "loss"}};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        ole_curve curves[OLE_REPORT_RUNS];
+        for (int i = 0; i < r->count; i++)
+            curves[i] = (ole_curve){
+                .run = &r->views[i].history, .offset = all[k].offset, .name = r->views[i].folder};
+        add_chart(page, curves, r->count, all[k].title, all[k].y_label, NULL);
+    }
+}
+
+/* ---- Headlines and the table of runs ------------------------------------------------------ */
+
+/* "12.3 %", or "" for what was not measured. */
+static const char *number_text(char out[TEXT], double value, const char *unit) {
+    if (isfinite(value))
+        snprintf(out, TEXT, "%.*f%s", strcmp(unit, "°") == 0 ? 1 : 2, value, unit);
+    else
+        out[0] = '\0';
+    return out;
+}
+
+static void add_headline(ole_page *page, const char *label, double value, const char *unit,
+                         const char *note) {
+    char text[TEXT];
+    if (isfinite(value)) ole_page_headline(page, label, number_text(text, value, unit), note);
+}
+
+static const char *error_name(const ole_report_row *row) {
+    return row->tested ? "test error" : "validation error";
+}
+
+/* With a validation split the model is the best one's, which may not be the last: neighbours are
+ * only sought at the end. */
+static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
+    char note[TEXT] = "";
+    bool chosen = run->options.val_split > 0.0;
+    if (!run->without[0])
+        snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
+                 chosen ? ", by the model of the least validation error" : "");
+    add_headline(page, error_name(row), row->error, " %", note[0] ? note : NULL);
+    add_headline(page, "1-NN error", row->knn1_error, " %",
+                 chosen ? "by cosine, at the end of training" : "by cosine, on the features");
+    if (!run->measured) return;
+    const ole_angles *a = &run->analysis.angles;
+    snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 90°", a->between.median);
+    add_headline(page, "angle between classes", row->angle_between, "°", note);
+    snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 0°", a->within.median);
+    add_headline(page, "angle within classes", row->angle_within, "°", note);
+    snprintf(note, sizeof note, "of a class %.1f, of %lld dimensions",
+             ole_class_rank(&run->analysis.spectra), (long long)run->analysis.dim);
+    add_headline(page, "effective rank", row->effective_rank, "", note);
+}
+
+/* Whether runs differ only in the seed and in where and how they ran. */
+static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (!(o->flags & OLE_EXECUTION) && strcmp(o->name, "seed") != 0 &&
+            ole_option_differs(o, a, b))
+            return false;
+    return true;
+}
+
+/* Whether all runs are of one recipe, each with a seed of its own, and have ended. */
+static bool are_seeds(const ole_report *r) {
+    for (int i = 0; i < r->count; i++) {
+        const ole_run_view *run = &r->views[i];
+        if (!run->history.ended) return false;
+        if (!same_recipe(&r->views[0].options, &run->options)) return false;
+        for (int k = 0; k < i; k++)
+            if (r->views[k].options.seed == run->options.seed) return false;
+    }
+    return true;
+}
+
+static void add_mean(ole_page *page, const ole_report *r) {
+    ole_spread errors = {0};
+    for (int i = 0; i < r->count; i++)
+        ole_spread_add(&errors, r->runs[i].error);
+    if (!are_seeds(r) || !isfinite(errors.mean)) return;
+    char value[TEXT], note[TEXT];
+    snprintf(value, sizeof value, "%.2f ± %.2f %%", errors.mean, ole_spread_deviation(&errors));
+    snprintf(note, sizeof note, "mean and standard deviation of %d seeds", r->count);
+    ole_page_headline(page, error_name(&r->runs[0]), value, note);
+}
+
+/* What a run is and how it was trained, as cells of a table: a table of several runs has the first
+ * SHORT of them. */
+enum { SHORT = 5, RECIPE = 8, NUMBERS = 5 };
+static const char *const recipe_names[RECIPE] = {
+    "data", "network", "loss", "epochs", "seed", "batch size", "optimiser, rate", "time"};
+
+static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
+    const ole_train_options *o = &run->options;
+    const ole_history *h = &run->history;
+    snprintf(cells[0], TEXT, "%.90s", o->data ? o->data : "");
+    snprintf(cells[1], TEXT, "%.90s", o->net ? o->net : "");
+    loss_text(run, cells[2]);
+    snprintf(cells[3], TEXT, "%lld of %lld", (long long)h->count, (long long)o->epochs);
+    snprintf(cells[4], TEXT, "%llu", (unsigned long long)o->seed);
+    snprintf(cells[5], TEXT, "%lld", (long long)o->batch_size);
+    snprintf(cells[6], TEXT, "%.20s, %g at first", o->opt, h->count > 0 ? h->epochs[0].lr : o->lr);
+    number_text(cells[7], h->seconds, " s");
+}
+
+/* The runs in rows: what they are and what came out. */
+static void add_table(ole_page *page, const ole_report *r) {
+    enum { COLUMNS = 1 + SHORT + NUMBERS };
+    char errors[TEXT];
+    const char *kind = error_name(&r->runs[0]);
+    for (int i = 1; i < r->count; i++)
+        if (r->runs[i].tested != r->runs[0].tested) kind = "test or validation error";
+    snprintf(errors, sizeof errors, "%s, %%", kind);
+    const char *names[COLUMNS] = {"run"};
+    const char *const numbers[NUMBERS] = {errors, "1-NN error, %", "angle between, °",
+                                          "angle within, °", "effective rank"};
+    memcpy(names + 1, recipe_names, SHORT * sizeof *names);
+    memcpy(names + 1 + SHORT, numbers, sizeof numbers);
+    char(*text)[RECIPE + NUMBERS][TEXT] = calloc((size_t)r->count, sizeof *text);
+    const char *(*cells)[COLUMNS] = calloc((size_t)r->count, sizeof *cells);
+    for (int i = 0; text && cells && i < r->count; i++) {
+        const ole_report_row *row = &r->runs[i];
+        const double values[NUMBERS] = {row->error, row->knn1_error, row->angle_between,
+                                        row->angle_within, row->effective_rank};
+        describe(&r->views[i], text[i]);
+        cells[i][0] = row->folder;
+        for (int k = 0; k < SHORT; k++)
+            cells[i][1 + k] = text[i][k];
+        for (int k = 0; k < NUMBERS; k++)
+            cells[i][1 + SHORT + k] = number_text(text[i][RECIPE + k], values[k], "");
+    }
+    if (text && cells)
+        ole_page_table(page, "The runs and what came out.", r->count, COLUMNS, names, *cells);
+    else
+        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
+    free(cells);
+    free(text);
+}
+
+/* The recipe of the one run. */
+static void add_recipe(ole_page *page, const ole_run_view *run) {
+    static const char *const names[2] = {"", "this run"};
+    char text[RECIPE][TEXT];
+    const char *cells[2 * RECIPE];
+    describe(run, text);
+    for (int k = 0; k < RECIPE; k++) {
+        cells[2 * k] = recipe_names[k];
+        cells[2 * k + 1] = text[k];
+    }
+    ole_page_section(page, "How it was trained");
+    ole_page_table(page, "config.yaml in the run folder has all of it.",
+                   text[RECIPE - 1][0] ? RECIPE : RECIPE - 1, 2, names, cells);
+}
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+static void add_confusion(ole_page *page, const ole_run_view *run, bool several) {
+    enum { MOST_CLASSES = 200 };
+    if (!run->confusion) return;
+    const ole_model_info *model = ole_model_get_info(run->model);
+    int classes = model->classes;
+    if (classes > MOST_CLASSES) return;
+    float *shares = malloc((size_t)classes * (size_t)classes * sizeof *shares);
+    if (!shares) {
+        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
+        return;
+    }
+    for (int t = 0; t < classes; t++) {
+        int64_t all = 0;
+        for (int c = 0; c < classes; c++)
+            all += run->confusion[t * classes + c];
+        for (int c = 0; c < classes; c++) {
+            double share =
+                all > 0 ? 100.0 * (double)run->confusion[t * classes + c] / (double)all : NAN;
+            shares[t * classes + c] = (float)(round(share * 10) / 10);
+        }
+    }
+    char title[160];
+    snprintf(title, sizeof title, several ? "Confusion, %s" : "Confusion", run->folder);
+    ole_figure f;
+    ole_figure_init(&f);
+    f.kind = OLE_FIGURE_HEATMAP;
+    f.title = title;
+    f.values = shares;
+    f.rows = f.columns = classes;
+    f.row_names = f.column_names = classes <= 30 ? model->class_names : NULL;
+    f.x_label = "taken for";
+    f.y_label = "true class";
+    f.value_label = "share of the class, %";
+    f.value_min = 0;
+    f.value_max = 100;
+    f.height = 380;
+    ole_page_figure(page, &f, "What each class is taken for, in % of its samples.");
+    free(shares);
+}
+
+static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) {
+    if (run->mistake_count == 0) return;
+    const char *const *names = ole_model_get_info(run->model)->class_names;
+    char captions[OLE_MISTAKES][TEXT], caption[200];
+    const char *list[OLE_MISTAKES];
+    int64_t samples[OLE_MISTAKES];
+    for (int i = 0; i < run->mistake_count; i++) {
+        const ole_mistake *m = &run->mistakes[i];
+        samples[i] = m->sample;
+        snprintf(captions[i], TEXT, "%.30s taken for %.30s, %.1f %%", names[m->truth],
+                 names[m->taken], 100.0 * (double)m->score);
+        list[i] = captions[i];
+    }
+    snprintf(caption, sizeof caption,
+             "%.100s%sThe mistakes the network was surest of, with its score.",
+             several ? run->folder : "", several ? ": " : "");
+    ole_page_images images;
+    uint8_t *pixels;
+    ole_error error;
+    if (ole_run_view_images(run, samples, run->mistake_count, &images, &pixels, &error) != OLE_OK)
+        ole_page_fail(page, error.status, error.message);
+    images.captions = list;
+    if (pixels) ole_page_add_images(page, caption, &images);
+    free(pixels);
+}
+
+static void add_errors(ole_page *page, const ole_report *r) {
+    bool any = false;
+    for (int i = 0; i < r->count; i++)
+        any = any || r->views[i].confusion;
+    if (!any) return;
+    ole_page_section(page, "Mistakes");
+    for (int i = 0; i < r->count; i++)
+        add_confusion(page, &r->views[i], r->count > 1);
+    for (int i = 0; i < r->count; i++)
+        add_mistakes(page, &r->views[i], r->count > 1);
+}
+
+/* ---- Geometry ----------------------------------------------------------------------------- */
+
+static void add_geometry(ole_page *page, const ole_report *r) {
+    ole_feature_view views[OLE_REPORT_RUNS];
+    int count = 0, maps = 0;
+    for (int i = 0; i < r->count; i++) {
+        if (!r->views[i].measured) continue;
+        views[count++] = (ole_feature_view){r->runs[i].folder, &r->views[i].analysis};
+        maps += r->views[i].analysis.map != NULL;
+    }
+    if (count == 0) return;
+    ole_page_section(page, "Angles");
+    ole_page_add_angles(page, views, count);
+    ole_page_section(page, "Spectra");
+    ole_page_add_spectra(page, views, count);
+    if (maps > 0) ole_page_section(page, "Map");
+    for (int i = 0; i < r->count; i++) {
+        const ole_run_view *run = &r->views[i];
+        if (!run->measured || !run->analysis.map) continue;
+        ole_page_images images;
+        uint8_t *pixels;
+        ole_error error;
+        if (ole_run_view_images(run, NULL, run->kept, &images, &pixels, &error) != OLE_OK)
+            ole_page_fail(page, error.status, error.message);
+        ole_analysis_add_map(page, &run->analysis, count > 1 ? run->folder : NULL,
+                             pixels ? &images : NULL);
+        free(pixels);
+    }
+}
+
+/* ---- The page ----------------------------------------------------------------------------- */
+
+ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *error) {
+    char title[200], subtitle[300], loss[TEXT];
+    const ole_run_view *first = &r->views[0];
+    if (r->count == 1) {
+        snprintf(title, sizeof title, "%.90s, %.90s", first->options.data, first->options.net);
+        snprintf(subtitle, sizeof subtitle, "%s · %lld epochs · %.150s", loss_text(first, loss),
+                 (long long)first->history.count, first->folder);
+    } else {
+        snprintf(title, sizeof title, "%d runs side by side", r->count);
+        snprintf(subtitle, sizeof subtitle, "%.100s … %.100s", first->folder,
+                 r->views[r->count - 1].folder);
+    }
+    ole_page *page;
+    ole_status status = ole_page_create(&page, title, subtitle, error);
+    if (status != OLE_OK) return status;
+    if (r->count == 1)
+        add_headlines(page, first, &r->runs[0]);
+    else
+        add_mean(page, r), add_table(page, r);
+    for (int i = 0; i < r->count; i++) {
+        char text[700];
+        if (!r->views[i].without[0]) continue;
+        snprintf(text, sizeof text, "%.150s: shown without its model (%s).", r->views[i].folder,
+                 r->views[i].without);
+        ole_page_text(page, text);
+    }
+    add_curves(page, r);
+    add_errors(page, r);
+    add_geometry(page, r);
+    if (r->count == 1) add_recipe(page, first);
+    status = ole_page_write(page, out, error);
+    ole_page_free(page);
+    return status;
+}

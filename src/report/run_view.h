@@ -1,0 +1,74 @@
+/*
+ * src/report/run_view.h - a run folder for a report: its recipe, its history, and what its model
+ * makes of the test set.
+ */
+#ifndef OLE_SRC_REPORT_RUN_VIEW_H
+#define OLE_SRC_REPORT_RUN_VIEW_H
+
+#include "base/export.h"
+#include "model/run_folder.h"
+#include "ole/analyze.h"
+#include "ole/train/history.h"
+#include "ole/train/report.h"
+#include "ole/train/train.h"
+#include "report/page.h"
+
+enum { OLE_MISTAKES = 24 };
+
+/* A sample taken for another class. */
+typedef struct ole_mistake {
+    int64_t sample;
+    int truth, taken;
+    float score;
+} ole_mistake;
+
+typedef struct ole_run_view {
+    char folder[OLE_RUN_PATH];
+    const char *weights; /* the model's file; NULL: the folder's best */
+    ole_train_options options;
+    ole_recipe *recipe;
+    ole_history history;
+    ole_model *model;
+    bool borrowed; /* the model is the caller's */
+    ole_dataset *set;
+    ole_split split;        /* that judges the model: test, else validation */
+    char without[512];      /* why there is no model; "" when there is */
+    bool changed;           /* the data are not those of the training */
+    bool classifier;        /* it was trained */
+    int64_t count, correct; /* samples, and those classified rightly */
+    int64_t *confusion;     /* [classes, classes], of a classifier */
+    ole_mistake mistakes[OLE_MISTAKES];
+    int mistake_count; /* the surest first */
+    int64_t kept;      /* samples analysed, spread evenly over all */
+    ole_analysis analysis;
+    bool measured; /* the analysis is there */
+
+    const ole_report_options *report; /* whose callback is told ... */
+    bool stopped;                     /* ... and has asked to stop */
+} ole_run_view;
+
+/* Reads recipe and history.  Close it either way. */
+OLE_INTERNAL ole_status ole_run_view_open(ole_run_view *view, const char *folder, ole_error *error);
+
+/*
+ * Takes the test set, or the validation set, through the model, and analyses the features as
+ * `analyze` says.  A data set or model that cannot be opened is no error: `without` has the reason.
+ * Stopped by the report's callback: OLE_OK, and `stopped` is set.
+ */
+OLE_INTERNAL ole_status ole_run_view_measure(ole_run_view *view, const ole_report_options *report,
+                                             const ole_analyze_options *analyze, ole_error *error);
+OLE_INTERNAL void ole_run_view_close(ole_run_view *view);
+
+/*
+ * Thumbnails of samples of the split (NULL: of those analysed); *pixels, which they point to, is to
+ * be freed, and NULL where the samples are no images.
+ */
+OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int64_t *samples,
+                                            int64_t count, ole_page_images *images,
+                                            uint8_t **pixels, ole_error *error);
+
+/* Writes the page of a report whose views are measured and whose rows are filled (run_page.c). */
+OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report, const char *out,
+                                           ole_error *error);
+
+#endif
