@@ -11,7 +11,6 @@
 #include "ole/tsne.h"
 #include "random.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * src/base/read_file.h - opening a file that a user has named, and reading all of it.
- */
+/* src/base/read_file.h - opening a file that a user has named, and reading all of it. */
 #ifndef OLE_SRC_BASE_READ_FILE_H
 #define OLE_SRC_BASE_READ_FILE_H
 

@@ -105,7 +105,7 @@ static ole_status run_steps(ole_bench_setup *s, ole_bench_result *result, ole_er
         [OLE_STEP_UPDATE] = OLE_BENCH_UPDATE,
     };
     const ole_bench_options *o = s->options;
-    ole_plan *plan = ole_stepper_plan(s->stepper);
+    ole_plan *plan = s->stepper->plan[0];
     ole_step_result step;
     double data, stage[OLE_BENCH_STAGES] = {0};
     ole_status status = OLE_OK;
@@ -234,13 +234,13 @@ static ole_status measure_peak(const ole_network *n, double *gflops, ole_error *
 static ole_status run_bench(ole_bench_setup *s, ole_bench_result *result, ole_error *error) {
     ole_status status = ole_bench_open(s, error);
     if (status == OLE_OK)
-        status = s->queue ? ole_bench_queue(s, result, error) : run_steps(s, result, error);
+        status = s->recorded ? ole_bench_queue(s, result, error) : run_steps(s, result, error);
     if (status != OLE_OK || result->interrupted) return status;
-    ole_plan *plan = ole_stepper_plan(s->stepper);
+    ole_plan *plan = s->stepper->plan[0];
     result->plan_bytes = ole_plan_bytes(plan);
     result->unshared_bytes = ole_plan_bytes_unshared(plan);
     result->param_bytes = ole_params_bytes(s->network.params);
-    if (s->queue) result->peak_bytes = result->plan_bytes + result->param_bytes;
+    if (s->recorded) result->peak_bytes = result->plan_bytes + result->param_bytes;
     result->threads = s->network.threads;
     strncpy(result->device, s->network.backend->name, sizeof result->device - 1);
     if (s->options->step_only) return OLE_OK;

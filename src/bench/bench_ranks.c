@@ -58,12 +58,12 @@ static ole_status time_steps(ole_bench_setup *s, times *t, ole_error *error) {
  * what it saves to leave them out. */
 static ole_status time_queue(ole_bench_setup *s, times *t, ole_error *error) {
     double seconds = s->options->seconds, without = 0.0;
-    *t = (times){.exposed = ole_queue_comm_seconds(s->queue)};
-    ole_status status =
-        ole_queue_measure(s->queue, OLE_QUEUE_STEP, OLE_OP_INPUT, seconds, &t->step, error);
+    *t = (times){.exposed = s->recorded->comm_seconds};
+    ole_status status = ole_recorded_measure(s->recorded, OLE_RECORDED_STEP, OLE_OP_INPUT, seconds,
+                                             &t->step, error);
     if (status == OLE_OK && !s->options->softmax_only)
-        status = ole_queue_measure(s->queue, OLE_QUEUE_WITHOUT_OLE, OLE_OP_INPUT, seconds / 4,
-                                   &without, error);
+        status = ole_recorded_measure(s->recorded, OLE_RECORDED_WITHOUT_OLE, OLE_OP_INPUT,
+                                      seconds / 4, &without, error);
     if (!s->options->softmax_only) t->ole = fmax(0.0, t->step - without);
     return status;
 }
@@ -71,7 +71,7 @@ static ole_status time_queue(ole_bench_setup *s, times *t, ole_error *error) {
 /* How the loss of all rows was computed. */
 static const char *route_of(const ole_bench_setup *s) {
     static const char *const names[] = {"", "everywhere", "split", "gram"};
-    if (s->stepper->acts == 0 || !s->stepper->act[0].ranks_loss || s->queue) return "";
+    if (s->stepper->acts == 0 || !s->stepper->act[0].ranks_loss || s->recorded) return "";
     return names[ole_ranks_loss_taken(s->stepper->act[0].ranks_loss)];
 }
 
@@ -81,7 +81,7 @@ static ole_status measure_steps(const ole_bench_options *o, ole_ranks *ranks,
                                 ole_error *error) {
     ole_bench_setup s = {.options = o, .ranks = ranks, .beside = beside, .batch = batch};
     ole_status status = ole_bench_open(&s, error);
-    if (status == OLE_OK) status = s.queue ? time_queue(&s, t, error) : time_steps(&s, t, error);
+    if (status == OLE_OK) status = s.recorded ? time_queue(&s, t, error) : time_steps(&s, t, error);
     if (status == OLE_OK) {
         t->device = s.network.backend->name;
         t->route = route_of(&s);

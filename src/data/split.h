@@ -1,6 +1,4 @@
-/*
- * src/data/split.h - which samples of a source go into which split, and under which label.
- */
+/* src/data/split.h - which samples of a source go into which split, and under which label. */
 #ifndef OLE_SRC_DATA_SPLIT_H
 #define OLE_SRC_DATA_SPLIT_H
 

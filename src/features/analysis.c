@@ -1,6 +1,4 @@
-/*
- * src/features/analysis.c - everything about an embedding, one measurement after the other.
- */
+/* src/features/analysis.c - everything about an embedding, one measurement after the other. */
 #include "ole/analyze.h"
 
 #include "base/error.h"

@@ -1,6 +1,4 @@
-/*
- * src/features/nearest.c - scores of rows with the directions of classes, block by block.
- */
+/* src/features/nearest.c - scores of rows with the directions of classes, block by block. */
 #include "features/nearest.h"
 
 #include "base/arena.h"

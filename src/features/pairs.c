@@ -1,6 +1,4 @@
-/*
- * src/features/pairs.c - reading files of pairs, and lists of what each row of features shows.
- */
+/* src/features/pairs.c - reading files of pairs, and lists of what each row of features shows. */
 #include "ole/verify.h"
 
 #include "base/error.h"

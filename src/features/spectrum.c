@@ -1,6 +1,4 @@
-/*
- * src/features/spectrum.c - numbers that sum up a spectrum of singular values.
- */
+/* src/features/spectrum.c - numbers that sum up a spectrum of singular values. */
 #include "ole/analyze.h"
 
 #include <math.h>

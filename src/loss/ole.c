@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct ole_loss_plan {
     int64_t max_rows;

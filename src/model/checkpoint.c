@@ -1,6 +1,4 @@
-/*
- * src/model/checkpoint.c - writing and reading models and checkpoints.
- */
+/* src/model/checkpoint.c - writing and reading models and checkpoints. */
 #include "model/checkpoint.h"
 
 #include "base/error.h"

@@ -1,6 +1,4 @@
-/*
- * src/model/confidence.c - scores, and where a model's file keeps what they need.
- */
+/* src/model/confidence.c - scores, and where a model's file keeps what they need. */
 #include "model/confidence.h"
 
 #include "base/error.h"
@@ -122,13 +120,6 @@ void ole_score_directions_free(ole_score_directions *d) {
     *d = (ole_score_directions){0};
 }
 
-int64_t ole_score_directions_rows(const ole_score_directions *d) {
-    int64_t rows = 0;
-    for (int c = 0; c < d->classes; c++)
-        rows += d->size[c];
-    return rows;
-}
-
 static bool shapes_fit(const ole_tensor *sizes, const ole_tensor *basis, int classes, int64_t dim) {
     return sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == classes &&
            basis && basis->dtype == OLE_F32 && basis->ndim == 2 && basis->shape[1] == dim;
@@ -194,9 +185,11 @@ static size_t list_tensors(const ole_safetensors *file, const ole_scorer *s, ole
     }
     const ole_score_directions *d = s->directions;
     if (!ole_score_of_features(s->score)) return count;
+    int64_t rows = 0;
+    for (int c = 0; c < d->classes; c++)
+        rows += d->size[c];
     to[count++] = (ole_tensor){sizes_name, OLE_I64, 1, {d->classes}, d->size};
-    to[count++] =
-        (ole_tensor){basis_name, OLE_F32, 2, {ole_score_directions_rows(d), d->dim}, d->basis};
+    to[count++] = (ole_tensor){basis_name, OLE_F32, 2, {rows, d->dim}, d->basis};
     return count;
 }
 

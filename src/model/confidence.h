@@ -23,7 +23,6 @@ typedef struct ole_score_directions {
 ole_status ole_score_directions_make(ole_score_directions *directions, int classes, int64_t dim,
                                      int64_t rows, ole_error *error);
 void ole_score_directions_free(ole_score_directions *directions);
-int64_t ole_score_directions_rows(const ole_score_directions *directions);
 
 /* What a score is computed with. */
 typedef struct ole_scorer {

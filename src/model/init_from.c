@@ -1,6 +1,4 @@
-/*
- * src/model/init_from.c - starting from weights that are there already.
- */
+/* src/model/init_from.c - starting from weights that are there already. */
 #include "model/init_from.h"
 
 #include "base/error.h"

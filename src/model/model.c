@@ -1,6 +1,4 @@
-/*
- * src/model/model.c - trained models: loading, running, predicting.
- */
+/* src/model/model.c - trained models: loading, running, predicting. */
 #include "model/model.h"
 
 #include "base/available_memory.h"

@@ -1,6 +1,4 @@
-/*
- * src/model/model_card.c - making, storing and reading a model's card.
- */
+/* src/model/model_card.c - making, storing and reading a model's card. */
 #include "model/model_card.h"
 
 #include "base/error.h"

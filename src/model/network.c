@@ -1,6 +1,4 @@
-/*
- * src/model/network.c - opening a network on a device, and running images through it.
- */
+/* src/model/network.c - opening a network on a device, and running images through it. */
 #include "model/network.h"
 
 #include "base/cuda_module.h"

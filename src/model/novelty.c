@@ -1,6 +1,4 @@
-/*
- * src/model/novelty.c - known against novel: scores, thresholds, curves, calibration.
- */
+/* src/model/novelty.c - known against novel: scores, thresholds, curves, calibration. */
 #include "model/novelty.h"
 
 #include "base/error.h"
@@ -10,7 +8,6 @@
 #include "model/calibration.h"
 #include "model/model.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

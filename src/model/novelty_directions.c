@@ -7,10 +7,8 @@
 #include "base/error.h"
 #include "features/subspace.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double energy = 0.95; /* of a class, in its subspace */
 

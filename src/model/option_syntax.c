@@ -1,6 +1,4 @@
-/*
- * src/model/option_syntax.c - parsing the options that have a small language of their own.
- */
+/* src/model/option_syntax.c - parsing the options that have a small language of their own. */
 #include "model/option_syntax.h"
 
 #include "base/error.h"
@@ -8,7 +6,6 @@
 #include "base/quote.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * src/model/run_folder.c - paths of a run folder, making and taking it.
- */
+/* src/model/run_folder.c - paths of a run folder, making and taking it. */
 #include "model/run_folder.h"
 
 #include "base/error.h"

@@ -42,9 +42,7 @@ static ole_status check_finite(const ole_split_runner *r, const ole_runner_outpu
 /* Gathers `rows` rows of `width` floats, some from each rank; `bytes` [ranks] is scratch. */
 static void gather(ole_ranks *ranks, const float *mine, int64_t rows, int64_t width, float *all,
                    int64_t *bytes) {
-    for (int r = 0; r < ole_ranks_size(ranks); r++)
-        bytes[r] = (ole_ranks_first(ranks, rows, r + 1) - ole_ranks_first(ranks, rows, r)) * width *
-                   (int64_t)sizeof(float);
+    ole_ranks_part_bytes(ranks, rows, width * (int64_t)sizeof *all, bytes);
     ole_ranks_gather(ranks, mine, bytes, all);
 }
 

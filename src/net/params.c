@@ -159,15 +159,6 @@ void ole_params_get(const ole_params *params, int i, float *plain) {
     read_plain(params, i, params->slot[i].data, plain);
 }
 
-void ole_params_get_gradient(const ole_params *params, int i, float *plain) {
-    const ole_backend *backend = params->backend;
-    if (backend->gradient_to_plain)
-        backend->gradient_to_plain(params->context, node_of(params, i), &params->graph->param[i],
-                                   params->slot[i].gradient, plain);
-    else
-        read_plain(params, i, params->slot[i].gradient, plain);
-}
-
 void ole_params_set_state(ole_params *params, int i, int which, const float *plain) {
     write_plain(params, i, plain, params->slot[i].state[which]);
 }

@@ -76,7 +76,8 @@ void ole_distances_tile(const ole_distances *d, int64_t row, int64_t column, dou
                                        d->square[row + i], columns, -1.0, NULL);
 }
 
-double ole_distance(const ole_distances *d, int64_t a, int64_t b) {
+/* The squared distance of two rows, from their differences. */
+static double distance(const ole_distances *d, int64_t a, int64_t b) {
     const double *x = d->x + a * d->dim, *y = d->x + b * d->dim;
     double sum = 0.0;
     for (int64_t k = 0; k < d->dim; k++)
@@ -176,7 +177,7 @@ static void take_tile(const search *s, int64_t row, int64_t column, double *tile
 static void finish_row(const search *s, int64_t row, shortlist *list) {
     cut_down(list, s->count);
     for (int k = 0; k < s->count; k++)
-        list->item[k].away = ole_distance(s->d, row, list->item[k].row);
+        list->item[k].away = distance(s->d, row, list->item[k].row);
     qsort(list->item, (size_t)s->count, sizeof *list->item, by_distance);
     for (int k = 0; k < s->count; k++) {
         s->near[row * s->count + k] = list->item[k].row;

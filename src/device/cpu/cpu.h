@@ -220,9 +220,6 @@ void cpu_weight_from_plain(const ole_device_context *context, const ole_node *no
 void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node, const float *from,
                          float *plain);
 
-/* Column sums of dy [rows, channels], plain, in double: the gradient of a bias. */
-void cpu_column_sums(int64_t rows, int64_t channels, const float *dy, float *sums);
-
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
                       const int32_t *labels, double scale, void *dlogits, float *scores,
                       double *loss, int64_t *correct);

@@ -482,10 +482,6 @@ size_t cpu_conv_scratch(const cpu_conv *conv) {
     return conv ? conv->own_bytes + conv->pad_bytes : 0;
 }
 
-const char *cpu_conv_name(const cpu_conv *conv) {
-    return conv->name;
-}
-
 static void reorder(const cpu_conv *conv, const slot *s) {
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, s->written ? s->own : s->given},
                               {DNNL_ARG_TO, s->written ? s->given : s->own},

@@ -1,6 +1,4 @@
-/*
- * src/device/cuda/layout.c - how tensors lie, and what every op's state begins with.
- */
+/* src/device/cuda/layout.c - how tensors lie, and what every op's state begins with. */
 #include "device/cuda/cuda.h"
 
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * src/ranks/mpi/watch.c - the thread that notices lost ranks, and what it tells the others.
- */
+/* src/ranks/mpi/watch.c - the thread that notices lost ranks, and what it tells the others. */
 #include "ranks/mpi/watch.h"
 
 #include "base/clock.h"
@@ -379,12 +377,11 @@ static ole_watch *allocate_watch(const ole_ranks *ranks) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&watch->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    watch->cards = calloc((size_t)watch->size, sizeof *watch->cards);
     watch->peers = calloc((size_t)peer_count(watch), sizeof *watch->peers);
     watch->polls = calloc((size_t)peer_count(watch) + 2, sizeof *watch->polls);
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
         watch->peers[r].wire.fd = -1;
-    if (watch->wake >= 0 && watch->cards && watch->peers && watch->polls) return watch;
+    if (watch->wake >= 0 && watch->peers && watch->polls) return watch;
     free_watch(watch);
     return NULL;
 }
@@ -398,15 +395,8 @@ static ole_status exchange_cards(ole_watch *watch, ole_ranks *ranks, const char 
     snprintf(mine.host, sizeof mine.host, "%s", ranks->host);
     snprintf(mine.task, sizeof mine.task, "%s", task ? task : "");
     snprintf(mine.version, sizeof mine.version, "%s", ole_version());
-    int64_t *bytes = calloc((size_t)watch->size, sizeof *bytes);
-    ole_status status = OLE_OK;
-    if (!bytes) status = ole_fail(error, OLE_ERROR_MEMORY, "ranks: no memory");
-    for (int r = 0; bytes && r < watch->size; r++)
-        bytes[r] = sizeof mine;
-    status = ole_ranks_agree(ranks, status, error);
-    if (status == OLE_OK) ole_ranks_gather(ranks, &mine, bytes, watch->cards);
-    free(bytes);
-    return status;
+    watch->cards = ole_ranks_gather_records(ranks, &mine, sizeof mine, error);
+    return watch->cards ? OLE_OK : OLE_ERROR_MEMORY;
 }
 
 /* Ranks that were started for different things would wait for each other for ever. */

@@ -1,6 +1,4 @@
-/*
- * src/train/options/schedule.c - milestones, cosine and warm-up.
- */
+/* src/train/options/schedule.c - milestones, cosine and warm-up. */
 #include "train/options/schedule.h"
 
 #include "base/error.h"

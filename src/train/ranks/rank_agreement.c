@@ -144,7 +144,7 @@ static ole_status end_lines(ole_memory_file *lines, ole_ranks *ranks, ole_status
     return status;
 }
 
-ole_status ole_together_options(const ole_train_options *options, ole_error *error) {
+ole_status ole_agree_on_options(const ole_train_options *options, ole_error *error) {
     if (ole_ranks_size(options->ranks) == 1) return OLE_OK;
     ole_memory_file lines;
     ole_status status = begin_lines(&lines, error);
@@ -155,8 +155,8 @@ ole_status ole_together_options(const ole_train_options *options, ole_error *err
     return end_lines(&lines, options->ranks, status, error);
 }
 
-ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
-                              const ole_card *card, ole_error *error) {
+ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                             const ole_card *card, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
     ole_memory_file lines;
     ole_status status = begin_lines(&lines, error);
@@ -169,8 +169,8 @@ ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, cons
 
 /* ---- Weights ------------------------------------------------------------------------------- */
 
-ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,
-                              ole_error *error) {
+ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int moments,
+                                ole_state *state, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
     float *plain = ole_network_plain(network);
     ole_status status = plain ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -207,7 +207,7 @@ static ole_status checksum(const ole_network *network, char text[OLE_SHA256_DIGI
     return OLE_OK;
 }
 
-ole_status ole_together_verify(ole_ranks *ranks, const ole_network *network, ole_error *error) {
+ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
     char ours[OLE_SHA256_DIGITS + 1] = "", first[OLE_SHA256_DIGITS + 1];
     ole_status status = checksum(network, ours, error);

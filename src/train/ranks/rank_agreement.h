@@ -16,17 +16,17 @@
  * with rank 0's: before ranks do anything that other options would not do.  An error names the
  * first rank that differs, in what, and both values, on all ranks.
  */
-ole_status ole_together_options(const ole_train_options *options, ole_error *error);
+ole_status ole_agree_on_options(const ole_train_options *options, ole_error *error);
 
 /* Compares network and data likewise. */
-ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
-                              const ole_card *card, ole_error *error);
+ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                             const ole_card *card, ole_error *error);
 
 /* Weights, the optimiser's `moments` and the state of rank 0 on every rank. */
-ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,
-                              ole_error *error);
+ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int moments,
+                                ole_state *state, ole_error *error);
 
 /* Whether the weights are the same to the bit on all ranks; an error if they are not. */
-ole_status ole_together_verify(ole_ranks *ranks, const ole_network *network, ole_error *error);
+ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_error *error);
 
 #endif

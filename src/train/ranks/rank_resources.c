@@ -1,6 +1,4 @@
-/*
- * src/train/ranks/rank_resources.c - the threads and the card of a rank.
- */
+/* src/train/ranks/rank_resources.c - the threads and the card of a rank. */
 #include "train/ranks/rank_resources.h"
 
 #include "base/cuda_module.h"

@@ -36,9 +36,9 @@ static ole_status evaluate(evaluated *e, const ole_measure *m, ole_split split, 
         status = ole_ranks_agree(runner->ranks, status, error);
     }
     if (status == OLE_OK)
-        status = m->queue
-                     ? ole_queue_evaluate(m->queue, split, &e->out.wrong, e->out.features, error)
-                     : ole_split_run(runner, m->set, split, &e->out, error);
+        status = m->recorded ? ole_recorded_evaluate(m->recorded, split, &e->out.wrong,
+                                                     e->out.features, error)
+                             : ole_split_run(runner, m->set, split, &e->out, error);
     if (status != OLE_OK) {
         free(e->out.features);
         *e = (evaluated){0};

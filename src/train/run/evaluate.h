@@ -16,7 +16,7 @@ typedef struct ole_errors {
 /* What to measure, and how. */
 typedef struct ole_measure {
     ole_split_runner runner;
-    ole_queue *queue; /* replays recorded batches in place of the runner; or NULL */
+    ole_recorded *recorded; /* replays recorded batches instead of the runner; or NULL */
     const ole_dataset *set;
     bool classifier; /* false: it is not trained; validation is judged by 1-NN, test is NaN */
     bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */

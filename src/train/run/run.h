@@ -23,7 +23,7 @@ typedef struct ole_run {
     ole_card card;
     ole_network network;
     ole_stepper *stepper;
-    ole_queue *queue;        /* the recorded steps, where the device records them; else NULL */
+    ole_recorded *recorded;  /* steps, if the device records them; else NULL */
     ole_inference inference; /* on the stepper's plan */
     ole_loader *loader;      /* of the training split */
     int64_t batches;         /* of an epoch */

@@ -17,7 +17,6 @@
 #include "train/run/run.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -19,7 +19,7 @@
 /* ---- Planning ----------------------------------------------------------------------------- */
 
 static ole_ranks *ranks_of(const ole_stepper *s) {
-    return s->reduce ? ole_reduce_ranks(s->reduce) : NULL;
+    return s->reduce ? s->reduce->ranks : NULL;
 }
 
 /* Finds the nodes where OLÉ acts. */
@@ -47,7 +47,7 @@ static ole_status plan_batches(ole_stepper *s, ole_error *error) {
     for (int k = 0; k < 2 && status == OLE_OK; k++) {
         if (s->rows[k] == 0) continue;
         ole_plan_options options = {.batch = s->rows[k], .train = true};
-        if (s->reduce) options.share = ole_reduce_share(s->reduce, k);
+        if (s->reduce) options.share = &s->reduce->batch[k].share;
         for (int i = 0; i < s->acts; i++)
             if (s->act[i].node != n->graph->features) options.tap[options.taps++] = s->act[i].node;
         status = ole_plan_create(&s->plan[k], n->graph, n->params, n->backend, n->context, &options,
@@ -90,7 +90,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
         bool sync = strcmp(options->bn, "sync") == 0;
         status = ole_reduce_create(&s->reduce, network, options->ranks, s->batch, sync, error);
         for (int k = 0; k < 2 && status == OLE_OK; k++)
-            s->rows[k] = ole_reduce_rows(s->reduce, k);
+            s->rows[k] = s->reduce->batch[k].rows;
     }
     if (status == OLE_OK) {
         if (s->ole) status = find_acts(s, options, error);
@@ -148,10 +148,6 @@ void ole_stepper_free(ole_stepper *s) {
     ole_plan_free(s->plan[1]);
     ole_reduce_free(s->reduce);
     free(s);
-}
-
-ole_plan *ole_stepper_plan(const ole_stepper *stepper) {
-    return stepper->plan[0];
 }
 
 /* ---- Losses ------------------------------------------------------------------------------- */
@@ -270,7 +266,7 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
                            ole_error *error) {
     ole_status status = ole_stepper_prepare(s, error);
     if (status != OLE_OK) return status;
-    double mark = ole_clock(), waited = s->reduce ? ole_reduce_seconds(s->reduce) : 0.0;
+    double mark = ole_clock(), waited = s->reduce ? s->reduce->seconds : 0.0;
     double share = share_of(s, step->last);
     ole_plan *plan = s->plan[step->last]; /* NULL: we have no rows of this batch */
     *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
@@ -307,6 +303,6 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     ole_params_update(s->network->params, &update);
     status = ole_network_wait(s->network, error);
     lap(result, OLE_STEP_UPDATE, &mark);
-    if (s->reduce) result->comm_seconds = ole_reduce_seconds(s->reduce) - waited;
+    if (s->reduce) result->comm_seconds = s->reduce->seconds - waited;
     return status;
 }

@@ -15,7 +15,7 @@
 #include "ole/train/train.h"
 #include "train/ranks/reduce.h"
 
-/* One place where OLÉ acts. */
+/* OLÉ at one node. */
 typedef struct ole_act {
     int node;
     double weight;
@@ -26,7 +26,6 @@ typedef struct ole_act {
     float *gradient;            /* [batch, D] */
 } ole_act;
 
-/* The fields are for step.c and queue.c. */
 typedef struct ole_stepper {
     ole_network *network;
     ole_loss_options loss; /* OLÉ's, but for device and threads */
@@ -36,9 +35,9 @@ typedef struct ole_stepper {
     bool prepared;      /* to run steps one by one */
     ole_update update;  /* but for rate and step */
     int64_t batch[2];   /* rows of whole batches and of the last; 0: there is none */
-    int64_t rows[2];    /* ours of them: all, unless there are ranks */
+    int64_t rows[2];    /* this rank's part of them */
     ole_plan *plan[2];  /* NULL without rows */
-    ole_reduce *reduce; /* NULL: alone */
+    ole_reduce *reduce; /* NULL: one process */
     bool wants_stop;    /* tells the other ranks in the next step */
     int acts;
     ole_act act[OLE_MAX_ACTS];
@@ -67,8 +66,8 @@ typedef struct ole_step_result {
 /*
  * Plans for batches of `batch` rows and, unless 0, of `last` rows.  Taken from the options: loss,
  * lambda, ole_at, the deltas, opt and its numbers; ranks, bn, ole_scope.  Freeze parameters before;
- * OLÉ alone freezes the classifier.  The network must outlive the stepper.  With ranks this is
- * collective, and an error is one on all.
+ * OLÉ alone freezes the classifier.  The network must outlive the stepper.  Collective; fails on
+ * all ranks or none.
  */
 ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
                               const ole_train_options *options, int64_t batch, int64_t last,
@@ -76,14 +75,10 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
 void ole_stepper_free(ole_stepper *stepper);
 
 /*
- * Plans the losses of steps that ole_stepper_run() runs; a queue computes them on the device and
- * needs none.  Call it early to have failures early: the first step does it otherwise.  With ranks
- * this is collective, and an error is one on all.
+ * Plans the losses of steps that ole_stepper_run() runs; recorded steps have their own.  The first
+ * step does it otherwise: call it to have failures early.  Collective; fails on all ranks or none.
  */
 ole_status ole_stepper_prepare(ole_stepper *stepper, ole_error *error);
-
-/* The plan for whole batches, for evaluation. */
-ole_plan *ole_stepper_plan(const ole_stepper *stepper);
 
 /* One step's batch and rate. */
 typedef struct ole_step {

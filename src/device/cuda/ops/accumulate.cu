@@ -1,6 +1,4 @@
-/*
- * src/device/cuda/ops/accumulate.cu - to += from, for gradients that meet in one tensor.
- */
+/* src/device/cuda/ops/accumulate.cu - to += from, for gradients that meet in one tensor. */
 #include "device/cuda/cuda.h"
 
 #include <cuda_bf16.h>

@@ -1,6 +1,4 @@
-/*
- * src/device/cuda/ops/norm.cuh - what the host side of batch norm and its kernels share.
- */
+/* src/device/cuda/ops/norm.cuh - what the host side of batch norm and its kernels share. */
 #ifndef OLE_SRC_DEVICE_CUDA_OPS_NORM_CUH
 #define OLE_SRC_DEVICE_CUDA_OPS_NORM_CUH
 

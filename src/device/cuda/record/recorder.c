@@ -426,16 +426,16 @@ static ole_status follow(ole_device_context *context, int behind, ole_error *err
     return failure_of(context, error);
 }
 
-static ole_status read_clock(ole_device_context *context, ole_queue_sums *sums, ole_error *error) {
+static ole_status read_clock(ole_device_context *context, ole_step_sums *sums, ole_error *error) {
     cuda_clock clock = {0};
     cuda_copy(context, &clock, context->clock, sizeof clock, cudaMemcpyDeviceToHost, "a step");
-    *sums = (ole_queue_sums){.steps = (int64_t)clock.step - context->replays->first_step,
-                             .loss = clock.loss,
-                             .softmax_loss = clock.softmax_loss,
-                             .added_loss = clock.ole_loss,
-                             .correct = clock.correct,
-                             .bad_step = clock.bad_step,
-                             .bad_row = clock.bad_row};
+    *sums = (ole_step_sums){.steps = (int64_t)clock.step - context->replays->first_step,
+                            .loss = clock.loss,
+                            .softmax_loss = clock.softmax_loss,
+                            .added_loss = clock.ole_loss,
+                            .correct = clock.correct,
+                            .bad_step = clock.bad_step,
+                            .bad_row = clock.bad_row};
     return failure_of(context, error);
 }
 
