@@ -3,7 +3,7 @@
  *
  *     build/bench/bench_loss_cuda [--json]
  *
- * For each shape the median time on the card (between events) of evaluations queued one after the
+ * For each shape the median time on the GPU (between events) of evaluations queued one after the
  * other, and of replays of a graph of one evaluation; and the error of value and gradient against
  * LAPACK in double on the same data, in the units of the promise (value / sum_c ‖X_c‖_*, gradient /
  * sqrt(N)).  Features are float32 of the kind a net gives in mid-training.  The reference of the

@@ -7,11 +7,11 @@
 
 #include "ole/loss.h"
 
-/* A plan's memory on the card and what it knows of its shape. */
+/* A plan's memory on the GPU and what it knows of its shape. */
 typedef struct ole_cuda_loss ole_cuda_loss;
 
 typedef struct ole_cuda_loss_table {
-    /* Arguments have been checked by the caller; the card is the current one or options' own. */
+    /* Arguments have been checked by the caller; the GPU is the current one or options' own. */
     ole_status (*create)(ole_cuda_loss **loss, int64_t max_rows, int64_t dim, ole_dtype dtype,
                          const ole_loss_options *options, ole_error *error);
     void (*destroy)(ole_cuda_loss *loss);

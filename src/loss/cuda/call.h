@@ -1,11 +1,11 @@
 /*
- * src/loss/cuda/call.h - what one evaluation on the card hands to its kernels.
+ * src/loss/cuda/call.h - what one evaluation on the GPU hands to its kernels.
  *
  * The kernels, in the order of the stream (plan.cu queues them; docs/maths.md section 7 says why):
  *     group    rows sorted by label; NaN and Inf                              (group.cu)
  *     gram     Gram matrices of the small matrices in twice float64's length  (gram.cu)
  *     small    matrices of up to LOSS_SMALL on their smaller side, a block each    (small.cu)
- *     iterate  larger ones, the whole card on all of them                     (iterate.cu)
+ *     iterate  larger ones, the whole GPU on all of them                     (iterate.cu)
  *     apply    value and gradient                                             (apply.cu)
  *
  * "Matrices" are the rows of each class and the whole batch.  A class is known by the place of its
@@ -101,10 +101,10 @@ cudaError_t loss_launch_small(const loss_call *call, cudaStream_t stream);
 cudaError_t loss_launch_iterate(const loss_call *call, int blocks, cudaStream_t stream);
 cudaError_t loss_launch_apply(const loss_call *call, cudaStream_t stream);
 
-/* Once for a card: lets small have the shared memory it needs. */
+/* Once for a GPU: lets small have the shared memory it needs. */
 cudaError_t loss_small_prepare(void);
 
-/* How many blocks of iterate fit on the current card at once. */
+/* How many blocks of iterate fit on the current GPU at once. */
 cudaError_t loss_iterate_blocks(int multiprocessors, int *blocks);
 
 /* Tiles of the lower triangle of a side x side matrix in iterate. */

@@ -1,10 +1,10 @@
 /*
- * src/device/cuda/conv/algorithm.h - a pass of a convolution or linear layer, and one way to
- * compute it.
+ * src/device/cuda/conv/algorithm.h - one pass of a convolution or linear layer as a problem, and
+ * one way to compute it.
  *
  * A linear layer is a 1 x 1 convolution of 1 x 1 images: x [n, in], w [out, in], y [n, out].  All
- * three tensors are packed with channels innermost, channel counts already rounded up (cuda.h);
- * elements have one type, sums are made in float.
+ * three tensors are packed with channels innermost and channel counts rounded up (cuda.h); elements
+ * have one type, sums are in float.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_ALGORITHM_H
 #define OLE_SRC_DEVICE_CUDA_CONV_ALGORITHM_H

@@ -1,9 +1,9 @@
 /*
- * src/device/cuda/conv/cache.h - the file of what was measured: which way each problem is computed
- * best.
+ * src/device/cuda/conv/cache.h - the file that remembers which algorithm is fastest for each
+ * problem.
  *
- * It lies in the folder $OLE_CACHE, else $XDG_CACHE_HOME/ole, else ~/.cache/ole; OLE_CACHE set to
- * nothing means none.  A file that cannot be read or written is no error: measuring is done again.
+ * It is in $OLE_CACHE, else $XDG_CACHE_HOME/ole, else ~/.cache/ole; an empty OLE_CACHE means no
+ * file. A file that cannot be read or written is no error: the problem is measured again.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_CACHE_H
 #define OLE_SRC_DEVICE_CUDA_CONV_CACHE_H

@@ -1,11 +1,11 @@
 /*
  * src/device/cuda/conv/dnn.c - one pass of a convolution by cuDNN's graph interface.
  *
- * A problem becomes an operation graph of one convolution, and of adding the bias where it has one
- * (in float alone: for bfloat16 cuDNN wants a bias of that type).  Heuristics list engine
- * configurations (an engine and the values of its knobs); those whose engine's numerical notes
- * break no rule are made into execution plans.  A configuration is named by its engine's number and
- * its knobs, from which it is rebuilt without asking the heuristics again.
+ * A problem becomes an operation graph of one convolution and, for float, the addition of its bias
+ * (with bfloat16 cuDNN requires a bfloat16 bias).  Heuristics list engine configurations (an engine
+ * and the values of its knobs); those whose numerical notes break no rule become execution plans. A
+ * configuration's name is its engine's number and its knobs, so it can be rebuilt without the
+ * heuristics.
  */
 #include "device/cuda/conv/dnn.h"
 

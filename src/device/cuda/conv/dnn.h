@@ -8,8 +8,8 @@
  *     dnn_way_release(&ways[i]);
  *     dnn_graph_destroy(graph);
  *
- * Only plans that obey the problem are made: they repeat bit for bit, sum in float, round inputs
- * only where tf32 is asked for, and are neither Winograd nor FFT where it is `direct`.
+ * Plans obey the problem: they repeat bit for bit, sum in float, round inputs only for tf32, and
+ * are neither Winograd nor FFT if it is `direct`.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_DNN_H
 #define OLE_SRC_DEVICE_CUDA_CONV_DNN_H

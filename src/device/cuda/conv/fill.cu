@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/conv/fill.cu - numbers that look random, for measuring: multiplying zeros can be
- * faster than multiplying what training will hold.
+ * src/device/cuda/conv/fill.cu - pseudo-random numbers to measure with: multiplying zeros can be
+ * faster than multiplying the values of a training run.
  */
 #include "device/cuda/cuda.h"
 

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/conv/narrow.c - which convolutions the kernels of narrow.h are for, and which of
- * their variants suit one.
+ * src/device/cuda/conv/narrow.c - which convolutions the kernels of narrow.h can compute, and which
+ * of their variants fit.
  */
 #include "device/cuda/conv/narrow.h"
 

@@ -1,16 +1,15 @@
 /*
- * src/device/cuda/link/link.c - device/link.h on CUDA: sums between cards, and gradients in
- * buckets.
+ * src/device/cuda/link/link.c - device/link.h on CUDA: sums between GPUs, and gradients in buckets.
  *
- * All that goes between cards is queued on one stream of its own, link->stream, by one
- * communicator: every rank queues the same in the same order, and no two of its kernels ever wait
- * for each other. What stands in the way of the step (statistics, losses, features) makes
- * context->stream wait for it; buckets do not, until bucket_join().  Both become edges of a graph
- * where the step is recorded.
+ * All communication is enqueued on one stream, link->stream, through one communicator: every rank
+ * enqueues the same calls in the same order, and no two of its kernels ever wait for each other.
+ * Sums that the step needs next (statistics, losses, features) make context->stream wait; buckets
+ * do not, until bucket_join().  In a recorded step both become edges of the graph.
  */
 #include "device/cuda/link/link.h"
 
 #include "base/error.h"
+#include "device/cuda/cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,11 +74,11 @@ static ole_status open_stream(ole_device_context *context, struct cuda_link *lin
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     cuda_failed(context,
                 cudaStreamCreateWithPriority(&link->stream, cudaStreamNonBlocking, greatest),
-                "linking the cards");
+                "linking the GPUs");
     cudaEvent_t *events[] = {&link->from, &link->to};
     for (int i = 0; i < 2; i++)
         cuda_failed(context, cudaEventCreateWithFlags(events[i], cudaEventDisableTiming),
-                    "linking the cards");
+                    "linking the GPUs");
     return context->failed;
 }
 
@@ -308,3 +307,29 @@ const ole_linker cuda_linker = {
     .bucket_read = bucket_read,
     .bucket_write = bucket_write,
 };
+
+/* ---- Sums in the middle of a layer ----------------------------------------------------------- */
+
+/* Waits for the GPU; cannot be recorded. */
+static void sum_through_host(ole_device_context *context, const ole_share *share, double *data,
+                             int64_t count) {
+    size_t bytes = (size_t)count * sizeof *data;
+    double *host = calloc((size_t)count, sizeof *host);
+    if (!host) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "adding up the ranks' statistics");
+        return;
+    }
+    /* A rank whose GPU has failed still takes its part: the others wait for it. */
+    cuda_copy(context, host, data, bytes, cudaMemcpyDeviceToHost, "reading statistics");
+    share->sum(share->argument, host, count);
+    cuda_copy(context, data, host, bytes, cudaMemcpyHostToDevice, "writing statistics");
+    free(host);
+}
+
+void cuda_share_sum(ole_device_context *context, const ole_share *share, double *data,
+                    int64_t count) {
+    if (share->queue_sum)
+        share->queue_sum(share->argument, data, count, context->stream);
+    else
+        sum_through_host(context, share, data, count);
+}

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/link/link.h - what link.c knows of the library that moves data between cards
- * (nccl.c), and of packing gradients (bucket.cu).
+ * src/device/cuda/link/link.h - link.c's view of the library that moves data between GPUs (nccl.c)
+ * and of packing gradients (bucket.cu).
  */
 #ifndef OLE_SRC_DEVICE_CUDA_LINK_LINK_H
 #define OLE_SRC_DEVICE_CUDA_LINK_LINK_H
@@ -16,7 +16,7 @@ extern "C" {
 typedef struct cuda_collectives {
     char version[32]; /* "NCCL 2.28.3" */
     const char *(*make_id)(unsigned char id[OLE_LINK_ID]);
-    /* `size` ranks, each on a card of its own, this one on the current card. */
+    /* `size` ranks, each on a GPU of its own, this one on the current card. */
     const char *(*open)(void **group, const unsigned char id[OLE_LINK_ID], int rank, int size);
     /* `broken`: without waiting for the others. */
     void (*close)(void *group, bool broken);

@@ -1,7 +1,7 @@
 /*
- * src/device/cuda/link/nccl.c - NCCL, loaded when ranks on cards of their own first ask for it:
- * from $OLE_NCCL where that is set ("off": not at all), else from where the system looks for
- * libnccl.so.2.  Only its header is needed to build; where that was missing, so is NCCL.
+ * src/device/cuda/link/nccl.c - NCCL, loaded when ranks on different GPUs first need it: from
+ * $OLE_NCCL if set ("off": never), else from where the system finds libnccl.so.2.  Building needs
+ * only its header; a build without it has no NCCL.
  */
 #include "device/cuda/link/link.h"
 

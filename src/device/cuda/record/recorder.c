@@ -1,9 +1,9 @@
 /*
- * src/device/cuda/record/recorder.c - device/recorder.h on CUDA graphs: samples on the card, steps
- * captured once from the stream and launched again and again.
+ * src/device/cuda/record/recorder.c - device/recorder.h on CUDA graphs: samples stay on the GPU,
+ * steps are captured from the stream once and launched again and again.
  *
- * What a step needs for the first time (the table of parameters) is made when it is rehearsed,
- * before it is recorded: copies wait for the stream, which breaks a recording of it.
+ * Whatever a step needs at first use (the table of parameters) is created by a run before the
+ * recording: copies wait for the stream, which would break a capture.
  */
 #include "device/recorder.h"
 #include "base/error.h"
@@ -75,7 +75,7 @@ static void *send(ole_device_context *context, const void *from, size_t bytes) {
 }
 
 /*
- * Runs side by side read the same data set: it is on a card once.  What it is is told by its size,
+ * Runs side by side read the same data set: it is on a GPU once.  What it is is told by its size,
  * shape and a hash of its bytes.
  */
 static struct {
@@ -159,7 +159,7 @@ static ole_status resident_create(ole_device_context *context, const ole_residen
     if (cudaMemGetInfo(&room, &whole) == cudaSuccess && wanted.bytes > room / 2)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "the data set takes %.3g GiB, over half of the %.3g that are free on the "
-                        "card",
+                        "GPU",
                         (double)wanted.bytes / 1073741824.0, (double)room / 1073741824.0);
     wanted.hash = hash_of(data, wanted.bytes);
     pthread_mutex_lock(&residents.mutex);
@@ -373,7 +373,7 @@ static bool open_replays(ole_device_context *context) {
     return context->failed == OLE_OK;
 }
 
-/* The order as the card has it: 32 bits, -1 where the last batch has no more samples. */
+/* The order as the GPU has it: 32 bits, -1 where the last batch has no more samples. */
 static void send_order(ole_device_context *context, ole_feed *feed, const int64_t *order) {
     size_t length = (size_t)(feed->batches * feed->batch);
     int32_t *list = malloc(length * sizeof *list);
