@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/* The cards. */
+/* The GPUs. */
 typedef struct ole_cuda_card {
     char name[64];
     int major, minor; /* compute capability */
@@ -24,15 +24,15 @@ typedef struct ole_cuda_card {
 typedef struct ole_cuda_device_table {
     const char *version;   /* ole_version() of the module */
     const char *libraries; /* "CUDA 13.0, cuDNN 9.14, cuBLAS 13.1" */
-    /* How many cards there are that the module has code for; 0 with the reason in `error`. */
+    /* How many GPUs there are that the module has code for; 0 with the reason in `error`. */
     int (*count)(ole_error *error);
     ole_status (*describe)(int card, ole_cuda_card *out, ole_error *error);
-    /* "NCCL 2.28.3", which links the cards of ranks, or why there is none. */
+    /* "NCCL 2.28.3", which links the GPUs of ranks, or why there is none. */
     void (*linking)(char *text, size_t room);
 } ole_cuda_device_table;
 
 /*
- * Memory, streams and graphs of the current card, for who has no CUDA headers: tests, benchmarks,
+ * Memory, streams and graphs of the current GPU, for who has no CUDA headers: tests, benchmarks,
  * examples.  Functions that can fail return false and leave the reason in `error`.
  */
 typedef struct ole_cuda_graph ole_cuda_graph;
@@ -53,7 +53,7 @@ typedef struct ole_cuda_memory_table {
     bool (*replay)(ole_cuda_graph *graph, void *stream, ole_error *error);
     void (*close_graph)(ole_cuda_graph *graph);
 
-    /* Milliseconds on the card of what `work` queues on the stream. */
+    /* Milliseconds on the GPU of what `work` queues on the stream. */
     bool (*time)(void *stream, void (*work)(void *context), void *context, double *milliseconds,
                  ole_error *error);
 } ole_cuda_memory_table;
@@ -65,7 +65,7 @@ typedef struct ole_cuda_memory_table {
 OLE_INTERNAL ole_status ole_cuda_module_table(const char *name, const void **table,
                                               ole_error *error);
 
-/* Whether there is a module and a card to run it on. */
+/* Whether there is a module and a GPU to run it on. */
 OLE_INTERNAL ole_status ole_cuda_module_check(ole_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * src/bench/bench_data.h - what benchmarks time: the real training step (step.h, or recorded by
- * queue.h) on generated images, assembled by a loader as in training.
+ * src/bench/bench_data.h - what benchmarks time: the real training step (step.h or
+ * recorded.h) on generated images, assembled by a loader as in training.
  */
 #ifndef OLE_SRC_BENCH_BENCH_DATA_H
 #define OLE_SRC_BENCH_BENCH_DATA_H

@@ -1,6 +1,6 @@
 /*
- * src/bench/bench_ranks.c - ole_bench_ranks(): training steps by 1, 2, ... ranks, beside the same
- * ranks each alone, and what sums over ranks take: what docs/scaling.md's model is fitted to.
+ * src/bench/bench_ranks.c - ole_bench_ranks(): training steps on 1, 2, ... ranks, next to the same
+ * ranks each on its own, and the cost of sums over ranks: the data behind docs/scaling.md.
  */
 #include "base/clock.h"
 #include "base/error.h"

@@ -27,7 +27,7 @@ void ole_loss_options_init(ole_loss_options *options) {
     };
 }
 
-/* ---- what the caller gave -------------------------------------------------------------------- */
+/* ---- what the caller gave ----------------------------------------------------------------- */
 
 ole_status ole_loss_check_options(const ole_loss_options *o, ole_error *error) {
     ole_status fits = ole_check_struct(o->struct_size, sizeof *o, "ole_loss_options_init", error);
@@ -122,7 +122,7 @@ ole_status ole_loss_list_classes(const ole_groups *groups, int64_t rows, int64_t
     return OLE_OK;
 }
 
-/* ---- what the caller gets -------------------------------------------------------------------- */
+/* ---- what the caller gets ----------------------------------------------------------------- */
 
 /* No element of a direction, a difference of two polar factors, is over 2 in size. */
 static bool gradient_fits(ole_dtype dtype, double scale) {

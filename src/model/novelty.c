@@ -1,16 +1,86 @@
 /* src/model/novelty.c - known against novel: scores, thresholds, curves, calibration. */
-#include "model/novelty.h"
-
+#include "ole/train/novelty.h"
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/sort.h"
 #include "data/dataset.h"
+#include "features/subspace.h"
 #include "model/calibration.h"
+#include "model/confidence.h"
 #include "model/model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- The directions of known classes ------------------------------------------------------ */
+
+/* What the scores of features compare with, from the training features. */
+struct ole_novelty_directions {
+    ole_score_directions subspaces; /* orthonormal, 95 % of each class's energy */
+    ole_score_directions means;     /* one per class: the mean of its features, at length 1 */
+};
+
+static const double energy = 0.95; /* of a class, in its subspace */
+
+static ole_status copy_subspaces(ole_score_directions *d, const ole_subspaces *s, int classes,
+                                 ole_error *error) {
+    int64_t rows = 0;
+    for (int64_t c = 0; c < s->classes; c++)
+        rows += s->of[c].size;
+    ole_status status = ole_score_directions_make(d, classes, s->dim, rows, error);
+    float *to = d->basis;
+    for (int64_t c = 0; c < s->classes && status == OLE_OK; c++) { /* by rising label */
+        d->size[s->of[c].label] = s->of[c].size;
+        for (int64_t i = 0; i < s->of[c].size * s->dim; i++)
+            *to++ = (float)s->of[c].basis[i];
+    }
+    return status;
+}
+
+static ole_status find_subspaces(ole_score_directions *d, const ole_outputs *training, int classes,
+                                 int64_t dim, ole_pool *pool, int threads, ole_error *error) {
+    int64_t *labels = malloc(((size_t)training->count + 1) * sizeof *labels);
+    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < training->count; i++)
+        labels[i] = training->labels[i];
+    ole_subspaces subspaces;
+    ole_status status =
+        ole_subspaces_create(&subspaces, training->count, dim, OLE_F32, training->features, labels,
+                             energy, pool, threads, error);
+    if (status == OLE_OK) status = copy_subspaces(d, &subspaces, classes, error);
+    ole_subspaces_destroy(&subspaces);
+    free(labels);
+    return status;
+}
+
+/* Adds x / ‖x‖ to `sum`; a row of zeros adds nothing. */
+static void add_unit(double *sum, const float *x, int64_t dim) {
+    double square = 0.0;
+    for (int64_t k = 0; k < dim; k++)
+        square += (double)x[k] * x[k];
+    for (int64_t k = 0; k < dim && square > 0.0; k++)
+        sum[k] += x[k] / sqrt(square);
+}
+
+static ole_status find_means(ole_score_directions *d, const ole_outputs *training, int classes,
+                             int64_t dim, ole_error *error) {
+    ole_status status = ole_score_directions_make(d, classes, dim, classes, error);
+    double *sums = calloc((size_t)(classes * dim), sizeof *sums);
+    if (status == OLE_OK && !sums) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < training->count && status == OLE_OK; i++)
+        add_unit(sums + training->labels[i] * dim, training->features + i * dim, dim);
+    for (int c = 0; c < classes && status == OLE_OK; c++) {
+        double *sum = sums + c * dim, square = 0.0;
+        for (int64_t k = 0; k < dim; k++)
+            square += sum[k] * sum[k];
+        d->size[c] = 1;
+        for (int64_t k = 0; k < dim; k++)
+            d->basis[c * dim + k] = square > 0.0 ? (float)(sum[k] / sqrt(square)) : 0.0f;
+    }
+    free(sums);
+    return status;
+}
 
 void ole_novelty_options_init(ole_novelty_options *options) {
     *options = (ole_novelty_options){.struct_size = sizeof *options,
@@ -127,8 +197,11 @@ static ole_status collect_all(work *w, ole_novelty *n, ole_error *error) {
     if (status == OLE_OK)
         status = collect(w, &training, "training samples", w->known, OLE_SPLIT_TRAIN, false, error);
     if (status == OLE_OK && !w->interrupted)
-        status = ole_novelty_directions_make(n->directions, &training, w->info->classes,
-                                             w->info->features, o->threads, error);
+        status = find_subspaces(&n->directions->subspaces, &training, w->info->classes,
+                                w->info->features, w->pool, o->threads, error);
+    if (status == OLE_OK && !w->interrupted)
+        status = find_means(&n->directions->means, &training, w->info->classes, w->info->features,
+                            error);
     ole_outputs_free(&training);
     return status;
 }
@@ -326,7 +399,11 @@ void ole_novelty_free(ole_novelty *n) {
     free(n->known_predicted);
     free(n->novel_label);
     free(n->novel_predicted);
-    ole_novelty_directions_free(n->directions);
+    if (n->directions) {
+        ole_score_directions_free(&n->directions->subspaces);
+        ole_score_directions_free(&n->directions->means);
+        free(n->directions);
+    }
     *n = (ole_novelty){0};
 }
 

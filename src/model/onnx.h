@@ -104,9 +104,6 @@ typedef struct ole_onnx {
     bool failed; /* out of memory, while building */
 } ole_onnx;
 
-/* The node's parameter of that kind, or -1. */
-int ole_onnx_find_param(const ole_graph *graph, const ole_node *node, ole_param_kind kind);
-
 /* Fills ops and tensors from graph and card, which the caller has set. */
 ole_status ole_onnx_build(ole_onnx *onnx, bool fold, ole_error *error);
 void ole_onnx_free(ole_onnx *onnx);

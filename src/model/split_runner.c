@@ -1,8 +1,8 @@
 /*
- * src/model/split_runner.c - the one loop that takes a split through a network.
+ * src/model/split_runner.c - the one loop that runs a split through a network.
  *
- * Wrong predictions are added up over ranks; features and logits are gathered batch by batch, so
- * that they lie on every rank as they would on one.
+ * Wrong predictions are summed over ranks; features and logits are gathered batch by batch, so that
+ * every rank has them in the order of the split.
  */
 #include "model/split_runner.h"
 

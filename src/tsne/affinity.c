@@ -68,7 +68,7 @@ double ole_affinity_beta(const double *away, int64_t count, double perplexity, d
     return beta;
 }
 
-/* ---- The conditional ones ------------------------------------------------------------------- */
+/* ---- The conditional ones ----------------------------------------------------------------- */
 
 typedef struct job {
     int64_t rows;
@@ -125,7 +125,7 @@ static void condition_rows(void *context, int64_t task, int worker) {
         condition_row(c->b, row, c->lines + (int64_t)worker * c->b->count);
 }
 
-/* ---- Symmetry ------------------------------------------------------------------------------- */
+/* ---- Symmetry ----------------------------------------------------------------------------- */
 
 /* Filled by rising row, so each list of the transpose is rising too. */
 static void transpose(const job *b) {

@@ -85,7 +85,7 @@ static double distance(const ole_distances *d, int64_t a, int64_t b) {
     return sum;
 }
 
-/* ---- Neighbours ----------------------------------------------------------------------------- */
+/* ---- Neighbours --------------------------------------------------------------------------- */
 
 /* A row found. */
 typedef struct found {

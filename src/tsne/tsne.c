@@ -32,7 +32,7 @@ void ole_tsne_options_init(ole_tsne_options *options) {
     };
 }
 
-/* ---- Checks --------------------------------------------------------------------------------- */
+/* ---- Checks ------------------------------------------------------------------------------- */
 
 static ole_status check_number(const char *name, double value, double least, double most,
                                ole_error *error) {
@@ -81,7 +81,7 @@ static ole_status check_options(const ole_tsne_options *o, int64_t rows, ole_err
     return status == OLE_OK ? check_start(rows, o->start, error) : status;
 }
 
-/* ---- A run ---------------------------------------------------------------------------------- */
+/* ---- A run -------------------------------------------------------------------------------- */
 
 typedef struct run {
     const ole_tsne_options *o;

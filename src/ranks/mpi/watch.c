@@ -60,7 +60,7 @@ static const double fail_seconds = 2, leave_seconds = 5;
 /* How long a rank that hears of another's failure waits for its own: it may be that of all. */
 static const double own_seconds = 0.4;
 
-/* ---- Telling and ending ---------------------------------------------------------------------- */
+/* ---- Telling and ending ------------------------------------------------------------------- */
 
 static bool is_hub(const ole_watch *watch) {
     return watch->rank == 0;
@@ -177,7 +177,7 @@ static void blame(const ole_watch *watch, int rank, const char *reason, char out
         snprintf(out, 600, "%s: %.450s", name, reason);
 }
 
-/* ---- What can be noticed --------------------------------------------------------------------- */
+/* ---- What can be noticed ------------------------------------------------------------------ */
 
 /* The other end is gone. Who was stopped for long finds all others gone, and is itself to blame. */
 static void notice_end(ole_watch *watch, int rank) {
@@ -255,7 +255,7 @@ static void notice_own_sleep(ole_watch *watch, double now) {
         watch->peers[r].heard += gap;
 }
 
-/* ---- The thread ------------------------------------------------------------------------------ */
+/* ---- The thread --------------------------------------------------------------------------- */
 
 /* When the next beat is due, or a rank has been silent for too long. */
 static double next_date(const ole_watch *watch) {
@@ -349,7 +349,7 @@ static void *keep_watch(void *argument) {
     return NULL;
 }
 
-/* ---- The start ------------------------------------------------------------------------------- */
+/* ---- The start ---------------------------------------------------------------------------- */
 
 static void free_watch(ole_watch *watch) {
     for (int r = 0; watch->peers && r < peer_count(watch); r++)

@@ -1,7 +1,4 @@
-/*
- * src/train/options/choose.c - net, size, channels and epochs, chosen by a look at the data's
- * headers.
- */
+/* src/train/options/choose.c - chooses net, image size, channels and epochs from file headers. */
 #include "train/options/choose.h"
 
 #include "data/probe.h"

@@ -1,4 +1,4 @@
-/* src/train/options/choose.h - what the caller of a training has left open and the data decide. */
+/* src/train/options/choose.h - fills in what the caller of a training left to the data. */
 #ifndef OLE_SRC_TRAIN_OPTIONS_CHOOSE_H
 #define OLE_SRC_TRAIN_OPTIONS_CHOOSE_H
 

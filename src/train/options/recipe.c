@@ -1,9 +1,9 @@
 /*
- * src/train/options/recipe.c - options from YAML and back, by libyaml.
+ * src/train/options/recipe.c - reads options from YAML and writes them, by libyaml.
  *
- * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
- * between.  The key `paper` has a map of notes, which are kept and change no option.  Aliases and
- * other maps have no place in it; anchors and tags change nothing.
+ * A recipe is one map from options to scalars; a list of scalars is the same with commas between.
+ * The key `paper` has a map of notes, which are kept and change no option.  Aliases and other maps
+ * are errors; anchors and tags change nothing.
  *
  * A recipe may come from anywhere (config.yaml lies beside every model), so reading one takes time
  * and memory in proportion to its size, which is limited.

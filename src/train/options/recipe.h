@@ -1,7 +1,4 @@
-/*
- * src/train/options/recipe.h - recipes as text in memory: config.yaml and what a checkpoint
- * remembers.
- */
+/* src/train/options/recipe.h - recipes as text: for config.yaml and for checkpoints. */
 #ifndef OLE_SRC_TRAIN_OPTIONS_RECIPE_H
 #define OLE_SRC_TRAIN_OPTIONS_RECIPE_H
 

@@ -1,8 +1,8 @@
 /*
- * src/train/ranks/rank_agreement.c - comparing ranks with rank 0, and giving them its weights.
+ * src/train/ranks/rank_agreement.c - compares ranks with rank 0, and sends them its weights.
  *
- * What is compared is written as lines "name=value"; rank 0's go to all, and the first line that
- * differs is the error.
+ * Properties are written as lines "name=value"; rank 0 sends its lines to all, and the first line
+ * that differs is the error.
  */
 #include "train/ranks/rank_agreement.h"
 
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Lines --------------------------------------------------------------------------------- */
+/* ---- Lines -------------------------------------------------------------------------------- */
 
 static void put_options(FILE *to, const ole_train_options *options) {
     for (const ole_option *o = ole_train_table; o->name; o++) {
@@ -83,7 +83,7 @@ static ole_status put_data(FILE *to, const ole_dataset *set, const ole_card *car
     return put_samples(to, set, error);
 }
 
-/* ---- Comparing ----------------------------------------------------------------------------- */
+/* ---- Comparing ---------------------------------------------------------------------------- */
 
 /* The first line in which two texts differ is the error. */
 static ole_status compare_lines(const char *ours, const char *theirs, ole_error *error) {
@@ -167,7 +167,7 @@ ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const
     return end_lines(&lines, ranks, status, error);
 }
 
-/* ---- Weights ------------------------------------------------------------------------------- */
+/* ---- Weights ------------------------------------------------------------------------------ */
 
 ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int moments,
                                 ole_state *state, ole_error *error) {

@@ -1,8 +1,8 @@
 /*
- * src/train/ranks/rank_agreement.h - what the ranks of one run must have in common: the recipe, the
- * data, the first weights, and at every epoch's end still the same weights.
+ * src/train/ranks/rank_agreement.h - what all ranks of a run must have in common: the recipe, the
+ * data, the initial weights, and at the end of every epoch the same weights.
  *
- * All of it is collective; without ranks there is nothing to compare.
+ * Everything here is collective; without ranks there is nothing to compare.
  */
 #ifndef OLE_SRC_TRAIN_RANKS_RANK_AGREEMENT_H
 #define OLE_SRC_TRAIN_RANKS_RANK_AGREEMENT_H

@@ -1,4 +1,4 @@
-/* src/train/ranks/rank_resources.c - the threads and the card of a rank. */
+/* src/train/ranks/rank_resources.c - the threads and the GPU of a rank. */
 #include "train/ranks/rank_resources.h"
 
 #include "base/cuda_module.h"

@@ -1,7 +1,4 @@
-/*
- * src/train/ranks/rank_resources.h - what a rank uses of its host, which it shares with other
- * ranks: threads, and a card.
- */
+/* src/train/ranks/rank_resources.h - a rank's share of its host: threads and a GPU. */
 #ifndef OLE_SRC_TRAIN_RANKS_RANK_RESOURCES_H
 #define OLE_SRC_TRAIN_RANKS_RANK_RESOURCES_H
 
@@ -16,7 +13,7 @@ enum { OLE_DEVICE_NAME = 20 };
  */
 int ole_rank_threads(int given, const ole_ranks *ranks);
 
-/* `device`, or where that leaves the card open and there are several, "cuda:N" in `name`: ranks of
+/* `device`, or where that leaves the GPU open and there are several, "cuda:N" in `name`: ranks of
  * a host take one after the other. */
 const char *ole_rank_device(const char *device, const ole_ranks *ranks, char name[OLE_DEVICE_NAME]);
 

@@ -15,7 +15,7 @@
 
 enum { FIRST_BUCKET = 128 * 1024, BUCKET = 1024 * 1024, NUMBERS_SLOT = OLE_RANKS_SLOTS - 1 };
 
-/* ---- Batch norm ---------------------------------------------------------------------------- */
+/* ---- Batch norm --------------------------------------------------------------------------- */
 
 /* The sum of an ole_share. */
 static void sum_norm(void *argument, double *data, int64_t count) {
@@ -51,7 +51,7 @@ static void plan_share(ole_reduce *r, int k, int64_t rows) {
     b->owns_group = b->group != NULL;
 }
 
-/* ---- Buckets ------------------------------------------------------------------------------- */
+/* ---- Buckets ------------------------------------------------------------------------------ */
 
 /*
  * Adds a gradient to the last bucket, or to a new one if that is full.  The gaps that frozen
@@ -115,7 +115,7 @@ static void reached(void *argument, int node) {
     ole_ranks_progress(r->ranks);
 }
 
-/* ---- Creating ------------------------------------------------------------------------------ */
+/* ---- Creating ----------------------------------------------------------------------------- */
 
 /* Creates a bucket of the gradients in its piece of the block; items[params] is scratch. */
 static ole_status create_device_bucket(const ole_reduce *r, ole_reduce_bucket *b,
@@ -199,7 +199,7 @@ void ole_reduce_free(ole_reduce *r) {
     free(r);
 }
 
-/* ---- A step -------------------------------------------------------------------------------- */
+/* ---- A step ------------------------------------------------------------------------------- */
 
 void ole_reduce_start(ole_reduce *r, double *numbers, int count) {
     ole_ranks_start_sum(r->ranks, numbers, count, OLE_F64, NUMBERS_SLOT);

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- samples ------------------------------------------------------------------------------- */
+/* ---- samples ------------------------------------------------------------------------------ */
 
 ole_feed_spec ole_recorded_feed(const ole_recorded *r, ole_split split, int64_t batches) {
     const ole_augment *augment = ole_loader_augment(r->loader);
@@ -70,7 +70,7 @@ double ole_recorded_share(const ole_recorded *r, int k) {
     return (double)r->stepper->rows[k] / (double)r->stepper->batch[k];
 }
 
-/* ---- recording ----------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------- */
 
 /* Enqueues a step, or a part of one, for whole batches (k = 0) or for the last batch (1). */
 static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
@@ -312,7 +312,7 @@ void ole_recorded_free(ole_recorded *r) {
     free(r);
 }
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------ */
 
 ole_status ole_recorded_start(ole_recorded *r, const ole_schedule *schedule, int64_t epoch,
                               int64_t first, int64_t updates, ole_error *error) {

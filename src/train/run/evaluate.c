@@ -1,7 +1,7 @@
 /*
- * src/train/run/evaluate.c - splits taken through the network (split_runner.h), and their errors.
+ * src/train/run/evaluate.c - runs splits through the network (split_runner.h) and measures errors.
  *
- * With ranks every rank has all features and searches the neighbours of its part of the queries.
+ * With ranks, every rank has all features and searches the neighbours of its part of the queries.
  */
 #include "train/run/evaluate.h"
 

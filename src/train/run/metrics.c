@@ -30,7 +30,7 @@ static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *
                     ole_quote_string(&quoted, metrics->path), strerror(number));
 }
 
-/* ---- Checking before a run goes on --------------------------------------------------------- */
+/* ---- Checking before a run goes on -------------------------------------------------------- */
 
 /*
  * Whether the line at `bytes` is one of a run's: of this epoch, or of any, or of the end, where
@@ -99,7 +99,7 @@ ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, boo
     return status;
 }
 
-/* ---- Opening and writing ------------------------------------------------------------------- */
+/* ---- Opening and writing ------------------------------------------------------------------ */
 
 ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep,
                             ole_error *error) {

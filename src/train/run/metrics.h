@@ -1,6 +1,6 @@
 /*
- * src/train/run/metrics.h - metrics.jsonl: one JSON object a line, each on disk before the
- * checkpoint that counts on it.
+ * src/train/run/metrics.h - metrics.jsonl: one JSON object per line, each on disk before the
+ * checkpoint that counts it.
  */
 #ifndef OLE_SRC_TRAIN_RUN_METRICS_H
 #define OLE_SRC_TRAIN_RUN_METRICS_H

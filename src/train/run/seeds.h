@@ -1,6 +1,6 @@
 /*
- * src/train/run/seeds.h - several runs that differ in their seeds: one after the other, side by
- * side on a device that has room for that, or on several ranks.
+ * src/train/run/seeds.h - several runs that differ in their seeds: one after the other,
+ * concurrently on a device with room for them, or on several ranks.
  */
 #ifndef OLE_SRC_TRAIN_RUN_SEEDS_H
 #define OLE_SRC_TRAIN_RUN_SEEDS_H

@@ -1,11 +1,11 @@
 /*
  * src/train/run/step.c - planning and running training steps.
  *
- * OLÉ reads a node's output, and its gradient is added there as a seed for backward: what lies
- * above the node, the classifier in the usual case, never sees it.
+ * OLÉ reads a node's output, and backward starts with its gradient there: nodes above it, usually
+ * the classifier, never see it.
  *
- * On ranks everything is scaled so that the sums over them are what one process would have: the
- * softmax loss, a mean, and its gradient by our share of the rows.
+ * With ranks, everything is scaled so that the sums over ranks are what one process would compute:
+ * the softmax loss, a mean, and its gradient by this rank's share of the rows.
  */
 #include "train/run/step.h"
 

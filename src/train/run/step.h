@@ -1,8 +1,8 @@
 /*
  * src/train/run/step.h - one training step: forward, softmax, OLÉ where it acts, backward, update.
  *
- * On multiple ranks each runs its rows of the batch (reduce.h); the results are those of the whole
- * batch and the same on all, and so are the parameters afterwards.
+ * With ranks, each runs its rows of the batch (reduce.h); results and parameters are those of the
+ * whole batch, the same on all ranks.
  */
 #ifndef OLE_SRC_TRAIN_RUN_STEP_H
 #define OLE_SRC_TRAIN_RUN_STEP_H

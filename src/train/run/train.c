@@ -6,9 +6,9 @@
  * which opens a run (run.h), takes it through its epochs and closes it.  Steps run one by one, or
  * the device replays recorded ones (recorded.h).
  *
- * Ranks take the same steps and stop after the same one: each tells the others in a step whether
- * its caller wants to stop.  With recorded steps they agree when they read the device's results,
- * which they do after the same steps.
+ * All ranks stop after the same step: in every step each tells the others whether its caller wants
+ * to stop.  With recorded steps they agree whenever they read the device's sums, which they do
+ * after the same steps.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -48,7 +48,7 @@ static bool is_last(const ole_run *run, int64_t step) {
     return run->stepper->batch[1] > 0 && step == run->batches - 1;
 }
 
-/* ---- Reporting to the caller ----------------------------------------------------------------- */
+/* ---- Reporting to the caller -------------------------------------------------------------- */
 
 static double elapsed(const loop *l) {
     return l->seconds_before + ole_clock() - l->started;
