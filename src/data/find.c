@@ -73,16 +73,6 @@ static void add_cache(places *list, const char *name) {
         add_place(list, getenv("HOME"), "/.cache/ole", name);
 }
 
-static void all_places(places *list, const char *name) {
-    list->count = 0;
-    add_place(list, getenv("OLE_DATA"), "", name);
-    add_cache(list, name);
-    add_place(list, "data", "", name);
-    add_place(list, "data", "", "");
-    add_place(list, getenv("HOME"), "/data", name);
-    add_place(list, "/data", "", name);
-}
-
 /* Whether `place` or one of the reader's sub-folders in it has the probe. */
 static bool has_probe(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *place) {
     char file[OLE_PATH_ROOM];
@@ -142,7 +132,13 @@ ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader,
     }
     places *list = malloc(sizeof *list);
     if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    all_places(list, reader->name);
+    list->count = 0;
+    add_place(list, getenv("OLE_DATA"), "", reader->name);
+    add_cache(list, reader->name);
+    add_place(list, "data", "", reader->name);
+    add_place(list, "data", "", "");
+    add_place(list, getenv("HOME"), "/data", reader->name);
+    add_place(list, "/data", "", reader->name);
     bool found = false;
     for (int i = 0; i < list->count && !found; i++)
         found = has_probe(folder, reader, list->path[i]);

@@ -20,16 +20,6 @@ static void name_tensor(char name[NAME], int kind, const ole_param *param) {
 
 /* ---- The state as tensors ----------------------------------------------------------------- */
 
-static void pack_state(const ole_state *s, int64_t counters[COUNTERS], double sums[SUMS]) {
-    const int64_t c[COUNTERS] = {s->epoch,      s->step,       s->updates,     s->metrics_bytes,
-                                 s->best_epoch, s->sums.steps, s->sums.images, s->sums.correct};
-    const double d[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
-                            s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
-                            s->sums.ole_seconds,  s->sums.comm_seconds};
-    memcpy(counters, c, sizeof c);
-    memcpy(sums, d, sizeof d);
-}
-
 static ole_state unpack_state(const int64_t c[COUNTERS], const double d[SUMS]) {
     return (ole_state){.epoch = c[0],
                        .step = c[1],
@@ -107,13 +97,6 @@ static ole_status collect_weights(collection *c, const ole_network *network, ole
     return OLE_OK;
 }
 
-static void collect_moments(collection *c, const ole_network *network, int moments) {
-    for (int kind = 1; kind <= moments; kind++)
-        for (int i = 0; i < c->graph->params; i++)
-            if (c->graph->param[i].trained)
-                ole_params_get_state(network->params, i, kind - 1, collection_add(c, kind, i));
-}
-
 static ole_status write_collection(const collection *c, const char *path, const ole_card *card,
                                    const char *config, ole_error *error) {
     ole_card_texts texts;
@@ -142,9 +125,13 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
                                int moments, const char *config, const ole_state *state,
                                ole_error *error) {
     collection c;
-    int64_t counters[COUNTERS];
-    double sums[SUMS];
-    pack_state(state, counters, sums);
+    const ole_state *s = state;
+    const int64_t counters[COUNTERS] = {s->epoch,         s->step,        s->updates,
+                                        s->metrics_bytes, s->best_epoch,  s->sums.steps,
+                                        s->sums.images,   s->sums.correct};
+    const double sums[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
+                               s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
+                               s->sums.ole_seconds,  s->sums.comm_seconds};
     ole_status status = collection_open(&c, network->graph, 1 + moments, error);
     if (status == OLE_OK) {
         c.tensors[c.count++] = (ole_tensor){"train.counters", OLE_I64, 1, {COUNTERS}, counters};
@@ -152,7 +139,10 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
         status = collect_weights(&c, network, error);
     }
     if (status == OLE_OK) {
-        collect_moments(&c, network, moments);
+        for (int kind = 1; kind <= moments; kind++)
+            for (int i = 0; i < c.graph->params; i++)
+                if (c.graph->param[i].trained)
+                    ole_params_get_state(network->params, i, kind - 1, collection_add(&c, kind, i));
         status = write_collection(&c, path, card, config, error);
     }
     collection_close(&c);

@@ -301,7 +301,7 @@ static ole_status measure_score(const work *w, ole_novelty *n, ole_score score, 
     return trace_accuracy(s, n, error);
 }
 
-/* ---- All together ------------------------------------------------------------------------- */
+/* ---- The measurement ------------------------------------------------------------------------- */
 
 static int32_t *predict_all(const work *w, const ole_outputs *o) {
     int32_t *predicted = malloc((size_t)o->count * sizeof *predicted);
@@ -335,7 +335,12 @@ static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
     return OLE_OK;
 }
 
-static void calibrate(const work *w, ole_novelty *n) {
+static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
+    ole_status status = check_data(w, error);
+    if (status == OLE_OK) status = collect_all(w, n, error);
+    if (status != OLE_OK || w->interrupted) return status;
+    status = predict(w, n, error);
+    if (status != OLE_OK) return status;
     const ole_logits validation = {w->validation.count, w->info->classes, w->validation.logits,
                                    w->validation.labels};
     const ole_logits known = {n->known_count, w->info->classes, w->judged.logits, n->known_label};
@@ -343,14 +348,6 @@ static void calibrate(const work *w, ole_novelty *n) {
     if (temperature == 0.0) n->temperature_fitted = ole_temperature_fit(&validation, &temperature);
     ole_calibration_measure(&n->before, &known, 1.0);
     ole_calibration_measure(&n->after, &known, temperature);
-}
-
-static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
-    ole_status status = check_data(w, error);
-    if (status == OLE_OK) status = collect_all(w, n, error);
-    if (status != OLE_OK || w->interrupted) return status;
-    status = predict(w, n, error);
-    if (status == OLE_OK) calibrate(w, n);
     for (int s = 1; s <= OLE_SCORES && status == OLE_OK; s++)
         status = measure_score(w, n, (ole_score)s, error);
     return status;

@@ -101,11 +101,6 @@ typedef struct layout {
     int64_t bytes;       /* of the file */
 } layout;
 
-static void layout_free(layout *l) {
-    free(l->start.bytes);
-    free(l->tensor.bytes);
-}
-
 static ole_status lay_out(layout *l, const ole_onnx *o, const char *path, ole_error *error) {
     *l = (layout){0};
     ole_card_texts card;
@@ -168,7 +163,8 @@ static ole_status write_file(const char *path, const ole_onnx *o, const ole_onnx
     if (status == OLE_OK) status = write_tensors(&file, &l, o, how, error);
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
-    layout_free(&l);
+    free(l.start.bytes);
+    free(l.tensor.bytes);
     if (status != OLE_OK || !summary) return status;
     const ole_shape in = o->card->input;
     *summary =

@@ -4,15 +4,12 @@
  */
 #include "device/cpu/cpu.h"
 
-static bool reads_stacked(ole_op op) {
-    return op == OLE_OP_NORM || op == OLE_OP_CONCAT;
-}
-
 void cpu_adapt_request(cpu_plan_request *r, cpu_adapted *adapted) {
     *adapted = (cpu_adapted){0};
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         adapted->given[i] = r->x_layout[i];
-        adapted->is[i] = r->x_layout[i] == &cpu_stacked && !reads_stacked(r->node->op);
+        bool stacked = r->x_layout[i] == &cpu_stacked;
+        adapted->is[i] = stacked && r->node->op != OLE_OP_NORM && r->node->op != OLE_OP_CONCAT;
         if (adapted->is[i]) r->x_layout[i] = cpu_best_layout(r->context, r->x_shape[i]);
     }
 }

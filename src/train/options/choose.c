@@ -1,6 +1,7 @@
 /* src/train/options/choose.c - chooses net, image size, channels and epochs from file headers. */
 #include "train/options/choose.h"
 
+#include "base/min_max.h"
 #include "data/probe.h"
 #include "ole/train/net.h"
 #include "train/run/run.h"
@@ -10,55 +11,9 @@
 
 enum { LARGE = 128 }; /* pixels of the longer side, up to which images stay as they are */
 
-/* Few samples take more epochs: in fewer steps neither the weights nor the means and deviations of
- * batch norm get where they belong. */
+/* Small sets get more epochs: with fewer steps neither the weights nor batch norm's running
+ * statistics converge. */
 enum { EPOCHS = 20, MOST_EPOCHS = 100, STEPS = 200 };
-
-/* Of 32, 64 and 96 the nearest. */
-static int nearest_side(int side) {
-    return side < 48 ? 32 : side < 80 ? 64 : 96;
-}
-
-static void choose_size(ole_train_options *o, ole_probe *probe) {
-    bool large = probe->height > LARGE || probe->width > LARGE;
-    if (o->resize == 0 && (probe->sizes_differ || (large && !o->net))) {
-        o->resize = nearest_side(probe->side);
-        ole_run_say(o, "images: %dx%d, chosen as they %s; --resize takes another size", o->resize,
-                    o->resize, probe->sizes_differ ? "differ in size" : "are large");
-    }
-    if (o->resize > 0) probe->height = probe->width = o->resize;
-}
-
-static void choose_channels(ole_train_options *o, ole_probe *probe) {
-    if (o->channels == 0 && probe->channels_differ) {
-        o->channels = 3;
-        ole_run_say(o, "images: in colour, though some are grey; --channels 1 makes all grey");
-    }
-    if (o->channels > 0) probe->channels = o->channels;
-}
-
-static void choose_net(ole_train_options *o, const ole_probe *probe) {
-    o->net = ole_net_suggest(probe->channels, probe->height, probe->width);
-    if (probe->height == 1 && probe->width == 1)
-        ole_run_say(o, "net: %s, chosen for vectors of %d; --net takes another", o->net,
-                    probe->channels);
-    else
-        ole_run_say(o, "net: %s, chosen for %dx%dx%d; --net takes another", o->net, probe->channels,
-                    probe->height, probe->width);
-}
-
-/* Those that are held out do not count; a choice of classes or samples is not looked at. */
-static void choose_epochs(ole_train_options *o, const ole_probe *probe) {
-    double share = (1.0 - o->val_split) * (probe->has_test ? 1.0 : 1.0 - o->test_share);
-    double samples = share * (double)probe->samples;
-    int64_t steps = (int64_t)ceil(samples / (double)o->batch_size);
-    o->epochs = EPOCHS;
-    if (steps == 0 || EPOCHS * steps >= STEPS) return;
-    o->epochs = (STEPS + steps - 1) / steps;
-    if (o->epochs > MOST_EPOCHS) o->epochs = MOST_EPOCHS;
-    ole_run_say(o, "epochs: %lld, chosen for about %.0f samples; --epochs takes another number",
-                (long long)o->epochs, samples);
-}
 
 ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     bool folder = strncmp(o->data, "folder:", 7) == 0;
@@ -67,11 +22,36 @@ ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     ole_probe probe;
     ole_status status = ole_dataset_probe(o->data, o->out, &probe, error);
     if (status != OLE_OK) return status;
-    if (folder) {
-        choose_size(o, &probe);
-        choose_channels(o, &probe);
+    bool large = probe.height > LARGE || probe.width > LARGE;
+    if (folder && o->resize == 0 && (probe.sizes_differ || (large && !o->net))) {
+        o->resize = probe.side < 48 ? 32 : probe.side < 80 ? 64 : 96; /* the nearest of the three */
+        ole_run_say(o, "images: %dx%d, chosen as they %s; --resize takes another size", o->resize,
+                    o->resize, probe.sizes_differ ? "differ in size" : "are large");
     }
-    if (!o->net) choose_net(o, &probe);
-    if (o->epochs == 0) choose_epochs(o, &probe);
+    if (folder && o->channels == 0 && probe.channels_differ) {
+        o->channels = 3;
+        ole_run_say(o, "images: in colour, though some are grey; --channels 1 makes all grey");
+    }
+    if (folder && o->resize > 0) probe.height = probe.width = o->resize;
+    if (folder && o->channels > 0) probe.channels = o->channels;
+    if (!o->net) {
+        o->net = ole_net_suggest(probe.channels, probe.height, probe.width);
+        if (probe.height == 1 && probe.width == 1)
+            ole_run_say(o, "net: %s, chosen for vectors of %d; --net takes another", o->net,
+                        probe.channels);
+        else
+            ole_run_say(o, "net: %s, chosen for %dx%dx%d; --net takes another", o->net,
+                        probe.channels, probe.height, probe.width);
+    }
+    if (o->epochs > 0) return OLE_OK;
+    /* Held-out samples do not count; a choice of classes or of samples per class is not known. */
+    double share = (1.0 - o->val_split) * (probe.has_test ? 1.0 : 1.0 - o->test_share);
+    double samples = share * (double)probe.samples;
+    int64_t steps = (int64_t)ceil(samples / (double)o->batch_size);
+    o->epochs = EPOCHS;
+    if (steps == 0 || EPOCHS * steps >= STEPS) return OLE_OK;
+    o->epochs = ole_min((STEPS + steps - 1) / steps, MOST_EPOCHS);
+    ole_run_say(o, "epochs: %lld, chosen for about %.0f samples; --epochs takes another number",
+                (long long)o->epochs, samples);
     return OLE_OK;
 }

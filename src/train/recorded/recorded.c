@@ -125,24 +125,6 @@ static float **keep_statistics(ole_recorded *r, ole_error *error) {
     return NULL;
 }
 
-static ole_status rehearse(ole_recorded *r, int k, ole_error *error) {
-    float **kept = keep_statistics(r, error);
-    if (!kept) return OLE_ERROR_MEMORY;
-    queue_part(r, k, OLE_RECORDED_STEP);
-    ole_status status = ole_recorded_acts_status(r, error);
-    ole_status ran = ole_network_wait(r->network, status == OLE_OK ? error : NULL);
-    put_back_statistics(r, kept, true);
-    return status == OLE_OK ? ran : status;
-}
-
-static ole_status record(ole_recorded *r, int k, ole_error *error) {
-    ole_status status = r->recorder->begin(r->context, error);
-    if (status != OLE_OK) return status;
-    queue_part(r, k, OLE_RECORDED_STEP);
-    status = r->recorder->end(r->context, &r->recording[k], error);
-    return status == OLE_OK ? ole_recorded_acts_status(r, error) : status;
-}
-
 /* Replays a recording for about `budget` seconds; returns the median time per replay.  Ranks replay
  * as often as rank 0. */
 static ole_status time_replays(ole_recorded *r, ole_recording *recording, double budget,
@@ -219,8 +201,19 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
         status = start_idle(r, false, error);
-        if (status == OLE_OK) status = rehearse(r, k, error);
-        if (status == OLE_OK) status = record(r, k, error);
+        float **kept = status == OLE_OK ? keep_statistics(r, error) : NULL;
+        if (status == OLE_OK && !kept) status = OLE_ERROR_MEMORY;
+        if (status != OLE_OK) break;
+        queue_part(r, k, OLE_RECORDED_STEP); /* once before it is recorded */
+        status = ole_recorded_acts_status(r, error);
+        ole_status ran = ole_network_wait(r->network, status == OLE_OK ? error : NULL);
+        if (status == OLE_OK) status = ran;
+        put_back_statistics(r, kept, true);
+        if (status == OLE_OK) status = r->recorder->begin(r->context, error);
+        if (status != OLE_OK) break;
+        queue_part(r, k, OLE_RECORDED_STEP);
+        status = r->recorder->end(r->context, &r->recording[k], error);
+        if (status == OLE_OK) status = ole_recorded_acts_status(r, error);
     }
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
@@ -255,15 +248,6 @@ static ole_status prepare(ole_recorded *r, ole_error *error) {
     return status;
 }
 
-/* The other ranks replay recorded steps already, so this one cannot fall back to single steps. */
-static ole_status fail_alone(ole_error *error) {
-    ole_error cause = error ? *error : (ole_error){0};
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%.400s: take smaller batches, or OLE_NCCL=off for steps that are run one by "
-                    "one",
-                    cause.message);
-}
-
 ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, const ole_dataset *set,
                                ole_loader *loader, ole_error *error) {
     *result = NULL;
@@ -283,7 +267,13 @@ ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, cons
     ole_status status = ole_ranks_agree(r->ranks, prepare(r, error), error);
     if (status == OLE_OK) {
         status = record_steps(r, error);
-        if (r->ranks && status == OLE_ERROR_MEMORY) status = fail_alone(error);
+        if (r->ranks && status == OLE_ERROR_MEMORY) { /* the other ranks do not run single steps */
+            ole_error cause = error ? *error : (ole_error){0};
+            status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                              "%.400s: take smaller batches, or OLE_NCCL=off for steps that are "
+                              "run one by one",
+                              cause.message);
+        }
     }
     if (status == OLE_OK)
         *result = r;
