@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "features/knn1_error.h"
 #include "features/nearest.h"
 #include "model/model.h"
 #include "model/split_runner.h"

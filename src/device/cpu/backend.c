@@ -6,7 +6,6 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/isa.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -62,4 +62,7 @@ typedef struct cpu_conv_arrays {
 } cpu_conv_arrays;
 void cpu_conv_run(cpu_conv *conv, const cpu_conv_arrays *arrays);
 
+/* Whether the CPU level is AMX; requests its registers from the kernel. */
+bool cpu_has_amx(void);
+
 #endif

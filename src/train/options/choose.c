@@ -2,7 +2,7 @@
 #include "train/options/choose.h"
 
 #include "base/min_max.h"
-#include "data/probe.h"
+#include "data/source.h"
 #include "ole/train/net.h"
 #include "train/run/run.h"
 

@@ -6,7 +6,7 @@
 #include "train/run/evaluate.h"
 
 #include "base/error.h"
-#include "features/knn1_error.h"
+#include "features/nearest.h"
 
 #include <math.h>
 #include <stdlib.h>
