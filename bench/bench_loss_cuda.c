@@ -10,6 +10,7 @@
  * largest shape would take minutes and is left out.
  */
 #include "base/cuda_module.h"
+#include "base/sort.h"
 #include "cases.h"
 #include "formats/json.h"
 #include "ole/loss.h"
@@ -79,11 +80,6 @@ static void replay_some(void *context) {
         if (!p->memory->replay(p->graph, p->stream, &error)) stop(&error);
 }
 
-static int rising(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median milliseconds of one evaluation; runs that are too short to time are repeated. */
 static double time_of(problem *p, void (*work)(void *)) {
     double times[TIMES], once;
@@ -96,7 +92,7 @@ static double time_of(problem *p, void (*work)(void *)) {
         if (!p->memory->time(p->stream, work, p, times + i, &error)) stop(&error);
         times[i] /= p->repeats;
     }
-    qsort(times, TIMES, sizeof *times, rising);
+    qsort(times, TIMES, sizeof *times, ole_by_rising_double);
     return times[TIMES / 2];
 }
 

@@ -355,17 +355,10 @@ static void rank_classes(const ole_model *m, const float *logits, ole_prediction
     memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
 }
 
-/* Whether the sample is one of the model's classes, by its threshold. */
-static void judge(const ole_model *m, const float *feature, const float *logits,
-                  ole_prediction *p) {
-    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
-                               &m->directions};
-    p->known_score = ole_score_sample(&scorer, feature, logits);
-    p->label = p->known_score < m->info.threshold ? -1 : p->best;
-}
-
 static ole_status predict_batches(ole_model *m, const float *images, int64_t count,
                                   ole_prediction *predictions, ole_error *error) {
+    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
+                               &m->directions};
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
     for (int64_t first = 0; first < count; first += most) {
         int64_t rows = count - first < most ? count - first : most;
@@ -381,8 +374,11 @@ static ole_status predict_batches(ole_model *m, const float *images, int64_t cou
                             first + bad);
         for (int64_t i = 0; i < rows; i++) {
             const float *logits = inference->logits + i * m->info.classes;
-            rank_classes(m, logits, &predictions[first + i]);
-            judge(m, inference->features + i * m->info.features, logits, &predictions[first + i]);
+            ole_prediction *p = &predictions[first + i];
+            rank_classes(m, logits, p);
+            p->known_score =
+                ole_score_sample(&scorer, inference->features + i * m->info.features, logits);
+            p->label = p->known_score < m->info.threshold ? -1 : p->best;
         }
     }
     return OLE_OK;

@@ -8,6 +8,7 @@
 #include "tsne/distances.h"
 
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/min_max.h"
 #include "linalg/panels.h"
@@ -230,4 +231,12 @@ ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, i
     free(s.items);
     free(s.places);
     return status;
+}
+
+/* ---- The kernels of the CPU that runs -------------------------------------------------------- */
+
+OLE_CPU_VARIANTS(ole_tsne_kernels, ole_tsne_kernels);
+
+const ole_tsne_kernels *ole_tsne_kernels_get(void) {
+    return OLE_CPU_SELECT(ole_tsne_kernels);
 }

@@ -310,11 +310,11 @@ void cuda_column_sums(ole_device_context *context, const cuda_layout *layout, co
 void cuda_add_bias(ole_device_context *context, const cuda_layout *layout, const float *bias,
                    void *y);
 
-/* to += from: count elements of a type, a multiple of 8 (accumulate.cu). */
+/* to += from: count elements of a type, a multiple of 8 (elements.cu). */
 void cuda_accumulate(ole_device_context *context, cuda_type type, int64_t count, const void *from,
                      void *to);
 
-/* Numbers between -1 and 1 that look random, to measure with (fill.cu). */
+/* Numbers between -1 and 1 that look random, to measure with (elements.cu). */
 void cuda_fill(ole_device_context *context, cuda_type type, int64_t count, uint32_t seed, void *to);
 
 /* Packs a stacked tensor into one, and adds (or writes) one's gradient to a stacked one
