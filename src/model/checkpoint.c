@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights, two moments, counters and sums. */
+/* Room for weights, two moments, counters and sums. */
 enum { KINDS = 3, COUNTERS = 8, SUMS = 8, NAME = OLE_NODE_NAME + 48 };
 
 static const char *const kind_prefix[KINDS] = {"", "optimizer.0.", "optimizer.1."};
@@ -188,7 +188,7 @@ ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_s
     ole_error wrong;
     ole_quoted quoted;
     ole_status status = ole_graph_parse(graph, card->net, card->input, card->classes, &wrong);
-    if (status != OLE_OK) /* what cannot be a net is the file's mistake */
+    if (status != OLE_OK) /* a malformed net is the file's mistake */
         return ole_fail(error, status == OLE_ERROR_ARGUMENT ? OLE_ERROR_FORMAT : status, "%s: %s",
                         ole_quote_string(&quoted, path), wrong.message);
     const ole_tensor *tensor;
@@ -200,7 +200,7 @@ ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_s
     return status;
 }
 
-/* The tensors of all parameters of one kind into the network. */
+/* Loads the tensors of all parameters of one kind into the network. */
 static ole_status load_kind(const ole_safetensors *file, const char *path, int kind,
                             ole_network *network, ole_error *error) {
     const ole_graph *graph = network->graph;
@@ -236,11 +236,11 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
     const ole_tensor *d = ole_safetensors_find(file, "train.sums");
     int64_t counters[COUNTERS];
     double sums[SUMS] = {0.0};
-    int64_t given = d ? ole_tensor_count(d) : 0; /* one fewer before there were ranks */
+    int64_t given = d ? ole_tensor_count(d) : 0; /* older files have one fewer, from before ranks */
     bool good = c && ole_tensor_count(c) == COUNTERS && (given == SUMS || given == SUMS - 1) &&
                 ole_tensor_read(c, OLE_I64, counters) && ole_tensor_read(d, OLE_F64, sums);
     for (int i = 0; good && i < COUNTERS; i++)
-        good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* sums of them are taken */
+        good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* they are added up */
     if (!good) {
         ole_quoted quoted;
         return ole_fail(error, OLE_ERROR_FORMAT,

@@ -1,4 +1,4 @@
-/* src/model/confidence.c - scores, and where a model's file keeps what they need. */
+/* src/model/confidence.c - computing scores, and storing what they need in a model's file. */
 #include "model/confidence.h"
 
 #include "base/error.h"
@@ -55,7 +55,7 @@ static double largest_softmax(const float *logits, int classes, double temperatu
     return 1.0 / ole_sum_exp(logits, classes, temperature, &largest);
 }
 
-/* In eight sums, which the compiler can keep in vectors. */
+/* Eight sums, which the compiler can keep in vectors. */
 static double dot(const float *a, const float *b, int64_t count) {
     enum { LANES = 8 };
     double sum[LANES] = {0.0};
@@ -68,7 +68,7 @@ static double dot(const float *a, const float *b, int64_t count) {
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-/* Of all classes the largest share of ‖x‖² inside its subspace, or cosine; 0 for a zero feature. */
+/* The largest share of ‖x‖² in a class subspace, or the largest cosine; 0 for a zero feature. */
 static double nearest_class(const ole_score_directions *d, const float *x, bool cosine) {
     double square = dot(x, x, d->dim), best = cosine ? -1.0 : 0.0;
     if (!(square > 0.0)) return square == 0.0 ? 0.0 : NAN;
@@ -151,7 +151,7 @@ ole_status ole_score_directions_read(ole_score_directions *d, const ole_safetens
 
 /* ---- Storing ------------------------------------------------------------------------------ */
 
-/* The tensors of the file but for old directions, then new ones; returns how many. */
+/* Lists the tensors of the file, with new directions in place of old ones; returns how many. */
 static size_t list_tensors(const ole_safetensors *file, const ole_scorer *s, ole_tensor *to) {
     size_t count = 0;
     for (size_t i = 0; i < ole_safetensors_count(file); i++) {

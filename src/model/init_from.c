@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What happened so far: counts, and the first names of those that did not fit. */
+/* Counts, and the first names of tensors that did not fit. */
 typedef struct tally {
     int loaded, skipped, left;
     char skipped_names[120], left_names[120];
@@ -80,7 +80,7 @@ static int blob_of(const ole_param *param) {
     return param->kind == OLE_PARAM_WEIGHT ? 0 : 1;
 }
 
-/* Whether a layer has a node's parameters; it may be without a bias. */
+/* Whether a layer has a node's parameters; the bias may be missing. */
 static bool layer_fits(const ole_graph *graph, const ole_node *node, const ole_caffe_layer *layer) {
     for (int p = 0; p < node->params; p++) {
         const ole_param *param = &graph->param[node->first_param + p];
@@ -90,7 +90,7 @@ static bool layer_fits(const ole_graph *graph, const ole_node *node, const ole_c
     return true;
 }
 
-/* Weight and bias of one node; false, and nothing is loaded, where they do not fit. */
+/* Loads weight and bias of one node; false, with nothing loaded, if they do not fit. */
 static bool load_layer(ole_network *network, const ole_node *node, const ole_caffe_layer *layer,
                        bool first, float *plain) {
     if (!layer_fits(network->graph, node, layer)) return false;
@@ -163,7 +163,7 @@ ole_status ole_init_from(ole_network *network, const char *path, char report[OLE
     return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: nothing in it fits the net", report);
 }
 
-/* Whether a parameter's name begins so; the digits of a number are taken whole: 1 is not 10. */
+/* Whether a name starts with the prefix; numbers match whole: 1 is not a prefix of 10. */
 static bool begins_with(const char *name, const char *prefix, size_t length) {
     if (length == 0 || strncmp(name, prefix, length) != 0) return false;
     return !isdigit((unsigned char)prefix[length - 1]) || !isdigit((unsigned char)name[length]);

@@ -1,4 +1,4 @@
-/* src/model/novelty.c - known against novel: scores, thresholds, curves, calibration. */
+/* src/model/novelty.c - known versus novel samples: scores, thresholds, curves, calibration. */
 #include "ole/train/novelty.h"
 #include "base/error.h"
 #include "base/pool.h"
@@ -91,14 +91,14 @@ void ole_novelty_options_init(ole_novelty_options *options) {
                                      .threads = 1};
 }
 
-/* What a measurement works with. */
+/* A measurement. */
 typedef struct work {
     ole_model *model;
     const ole_model_info *info;
     const ole_dataset *known, *novel;
     const ole_novelty_options *options;
     ole_pool *pool;
-    ole_outputs validation, judged, strange; /* of the known set, of it again, of the novel set */
+    ole_outputs validation, judged, strange; /* of the known set (both), of the novel set */
     bool interrupted;
 } work;
 
@@ -124,7 +124,7 @@ static ole_status check_options(const ole_novelty_options *o, ole_error *error) 
     return OLE_OK;
 }
 
-/* The names of the model's classes must be those of the known set, in the same order. */
+/* The model and the known set must have the same class names, in the same order. */
 static ole_status check_classes(const work *w, ole_error *error) {
     const ole_dataset_info *set = ole_dataset_get_info(w->known);
     if (set->classes < w->info->classes)
@@ -214,7 +214,7 @@ static ole_scorer make_scorer(const ole_novelty *n, ole_score score, int classes
                                                   : &n->directions->subspaces};
 }
 
-/* Scoring at work: samples [task * ROWS, ...) are one task. */
+/* Scoring in parallel: samples from task * ROWS on are one task. */
 enum { ROWS = 64 };
 
 typedef struct scoring {
@@ -240,10 +240,8 @@ static double *score_all(const work *w, const ole_scorer *scorer, const ole_outp
     return s.scores;
 }
 
-/*
- * The threshold that keeps at least a share of these scores, which it sorts: halfway between the
- * lowest kept and the one below, so that rounding does not decide.
- */
+/* The threshold that keeps at least this share of the scores, which get sorted: halfway between the
+ * lowest kept and the one below, so that rounding does not decide. */
 static double find_threshold(double *scores, int64_t count, double keep) {
     qsort(scores, (size_t)count, sizeof *scores, ole_by_rising_double);
     int64_t kept = (int64_t)fmax(1.0, ceil(keep * (double)count - 1e-9)), left_out = count - kept;
@@ -257,7 +255,7 @@ static double share_from(const double *scores, int64_t count, double threshold) 
     return 100.0 * (double)over / (double)count;
 }
 
-/* The known samples that are classified right and kept at each threshold of the curve, in %. */
+/* The share of known samples classified right and kept, at each threshold of the curve, in %. */
 static ole_status trace_accuracy(ole_novelty_score *s, const ole_novelty *n, ole_error *error) {
     double *right = malloc((size_t)n->known_count * sizeof *right);
     s->accuracy_at = malloc((size_t)s->roc.points * sizeof *s->accuracy_at);
@@ -318,7 +316,7 @@ static double accuracy_of(const ole_outputs *o, int classes) {
     return 100.0 * (double)right / (double)o->count;
 }
 
-/* Labels move over to the result. */
+/* Moves the labels to the result. */
 static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
     n->validation_count = w->validation.count;
     n->known_count = w->judged.count;

@@ -73,7 +73,7 @@ enum {
 typedef enum ole_onnx_source {
     OLE_ONNX_FROM_PARAM,         /* parameter `index` */
     OLE_ONNX_FROM_FOLDED_WEIGHT, /* the weight of node `index`, scaled by its norm */
-    OLE_ONNX_FROM_FOLDED_BIAS,   /* the bias of node `index`, seen through its norm */
+    OLE_ONNX_FROM_FOLDED_BIAS,   /* the bias of node `index`, with its norm folded in */
     OLE_ONNX_FROM_MEAN,          /* the card's */
     OLE_ONNX_FROM_DEVIATION,     /* the card's */
     OLE_ONNX_FROM_ONES,

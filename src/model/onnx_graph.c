@@ -84,7 +84,7 @@ static void read_weights(ole_onnx *o, const ole_node *node) {
 
 /* ---- Nodes -------------------------------------------------------------------------------- */
 
-/* How the output of node i is called. */
+/* The name of node i's output. */
 static const char *value_name(const ole_onnx *o, int i) {
     int value = o->value[i];
     if (value == o->value[o->graph->features]) return "features";
@@ -193,7 +193,7 @@ static void add_node(ole_onnx *o, const ole_node *node) {
     ole_protobuf_close(&o->nodes, mark);
 }
 
-/* (images - mean) / deviation, with one number a channel, or one for all of a vector. */
+/* (images - mean) / deviation, with one number per channel, or one for a whole vector. */
 static void add_normalisation(ole_onnx *o) {
     const ole_shape input = o->card->input;
     const int64_t shape[4] = {1, input.h * input.w == 1 ? 1 : input.c, 1, 1};
@@ -209,7 +209,7 @@ static void add_normalisation(ole_onnx *o) {
 
 /* ---- The graph ---------------------------------------------------------------------------- */
 
-/* Which norms go into the conv or linear layer before them: those that alone read it. */
+/* Finds the norms to fold into the conv or linear layer before them: its only readers. */
 static void choose_folds(ole_onnx *o, const int *readers) {
     for (int i = 0; i < o->graph->nodes; i++) {
         const ole_node *norm = &o->graph->node[i];

@@ -1,4 +1,4 @@
-/* src/model/run_folder.c - paths of a run folder, making and taking it. */
+/* src/model/run_folder.c - run folders: paths inside them, creating and locking them. */
 #include "model/run_folder.h"
 
 #include "base/error.h"
@@ -28,7 +28,7 @@ static ole_status fail_obstacle(const char *path, const char *what, ole_error *e
                     ole_quote_string(&quoted, path), what);
 }
 
-/* "out/name" into `path`, and what is there on the way from `out` to it and at its end. */
+/* Joins "out/name" into `path`, and checks everything on the way from `out` to it. */
 static ole_status find_output(char path[OLE_RUN_PATH], const char *out, const char *name,
                               bool is_folder, ole_error *error) {
     ole_status status = ole_run_path(path, out, name, error);
@@ -102,7 +102,8 @@ ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) 
 void ole_run_remove_folder(const char *out, size_t made) {
     char path[OLE_RUN_PATH];
     if (made == 0 || ole_run_path(path, out, "", NULL) != OLE_OK) return;
-    char *away = strstr(path + made, "/../"); /* what new/../mine leads to may have been there */
+    char *away =
+        strstr(path + made, "/../"); /* what new/../mine leads to may have existed before */
     if (away) away[1] = '\0';
     for (size_t length = strlen(path) - 1; length >= made; length--) {
         if (path[length] != '/') continue;

@@ -1,4 +1,4 @@
-/* src/model/run_folder.h - paths of a run folder, making and taking it. */
+/* src/model/run_folder.h - run folders: paths inside them, creating and locking them. */
 #ifndef OLE_SRC_MODEL_RUN_FOLDER_H
 #define OLE_SRC_MODEL_RUN_FOLDER_H
 
@@ -13,48 +13,40 @@ enum { OLE_RUN_PATH = 4096 };
 ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *name,
                         ole_error *error);
 
-/*
- * The same for a file or a folder that is about to be written: an error where the name, or a
- * folder on the way from `out` to it, is a link or something else.  So nothing of a run lands
- * outside its folder.
- */
+/* The same for a file or folder that is about to be written: an error if it, or a folder on the way
+ * from `out` to it, is a link or something else. So nothing of a run lands outside its folder. */
 ole_status ole_run_output(char path[OLE_RUN_PATH], const char *out, const char *name,
                           ole_error *error);
 ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const char *out, const char *name,
                                  ole_error *error);
 
-/*
- * An error where one of these files, up to a NULL, is in the folder already: for a folder that is
- * not Olé's yet.  Empty ones are nobody's loss.
- */
+/* An error if one of these files, up to a NULL, is already in a folder that is not Olé's yet. Empty
+ * files do not count. */
 ole_status ole_run_refuse_files(const char *out, const char *const *names, ole_error *error);
 
-/*
- * Makes the folder and those above it.  *made is how much of the path names the first of them that
- * was not there, 0 where all were; NULL: not asked for.
- */
+/* Creates the folder and those above it. *made, unless NULL, is the length of the path up to the
+ * first folder created, 0 if all existed. */
 ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error);
 
-/* Removes what that made, as far as it is empty and below the first of them: for what is refused
- * before it begins. */
+/* Removes what that created, as far as it is empty: for runs that fail before they start. */
 void ole_run_remove_folder(const char *out, size_t made);
 
 /*
- * An error where the folder holds something else: a study; a run, where none is resumed; one run
- * where there are to be several, with the first of these seeds, or the other way round; files
- * under the names of a run's that are links, or not of a run.
+ * An error if the folder holds something else: a study; a run, unless one is resumed; one run
+ * instead of several seeds, or the other way round; links or foreign files with the names of a
+ * run's files.
  */
 ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint64_t seed,
                                ole_error *error);
 
 /*
- * Takes the folder, so that two processes do not work in it at once: *lock is to be closed when the
- * work is done, and ends with the process in any case.  The lock is on the folder itself; a file
- * system without locks has none.  *lock is -1 on failure.
+ * Locks the folder, so that two processes do not work in it at once: close *lock when the work is
+ * done; it ends with the process in any case. The lock is on the folder itself, if the file system
+ * has locks. *lock is -1 on failure.
  */
 ole_status ole_run_lock(int *lock, const char *out, ole_error *error);
 
-/* Whether out/name is there. */
+/* Whether out/name exists. */
 bool ole_run_has(const char *out, const char *name);
 
 #endif

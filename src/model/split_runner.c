@@ -25,7 +25,7 @@ static ole_status run_batch(const ole_split_runner *r, const ole_batch *batch, o
     return status;
 }
 
-/* Of the outputs that are asked for. */
+/* Checks the outputs that are requested. */
 static ole_status check_finite(const ole_split_runner *r, const ole_runner_outputs *out,
                                ole_split split, int64_t first, int64_t rows, ole_error *error) {
     const ole_inference *i = r->inference;

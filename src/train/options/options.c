@@ -81,7 +81,7 @@ static ole_status check_utf8(const ole_option *o, const char *text, ole_error *e
                     ole_quote_string(&quoted, text));
 }
 
-/* One option on its own: a missing text gets its default. */
+/* Checks one option on its own; a missing text gets its default. */
 static ole_status check_option(ole_train_options *options, const ole_option *o, ole_error *error) {
     char why[OLE_OPTION_WHY];
     if (o->kind == OLE_TEXT || o->kind == OLE_WORD) {
@@ -95,7 +95,7 @@ static ole_status check_option(ole_train_options *options, const ole_option *o, 
     return ole_fail(error, OLE_ERROR_ARGUMENT, "%s", why);
 }
 
-/* The options whose text has a form of its own. */
+/* Checks the options whose text has a syntax of its own. */
 static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_schedule schedule;
     ole_augment_spec augment;

@@ -8,10 +8,8 @@
 #include "ole/train/train.h"
 #include "train/options/option_table.h"
 
-/*
- * A copy of what the caller gave, every missing text replaced by its default, checked: ranges,
- * choices and the texts of spec.h.  An error names the option.
- */
+/* Copies the caller's options, replaces missing texts by their defaults and checks ranges, choices
+ * and texts (model/option_syntax.h). An error names the option. */
 ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
                                    ole_error *error);
 

@@ -23,10 +23,8 @@
 
 #include <yaml.h>
 
-/*
- * Bytes of a recipe; notes in it, which are compared in pairs; and lines for directives, which
- * libyaml compares in pairs.
- */
+/* Limits: bytes; notes, which are compared pairwise; lines for directives, which libyaml compares
+ * pairwise. */
 enum { MAX_BYTES = 1 << 20, MAX_NOTES = 1000, MAX_DIRECTIVES = 100 };
 
 typedef struct kept {
@@ -66,7 +64,7 @@ static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
     return fail_at(r, r->parser.problem_mark, problem, error);
 }
 
-/* Has the recipe free the text, which may be NULL; returns it, or NULL when out of memory. */
+/* Lets the recipe own the text, which may be NULL; returns it, or NULL when out of memory. */
 static const char *keep(ole_recipe *recipe, char *text) {
     kept *k = text ? malloc(sizeof *k) : NULL;
     if (!k) {

@@ -12,9 +12,9 @@
 #include "train/options/options.h"
 
 /*
- * Compares version and options (but for what is a rank's own: data path, folder, device, threads)
- * with rank 0's: before ranks do anything that other options would not do.  An error names the
- * first rank that differs, in what, and both values, on all ranks.
+ * Compares version and options with rank 0, except for a rank's own (data path, folder, device,
+ * threads), before ranks do anything that depends on them. The error, the same on all ranks, names
+ * the first rank that differs, the option and both values.
  */
 ole_status ole_agree_on_options(const ole_train_options *options, ole_error *error);
 
@@ -22,11 +22,11 @@ ole_status ole_agree_on_options(const ole_train_options *options, ole_error *err
 ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
                              const ole_card *card, ole_error *error);
 
-/* Weights, the optimiser's `moments` and the state of rank 0 on every rank. */
+/* Sends the weights, the optimiser's `moments` and the state of rank 0 to every rank. */
 ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int moments,
                                 ole_state *state, ole_error *error);
 
-/* Whether the weights are the same to the bit on all ranks; an error if they are not. */
+/* An error unless the weights are the same to the bit on all ranks. */
 ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_error *error);
 
 #endif

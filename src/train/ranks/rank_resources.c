@@ -16,7 +16,7 @@ int ole_rank_threads(int given, const ole_ranks *ranks) {
     return allowed < each ? allowed : (int)each;
 }
 
-/* 0 without a module or a card. */
+/* 0 without a module or a GPU. */
 static int count_cards(void) {
     const void *table;
     ole_error error;

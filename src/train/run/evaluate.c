@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A split and what the network makes of it. */
+/* A split and the network's outputs for it. */
 typedef struct evaluated {
     int64_t count;
     const int32_t *labels;

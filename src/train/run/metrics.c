@@ -32,11 +32,8 @@ static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *
 
 /* ---- Checking before a run goes on -------------------------------------------------------- */
 
-/*
- * Whether the line at `bytes` is one of a run's: of this epoch, or of any, or of the end, where
- * that is 0.  *next is the line after it; NULL: this one is cut off, which is good where it begins
- * well.
- */
+/* Whether the line at `bytes` belongs to a run: to this epoch or, for 0, to any epoch or the end.
+ * *next is the line after it; NULL: this one is cut off, which is fine if it starts like one. */
 static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const char **next,
                       bool *no_memory) {
     static const char start[] = "{\"event\":";
@@ -122,7 +119,7 @@ void ole_metrics_close(ole_metrics *metrics) {
     *metrics = (ole_metrics){.fd = -1};
 }
 
-/* Writes and syncs a whole line; a line that does not fit on the disk is taken back. */
+/* Writes and syncs a whole line; if it does not fit on the disk, nothing of it stays. */
 static ole_status append(ole_metrics *metrics, const char *line, size_t size, ole_error *error) {
     if (!metrics->cut && ftruncate(metrics->fd, metrics->bytes) != 0)
         return fail_write(metrics, errno, error);

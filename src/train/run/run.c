@@ -38,7 +38,7 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
     options->message(options->callback_context, text);
 }
 
-/* The ranks that the run shares its host with: its own, or those at other runs; or NULL. */
+/* The ranks that share the host: those of the run, or those of other runs; or NULL. */
 static const ole_ranks *neighbours(const ole_train_options *options) {
     return options->ranks ? options->ranks : options->beside;
 }
@@ -68,7 +68,7 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
     return status;
 }
 
-/* The loader of the training split, and the sizes of its batches. */
+/* Opens the loader of the training split, and finds the sizes of its batches. */
 static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
     const ole_train_options *o = &run->options;
     ole_augment_spec augment;
@@ -96,7 +96,7 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     options.batch_size = *batch;
     options.seed = o->seed;
     options.shuffle = true;
-    options.drop_last = *last == 1; /* batch norm can make nothing of one sample */
+    options.drop_last = *last == 1; /* batch norm cannot use a single sample */
     options.crop = augment.crop;
     options.flip = augment.flip;
     options.balanced_classes = sampler.classes;
@@ -151,7 +151,7 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     return status;
 }
 
-/* The data against those of the checkpoint: samples of one shape, labels that mean the same. */
+/* Data and checkpoint must have the same sample shape and class names. */
 static ole_status compare_data(const ole_card *now, const ole_card *then, const char *path,
                                ole_error *error) {
     static const char advice[] = "go on with the same data, or start another";
@@ -203,7 +203,7 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     return status;
 }
 
-/* From last.safetensors; where that is damaged or gone, from the one before it. */
+/* Resumes from last.safetensors or, if that is damaged or gone, from the one before it. */
 static ole_status load_state(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     ole_status status = load_from(run, "last.safetensors", error);
@@ -218,7 +218,7 @@ static ole_status load_state(ole_run *run, ole_error *error) {
 
 /* ---- The folder --------------------------------------------------------------------------- */
 
-/* Before anything takes time: the folder is there, ours, and not in use. */
+/* Checks early that the folder exists, is ours, and is not in use. */
 static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_train_options *o = &run->options;
     if (!o->out) return OLE_OK;
@@ -263,7 +263,7 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* The network with its weights: resumed, from a file, or initial ones.  Only rank 0 reads files. */
+/* Opens the network with its weights: resumed, from a file, or random. Only rank 0 reads files. */
 static ole_status open_network(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     char device[OLE_DEVICE_NAME], report[OLE_REPORT_ROOM];

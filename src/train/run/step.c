@@ -40,7 +40,7 @@ static ole_status find_acts(ole_stepper *s, const ole_train_options *options, ol
     return OLE_OK;
 }
 
-/* A plan for each batch size of which we have rows, with taps where OLÉ reads. */
+/* Plans each batch size of which this rank has rows, with taps where OLÉ reads. */
 static ole_status plan_batches(ole_stepper *s, ole_error *error) {
     const ole_network *n = s->network;
     ole_status status = OLE_OK;
@@ -104,7 +104,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     return status;
 }
 
-/* What every rank does for itself comes first, so that none waits for one that failed. */
+/* What each rank does on its own comes first, so that none waits for one that failed. */
 ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
     const ole_graph *graph = s->network->graph;
     ole_ranks *ranks = ranks_of(s);
@@ -152,15 +152,13 @@ void ole_stepper_free(ole_stepper *s) {
 
 /* ---- Losses ------------------------------------------------------------------------------- */
 
-/* Our share of the batch's rows. */
+/* This rank's share of the batch's rows. */
 static double share_of(const ole_stepper *s, bool last) {
     return (double)s->rows[last] / (double)s->batch[last];
 }
 
-/*
- * The value and the seed at one place; NaN instead of an error for NaN or Inf in the features.
- * `plan` NULL: we have no rows of the batch.
- */
+/* Evaluates OLÉ at one node and seeds its gradient; NaN instead of an error for NaN or Inf in the
+ * features. `plan` NULL: this rank has no rows of the batch. */
 static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double share,
                           double *value, ole_error *error) {
     const ole_loss_batch rows = {.rows = batch->count,
@@ -224,14 +222,14 @@ ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool sof
 
 /* ---- A step ------------------------------------------------------------------------------- */
 
-/* What the ranks tell each other in a step: sums over them. */
+/* What ranks sum up in a step. */
 typedef struct numbers {
     double softmax_loss, ole_loss, weighted_ole, correct, stop;
 } numbers;
 
 enum { NUMBERS = sizeof(numbers) / sizeof(double) };
 
-/* Backward on ranks: gradients and the step's numbers become sums over them.  OLÉ of the whole
+/* Backward on ranks: gradients and the step's numbers become sums over the ranks. OLÉ of the whole
  * batch, which all ranks have, is counted once. */
 static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step_result *result) {
     double share = share_of(s, step->last), ole = share;
@@ -268,12 +266,12 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     if (status != OLE_OK) return status;
     double mark = ole_clock(), waited = s->reduce ? s->reduce->seconds : 0.0;
     double share = share_of(s, step->last);
-    ole_plan *plan = s->plan[step->last]; /* NULL: we have no rows of this batch */
+    ole_plan *plan = s->plan[step->last]; /* NULL: this rank has no rows of the batch */
     *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
     if (plan) ole_plan_forward(plan, step->batch->images, true, (uint64_t)step->number);
     lap(result, OLE_STEP_FORWARD, &mark);
 
-    /* Means over our rows, but OLÉ over ranks is that of the whole batch. */
+    /* Means over this rank's rows; OLÉ over ranks is that of the whole batch. */
     if (s->softmax && plan)
         ole_plan_softmax(plan, step->batch->labels, share, NULL, &result->softmax_loss,
                          &result->correct);

@@ -88,10 +88,8 @@ typedef struct ole_step {
     double lr;
 } ole_step;
 
-/*
- * A loss that is NaN or Inf is OLE_ERROR_NUMERIC that names the layer; the parameters are as before
- * then, the running statistics aside.
- */
+/* A loss that is NaN or Inf is OLE_ERROR_NUMERIC, which names the layer; all parameters but the
+ * running statistics are then as before. */
 ole_status ole_stepper_run(ole_stepper *stepper, const ole_step *step, ole_step_result *result,
                            ole_error *error);
 

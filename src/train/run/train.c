@@ -40,7 +40,7 @@ typedef struct loop {
     int64_t saved_epoch; /* after how many epochs */
     bool saved;          /* by this process */
     bool wants_stop;     /* our caller does */
-    bool stopped;        /* our caller's wish or another rank's: after the same step everywhere */
+    bool stopped;        /* by our caller or another rank: after the same step on all */
 } loop;
 
 /* Whether a step takes the smaller batch at the end of the epoch. */
@@ -64,7 +64,7 @@ static double seconds_left(const loop *l) {
     return left * (ole_clock() - l->started) / (double)l->steps_here;
 }
 
-/* Calls back; true when the caller wants to stop. `sums` are those of the epoch shown. */
+/* Calls back; true if the caller wants to stop. `sums` are those of the reported epoch. */
 static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) {
     const ole_run *run = &l->run;
     if (!run->options.callback) return false;
@@ -274,7 +274,7 @@ static ole_status finish_epoch(loop *l, ole_error *error) {
 
 /* ---- An epoch of recorded steps ----------------------------------------------------------- */
 
-/* Where the epoch stood when the device took over. */
+/* The state of the epoch when the device took over. */
 typedef struct takeover {
     ole_sums sums;
     int64_t step, updates;
@@ -298,7 +298,7 @@ static ole_status fail_recorded(loop *l, const takeover *from, const ole_step_su
                     cause.message, (long long)now->bad_row);
 }
 
-/* Waits for the device and takes over its sums. */
+/* Waits for the device and adds its sums. */
 static ole_status catch_up(loop *l, const takeover *from, ole_error *error) {
     ole_run *run = &l->run;
     ole_step_sums now;
@@ -345,7 +345,7 @@ static void agree_on_next(loop *l, reading *last, int64_t done) {
     *last = (reading){ole_clock(), done, done + ahead};
 }
 
-/* Lets the device replay the steps, reading its sums now and then. */
+/* Lets the device replay the steps, and reads its sums now and then. */
 static ole_status replay_steps(loop *l, ole_error *error) {
     ole_run *run = &l->run;
     takeover from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
@@ -383,7 +383,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     ole_run *run = &l->run;
     const ole_train_options *o = &run->options;
     ole_status status = OLE_OK;
-    if (!l->measured) /* resumed where nothing was left to do */
+    if (!l->measured) /* resumed with nothing left to do */
         status = measure(l, true, error);
     if (status == OLE_OK)
         status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), run->network.backend->name,

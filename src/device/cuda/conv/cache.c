@@ -44,7 +44,7 @@ static line *find(const cuda_cache *cache, const char *key) {
     return NULL;
 }
 
-/* The place of `key`, new where there was none; NULL: no memory. */
+/* The line of `key`, new if there was none; NULL: no memory. */
 static line *place_of(cuda_cache *cache, const char *key) {
     line *known = find(cache, key);
     if (known) return known;

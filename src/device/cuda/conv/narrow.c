@@ -32,7 +32,7 @@ static size_t workspace_of(const ole_device_context *context, const cuda_problem
     return v->workspace ? v->workspace(context, p) : 0;
 }
 
-/* Whether little of its tiles lies beyond the image or the channels. */
+/* Whether its tiles fit the image and the channels with little waste. */
 static bool suits(const ole_device_context *context, const cuda_problem *p,
                   const narrow_variant *v) {
     int64_t rest = p->in_w % 16;

@@ -24,7 +24,7 @@ typedef struct narrow_variant {
     int channels; /* of x that a thread block works on at a time */
     /* Bytes of workspace; NULL: none. */
     size_t (*workspace)(const ole_device_context *context, const cuda_problem *problem);
-    /* Queues it; false where the GPU refuses, with nothing queued. */
+    /* Enqueues it; false, with nothing enqueued, if the GPU refuses. */
     bool (*run)(ole_device_context *context, const cuda_problem *problem,
                 const cuda_arrays *arrays);
 } narrow_variant;

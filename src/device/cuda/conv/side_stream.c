@@ -67,7 +67,7 @@ void cuda_side_advance(ole_device_context *context) {
     context->side_pending &= ~bit;
 }
 
-/* The slot of the latest end that is pending, which covers the others; -1: there is none. */
+/* The slot of the latest pending end, which covers the others; -1: none. */
 static int latest(const ole_device_context *context) {
     for (int back = 0; back < CUDA_LAG; back++) {
         int slot = (context->next_event + CUDA_LAG - back) % CUDA_LAG;

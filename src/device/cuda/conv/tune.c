@@ -75,7 +75,7 @@ static bool time_replayed(const timer *t, cudaGraphExec_t graph, int runs, doubl
            cudaGraphLaunch(graph, t->stream) == cudaSuccess && read_timer(t, runs, microseconds);
 }
 
-/* A graph of `runs` in a row; NULL where it cannot be recorded. */
+/* A graph of `runs` in a row; NULL if it cannot be recorded. */
 static cudaGraphExec_t record(const timer *t, int runs) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t executable = NULL;
@@ -123,7 +123,7 @@ static bool measure(ole_device_context *context, bool (*launch)(void *argument),
               (best <= 0 || estimate < 3 * best + 30) && time_batches(&t, estimate, measured);
     if (t.start) cudaEventDestroy(t.start);
     if (t.end) cudaEventDestroy(t.end);
-    if (!ok) cudaGetLastError(); /* not to be found by who checks next */
+    if (!ok) cudaGetLastError(); /* so that the next check does not find it */
     return ok;
 }
 
@@ -137,20 +137,19 @@ enum {
     MAX_WAYS = 1 + MAX_PLANS + MAX_ALGORITHMS + MAX_VARIANTS
 };
 
-/* Counted up when kernels of our own are added or made quicker: what was measured before is not
- * worth anything then. */
+/* Increased when our own kernels are added or get faster, which invalidates older measurements. */
 enum { OWN_WAYS = 1 };
 
-/* Seconds for one problem after which no further plan is made, and no further way measured. */
+/* Seconds per problem after which no more plans are made, and no more ways measured. */
 static const double make_seconds = 0.2, measure_seconds = 0.15;
 
 struct cuda_solver {
     cuda_solver *next;
     char key[MAX_KEY];
     cuda_problem problem;
-    dnn_graph *dnn;           /* NULL where cuDNN is not asked */
-    cuda_product *product;    /* NULL where it is not a product */
-    const cuda_solver *plain; /* the same without `add` or `bias`; NULL where there is neither */
+    dnn_graph *dnn;           /* NULL if cuDNN is not used */
+    cuda_product *product;    /* NULL if it is no matrix product */
+    const cuda_solver *plain; /* the same without `add` or `bias`; NULL if it has neither */
     cuda_way way;
     cuda_layout y; /* where there is a bias */
 };
@@ -246,7 +245,7 @@ size_t cuda_solver_scratch(const cuda_solver *solver) {
     return (size_t)cuda_problem_x(p) * cuda_element(p->type);
 }
 
-/* One run of a way, without a word where it fails; *dnn and *blas say how. */
+/* Runs a way once, without reporting failures; *dnn and *blas have them. */
 static bool run_way(ole_device_context *context, const cuda_solver *solver, const cuda_way *way,
                     const cuda_arrays *arrays, cudnnStatus_t *dnn, cublasStatus_t *blas) {
     const cuda_problem *p = &solver->problem;
@@ -329,7 +328,7 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
     return OLE_OK;
 }
 
-/* The ways that OLE_CUDA_WAY leaves of the problem; 0: it does not restrict this one. */
+/* The ways that OLE_CUDA_WAY allows; 0: it does not restrict this problem. */
 static int restricted_ways(const ole_device_context *context, const cuda_solver *solver,
                            cuda_way ways[MAX_VARIANTS]) {
     const cuda_tune *tune = context->tune;
@@ -404,7 +403,7 @@ static ole_status failure_of(const ole_device_context *context, ole_error *error
     return context->failed;
 }
 
-/* Measures all ways, keeps the best and notes it in the file. */
+/* Measures all ways, keeps the best and adds it to the file. */
 static ole_status tune(ole_device_context *context, cuda_solver *solver, const char *layer,
                        ole_error *error) {
     cuda_way ways[MAX_WAYS] = {{0}};
@@ -432,7 +431,7 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
 
 /* ---- solvers ------------------------------------------------------------------------------ */
 
-/* The way that the file names; false where it names none that can be had. */
+/* Finds the way that the file names; false if there is none that works. */
 static bool recall(const ole_device_context *context, cuda_solver *solver) {
     const cuda_tune *tune = context->tune;
     if (is_restricted(context, solver)) return false;
@@ -448,13 +447,13 @@ static bool recall(const ole_device_context *context, cuda_solver *solver) {
            (solver->product && cuda_product_named(solver->product, workspace, name, &solver->way));
 }
 
-/* Which libraries are asked. */
+/* Chooses the libraries to use. */
 static void describe(const ole_device_context *context, cuda_solver *solver) {
     const cuda_problem *p = &solver->problem;
     bool product = cuda_problem_is_product(p), vectors = p->in_h * p->in_w == 1;
     if (p->bias) {
         solver->y = cuda_layout_of(context, p->n, (ole_shape){p->out, p->out_h, p->out_w});
-        if (p->type != CUDA_FLOAT) return; /* both want a bias of the same type */
+        if (p->type != CUDA_FLOAT) return; /* both require a bias of the same type */
     }
     if (product) solver->product = cuda_product_create(context, p);
     if (!product || !vectors) solver->dnn = dnn_graph_create(context->dnn, p);

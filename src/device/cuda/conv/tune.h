@@ -12,14 +12,14 @@
 
 typedef struct cuda_solver cuda_solver;
 
-/* `layer`: for messages. Nothing may be captured meanwhile. */
+/* `layer` is for messages. No capture may be in progress. */
 ole_status cuda_solver_find(ole_device_context *context, const cuda_problem *problem,
                             const char *layer, const cuda_solver **solver, ole_error *error);
 
 /* Bytes of arrays->scratch that it needs. */
 size_t cuda_solver_scratch(const cuda_solver *solver);
 
-/* Queues it on arrays->stream (context->stream where the problem is to `add`). */
+/* Enqueues it on arrays->stream (context->stream for problems that `add`). */
 void cuda_solver_run(ole_device_context *context, const cuda_solver *solver,
                      const cuda_arrays *arrays);
 

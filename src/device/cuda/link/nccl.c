@@ -17,7 +17,7 @@
 
 _Static_assert(sizeof(ncclUniqueId) == OLE_LINK_ID, "the id's size");
 
-/* The functions that are used, as the library has them. */
+/* The functions that we use. */
 static struct {
     __typeof__(ncclGetVersion) *get_version;
     __typeof__(ncclGetErrorString) *get_error;
@@ -75,7 +75,7 @@ static const char *sum(void *group, void *data, int64_t count, ole_dtype type,
                                      stream));
 }
 
-/* Parts of different sizes: each rank in turn tells the others, all at once. */
+/* Parts of different sizes: a broadcast per rank, all in one group. */
 static ncclResult_t gather_uneven(ncclComm_t group, const void *mine, const int64_t *bytes,
                                   int size, char *all, cudaStream_t stream) {
     ncclResult_t code = nccl.group_start();

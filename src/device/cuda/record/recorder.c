@@ -64,7 +64,7 @@ static ole_status failure_of(const ole_device_context *context, ole_error *error
 
 /* ---- samples ------------------------------------------------------------------------------ */
 
-/* Device memory filled from the host's. */
+/* Allocates device memory and copies `from`, if given, into it. */
 static void *send(ole_device_context *context, const void *from, size_t bytes) {
     void *to = NULL;
     if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), "bringing the samples over"))
@@ -74,10 +74,8 @@ static void *send(ole_device_context *context, const void *from, size_t bytes) {
     return to;
 }
 
-/*
- * Runs side by side read the same data set: it is on a GPU once.  What it is is told by its size,
- * shape and a hash of its bytes.
- */
+/* Concurrent runs on the same data set share one copy per GPU, found by its size, shape and a hash
+ * of its bytes. */
 static struct {
     pthread_mutex_t mutex;
     ole_resident *first;
@@ -116,7 +114,7 @@ static bool is_same(const ole_resident *a, const ole_resident *b) {
            a->w == b->w && a->bytes == b->bytes && a->hash == b->hash;
 }
 
-/* One that is there already, or a copy of `wanted` with the data brought over. */
+/* Returns an existing copy, or uploads the data as described by `wanted`. */
 static ole_resident *find_or_send(ole_device_context *context, const ole_resident *wanted,
                                   const void *data) {
     ole_resident *found = residents.first;
@@ -373,7 +371,7 @@ static bool open_replays(ole_device_context *context) {
     return context->failed == OLE_OK;
 }
 
-/* The order as the GPU has it: 32 bits, -1 where the last batch has no more samples. */
+/* The order as the GPU needs it: 32 bits, -1 past the end of the last batch. */
 static void send_order(ole_device_context *context, ole_feed *feed, const int64_t *order) {
     size_t length = (size_t)(feed->batches * feed->batch);
     int32_t *list = malloc(length * sizeof *list);
