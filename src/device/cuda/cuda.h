@@ -107,7 +107,7 @@ struct ole_device_context {
     void *workspace[2]; /* of what runs on stream and on side: device memory */
     size_t workspace_bytes;
     bool use_side;      /* false: weight gradients run on stream too */
-    cudaEvent_t *event; /* where side work may start, then a ring of its ends (side.c) */
+    cudaEvent_t *event; /* where side work may start, then a ring of its ends (side_stream.c) */
     int events, next_event;
     unsigned side_pending; /* bit i: event[1 + i] ends work that stream has not waited for */
     cuda_ole_terms ole;    /* of the step being queued */
@@ -130,7 +130,7 @@ bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const ch
 /* After a kernel launch: counts it and notes its failure. */
 void cuda_launched(ole_device_context *context, const char *kernel);
 
-/* ---- weight gradients beside the stream (side.c) ------------------------------------------ */
+/* ---- weight gradients beside the stream (side_stream.c) ----------------------------------- */
 
 /* Events of context->side; use_side becomes true. */
 ole_status cuda_side_open(ole_device_context *context, ole_error *error);
@@ -240,8 +240,7 @@ typedef struct cuda_op {
     void (*backward)(const cuda_call *call);
 } cuda_op;
 
-extern const cuda_op cuda_conv;                                       /* conv.c */
-extern const cuda_op cuda_linear;                                     /* linear.c: cuBLAS */
+extern const cuda_op cuda_conv, cuda_linear;                          /* conv.c */
 extern const cuda_op cuda_norm;                                       /* norm.cu */
 extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
 extern const cuda_op cuda_concat;                                     /* concat.cu */
@@ -256,7 +255,7 @@ void cuda_adapt_forward(const cuda_call *given, ole_op_call *call);
 void cuda_adapt_backward(const cuda_call *given, const ole_op_plan *plan, ole_op_call *call);
 void cuda_adapt_gradients(const cuda_call *given, const ole_op_call *call);
 
-/* ---- what other ranks hold of the batch (share.c) ----------------------------------------- */
+/* ---- what other ranks hold of the batch (link.c) ------------------------------------------ */
 
 /* data[count], device memory, becomes the sum over the ranks that have rows: queued on
  * context->stream where the share can, else through the host, waited for. */

@@ -1,6 +1,6 @@
 /*
  * src/loss/ranks/ranks_loss.c - the loss of a batch on several ranks: memory, what the ranks tell
- * each other of their rows, and the way of a batch through the route that ranks_loss_cost.c
+ * each other of their rows, and the way of a batch through the route that ranks_cost.c
  * chooses.
  */
 #include "loss/ranks/ranks_loss.h"
@@ -94,7 +94,7 @@ static ole_status meet(ole_ranks_loss *loss, ole_error *error) {
     return status;
 }
 
-/* How many rows each route is planned for: ranks_loss_cost.c chooses among those that have enough.
+/* How many rows each route is planned for: ranks_cost.c chooses among those that have enough.
  */
 static void set_limits(ole_ranks_loss *loss) {
     int64_t total = loss->max_total, dim = loss->dim;

@@ -2,7 +2,7 @@
  * src/loss/ranks/ranks_parts.h - what the files of ranks_loss.h share.
  *
  *   ranks_loss.c        memory, messages, and the way of a batch through a route
- *   ranks_loss_cost.c   which route is the cheapest
+ *   ranks_cost.c   which route is the cheapest
  *   ranks_split.c  matrices whose rows are on every rank, each solved by one of them
  *   ranks_gram.c   matrices of many rows, by Gram matrices that are added up over the ranks
  *

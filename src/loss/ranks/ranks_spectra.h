@@ -19,7 +19,7 @@
 typedef struct ole_ranks_loss_spectrum {
     ole_operand a;      /* in: this rank's columns (items = n, depth = k_r) */
     ole_spectrum found; /* out */
-    /* Of across_spectra.c: */
+    /* Of ranks_spectra.c: */
     double *vectors, *values;
     ole_spectrum_refinement refinement;
     double size;  /* of the rows of the weak directions */

@@ -14,7 +14,6 @@
 #include "ranks/mpi.h"
 
 #include "base/error.h"
-#include "ranks/add.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/start.h"
 #include "ranks/mpi/watch.h"
