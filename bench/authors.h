@@ -1,6 +1,4 @@
-/*
- * bench/authors.h - the loss as the authors' release computes it: sgesvd per class and whole.
- */
+/* bench/authors.h - the loss as the authors' release computes it: sgesvd per class and whole. */
 #ifndef OLE_BENCH_AUTHORS_H
 #define OLE_BENCH_AUTHORS_H
 

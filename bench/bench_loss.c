@@ -14,6 +14,8 @@
  * rate of our own matrix product, with the gap to it.
  */
 #include "authors.h"
+#include "base/clock.h"
+#include "base/sort.h"
 #include "cases.h"
 #include "formats/json.h"
 #include "linalg/kernels.h"
@@ -25,45 +27,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const int64_t rows_of_table[][3] = {
     {26, 1024, 500}, {32, 256, 10},  {64, 256, 10},   {64, 512, 10},    {64, 512, 100},
     {128, 512, 10},  {256, 512, 10}, {512, 512, 100}, {1024, 512, 100}, {4096, 512, 1000},
 };
 
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int rising(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef void timed_call(void *context);
 
 enum { ROUNDS = 15 };
 
+static double median(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, ole_by_rising_double);
+    return values[n / 2];
+}
+
 /* Seconds of a call, the median of enough calls in a row to fill 10 ms. */
 static double time_call(timed_call *call, void *context) {
     enum { MOST = 200 };
-    double times[MOST], start = seconds();
+    double times[MOST], start = ole_clock();
     int n = 0;
-    while (n < MOST && (n < 1 || seconds() - start < 0.01)) {
-        double t = seconds();
+    while (n < MOST && (n < 1 || ole_clock() - start < 0.01)) {
+        double t = ole_clock();
         call(context);
-        times[n++] = seconds() - t;
+        times[n++] = ole_clock() - t;
     }
-    qsort(times, (size_t)n, sizeof *times, rising);
-    return times[n / 2];
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, rising);
-    return values[n / 2];
+    return median(times, n);
 }
 
 /* Both ways in turn, so that a change of the machine's pace meets both alike. */
@@ -73,11 +62,11 @@ typedef struct duel {
 } duel;
 
 static duel run_duel(timed_call *ours, timed_call *theirs, void *context) {
-    double a[ROUNDS], b[ROUNDS], ratio[ROUNDS], start = seconds();
+    double a[ROUNDS], b[ROUNDS], ratio[ROUNDS], start = ole_clock();
     int n = 0;
     ours(context);
     theirs(context);
-    while (n < ROUNDS && (n < 5 || seconds() - start < 4.0)) {
+    while (n < ROUNDS && (n < 5 || ole_clock() - start < 4.0)) {
         a[n] = time_call(ours, context);
         b[n] = time_call(theirs, context);
         ratio[n] = b[n] / a[n];

@@ -3,13 +3,14 @@
  *
  *     build/bench/bench_loss_cuda [--json]
  *
- * For each shape the median time on the card (between events) of evaluations queued one after the
+ * For each shape the median time on the GPU (between events) of evaluations queued one after the
  * other, and of replays of a graph of one evaluation; and the error of value and gradient against
  * LAPACK in double on the same data, in the units of the promise (value / sum_c ‖X_c‖_*, gradient /
  * sqrt(N)).  Features are float32 of the kind a net gives in mid-training.  The reference of the
  * largest shape would take minutes and is left out.
  */
 #include "base/cuda_module.h"
+#include "base/sort.h"
 #include "cases.h"
 #include "formats/json.h"
 #include "ole/loss.h"
@@ -79,11 +80,6 @@ static void replay_some(void *context) {
         if (!p->memory->replay(p->graph, p->stream, &error)) stop(&error);
 }
 
-static int rising(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median milliseconds of one evaluation; runs that are too short to time are repeated. */
 static double time_of(problem *p, void (*work)(void *)) {
     double times[TIMES], once;
@@ -96,7 +92,7 @@ static double time_of(problem *p, void (*work)(void *)) {
         if (!p->memory->time(p->stream, work, p, times + i, &error)) stop(&error);
         times[i] /= p->repeats;
     }
-    qsort(times, TIMES, sizeof *times, rising);
+    qsort(times, TIMES, sizeof *times, ole_by_rising_double);
     return times[TIMES / 2];
 }
 

@@ -8,23 +8,16 @@
  * which says more on a machine that others use too.  bench/peer_tsne.py puts scikit-learn beside
  * it.
  */
+#include "base/clock.h"
 #include "ole/tsne.h"
 #include "random.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { DIM = 50, CLUSTERS = 10, STEPS = 300, FROM = 100 };
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Of the whole process, all threads together. */
 static double processor_seconds(void) {
@@ -56,7 +49,7 @@ typedef struct times {
 } times;
 
 static moment now(void) {
-    return (moment){seconds(), processor_seconds()};
+    return (moment){ole_clock(), processor_seconds()};
 }
 
 static bool note(void *context, const ole_tsne_progress *p) {

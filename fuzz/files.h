@@ -87,4 +87,26 @@ static inline size_t mutate(uint8_t *bytes, size_t size, size_t room, const char
     }
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* The program without libFuzzer, NAME [COUNT [SEED]]: COUNT inputs, each a good one of `room` bytes
+ * at most that make() writes, mutated up to three times. */
+static inline int fuzz_files(int argc, char **argv, const char *name, size_t room,
+                             size_t (*make)(uint8_t *bytes), const char *const *words,
+                             size_t words_count) {
+    long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
+    random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint8_t *bytes = malloc(room);
+    require(bytes != NULL, "out of memory");
+    for (long i = 0; i < count; i++) {
+        size_t size = make(bytes);
+        for (uint64_t m = next_random(4); m > 0; m--)
+            size = mutate(bytes, size, room, words, words_count);
+        LLVMFuzzerTestOneInput(bytes, size);
+    }
+    free(bytes);
+    printf("%s: %ld files\n", name, count);
+    return 0;
+}
+
 #endif

@@ -60,7 +60,7 @@ static void put(memory *m, ole_dtype dtype, int64_t at, double value) {
         m->wide[at] = value;
 }
 
-/* ---- making a case -------------------------------------------------------------------------- */
+/* ---- making a case ------------------------------------------------------------------------ */
 
 static double pick(test_random *r, const double *from, int64_t count) {
     return from[random_below(r, count)];
@@ -143,7 +143,7 @@ static void make_case(batch_case *c, uint64_t seed) {
     spoil(c, r);
 }
 
-/* ---- checking one ---------------------------------------------------------------------------- */
+/* ---- checking one ------------------------------------------------------------------------- */
 
 /* An error is the one expected, names the row, and leaves the gradient alone. */
 static void check_error(const batch_case *c, ole_status status, const ole_error *error,

@@ -12,13 +12,9 @@
 #include "model/model_card.h"
 #include "ole/train/export.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void read_tensors(const ole_safetensors *file, size_t size) {
     for (size_t i = 0; i < ole_safetensors_count(file); i++) {
@@ -131,18 +127,13 @@ static const char *const words[] = {"-1",         "99999999999999999999",
                                     "\\u0000",    ":",
                                     "null"};
 
+static size_t make_model(uint8_t *bytes) {
+    return next_random(2) ? make_safetensors(bytes) : make_caffe(bytes);
+}
+
 int main(int argc, char **argv) {
-    long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
-    random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    for (long i = 0; i < count; i++) {
-        uint8_t bytes[MAX_FILE];
-        size_t size = next_random(2) ? make_safetensors(bytes) : make_caffe(bytes);
-        for (uint64_t m = next_random(4); m > 0; m--)
-            size = mutate(bytes, size, MAX_FILE, words, sizeof words / sizeof *words);
-        LLVMFuzzerTestOneInput(bytes, size);
-    }
-    printf("fuzz_models: %ld files\n", count);
-    return 0;
+    return fuzz_files(argc, argv, "fuzz_models", MAX_FILE, make_model, words,
+                      sizeof words / sizeof *words);
 }
 
 #endif

@@ -8,13 +8,9 @@
 #include "files.h"
 #include "ole/npy.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void read_as(const ole_npy *array, ole_dtype as) {
     int64_t count = ole_npy_get_header(array)->count;
@@ -87,17 +83,8 @@ static const char *const words[] = {"-1",         "99999999999999999999",
                                     "L"};
 
 int main(int argc, char **argv) {
-    long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
-    random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    for (long i = 0; i < count; i++) {
-        uint8_t bytes[MAX_FILE];
-        size_t size = make_good(bytes);
-        for (uint64_t m = next_random(4); m > 0; m--)
-            size = mutate(bytes, size, MAX_FILE, words, sizeof words / sizeof *words);
-        LLVMFuzzerTestOneInput(bytes, size);
-    }
-    printf("fuzz_npy: %ld files\n", count);
-    return 0;
+    return fuzz_files(argc, argv, "fuzz_npy", MAX_FILE, make_good, words,
+                      sizeof words / sizeof *words);
 }
 
 #endif

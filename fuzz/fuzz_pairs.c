@@ -12,8 +12,6 @@
 
 enum { ROWS = 6, FOLDS = 2 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
 static char list[64]; /* a good one */
 
 static void remove_list(void) {
@@ -71,21 +69,16 @@ static const char *const words[] = {"\n", " ",  "\t", "0",    "99",      "999999
                                     "-1", "#",  "A",  "B 1",  "_",       ".",
                                     "/",  "\r", "1",  "\n\n", "10 300\n"};
 
-int main(int argc, char **argv) {
+static size_t make_list(uint8_t *bytes) {
     static const char *const good[] = {by_row, by_name, one_list};
-    long count = argc > 1 ? strtol(argv[1], NULL, 10) : 20000;
-    random_state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    for (long i = 0; i < count; i++) {
-        uint8_t bytes[MAX_FILE];
-        const char *text = good[next_random(3)];
-        size_t size = strlen(text);
-        memcpy(bytes, text, size);
-        for (uint64_t m = next_random(4); m > 0; m--)
-            size = mutate(bytes, size, MAX_FILE, words, sizeof words / sizeof *words);
-        LLVMFuzzerTestOneInput(bytes, size);
-    }
-    printf("fuzz_pairs: %ld files\n", count);
-    return 0;
+    const char *text = good[next_random(3)];
+    memcpy(bytes, text, strlen(text));
+    return strlen(text);
+}
+
+int main(int argc, char **argv) {
+    return fuzz_files(argc, argv, "fuzz_pairs", MAX_FILE, make_list, words,
+                      sizeof words / sizeof *words);
 }
 
 #endif

@@ -5,11 +5,11 @@
 #include "reproduce/reproduce.h"
 
 #include "base/memory_file.h"
+#include "bench/bench.h"
 #include "common/common.h"
 #include "common/trained_data.h"
 #include "formats/json.h"
 #include "train/options/option_table.h"
-#include "bench/bench.h"
 #include <ole/train/history.h>
 #include <ole/train/net.h>
 

@@ -26,6 +26,24 @@ typedef enum ole_cpu_level {
 /* The level in use, constant for the life of the process. */
 OLE_INTERNAL ole_cpu_level ole_cpu_allowed(void);
 
+/*
+ * Kernels that are compiled once per instruction set: OLE_CPU_VARIANTS(type, name) declares the
+ * tables name_generic, name_avx2, ..., OLE_CPU_SELECT(name) is the one for the level in use.
+ */
+#if defined(OLE_X86_DISPATCH) && OLE_X86_DISPATCH
+#define OLE_CPU_VARIANTS(type, name) extern const type name##_generic, name##_avx2, name##_avx512
+#define OLE_CPU_SELECT(name)                                                                       \
+    (ole_cpu_allowed() >= OLE_CPU_AVX512 ? &name##_avx512                                          \
+     : ole_cpu_allowed() >= OLE_CPU_AVX2 ? &name##_avx2                                            \
+                                         : &name##_generic)
+#elif defined(OLE_ARM_DISPATCH) && OLE_ARM_DISPATCH
+#define OLE_CPU_VARIANTS(type, name) extern const type name##_generic, name##_neon
+#define OLE_CPU_SELECT(name) (ole_cpu_allowed() >= OLE_CPU_NEON ? &name##_neon : &name##_generic)
+#else
+#define OLE_CPU_VARIANTS(type, name) extern const type name##_generic
+#define OLE_CPU_SELECT(name) (&name##_generic)
+#endif
+
 /* Whether that is less than the machine has. */
 OLE_INTERNAL bool ole_cpu_capped(void);
 

@@ -1,6 +1,4 @@
-/*
- * src/base/memory_file.c - a stream into memory, by fopencookie().
- */
+/* src/base/memory_file.c - a stream into memory, by fopencookie(). */
 #include "base/memory_file.h"
 
 #include <stdint.h>

@@ -1,6 +1,4 @@
-/*
- * src/base/nearest_name.c - the known name closest to an unknown word, for "did you mean".
- */
+/* src/base/nearest_name.c - the known name closest to an unknown word, for "did you mean". */
 #include "base/nearest_name.h"
 
 #include <stdbool.h>

@@ -1,6 +1,4 @@
-/*
- * src/base/number.c - numbers in files and options, by the C locale of the calling thread alone.
- */
+/* src/base/number.c - numbers in files and options, by the C locale of the calling thread alone. */
 #include "base/number.h"
 
 #include <locale.h>

@@ -1,6 +1,4 @@
-/*
- * src/base/option.c - reading, checking and printing typed options (option.h).
- */
+/* src/base/option.c - reading, checking and printing typed options (option.h). */
 #include "base/option.h"
 
 #include "base/nearest_name.h"

@@ -1,6 +1,4 @@
-/*
- * src/base/read_file.c - opening regular files and nothing else, and reading a whole one.
- */
+/* src/base/read_file.c - opening regular files and nothing else, and reading a whole one. */
 #include "base/read_file.h"
 
 #include "base/error.h"

@@ -1,6 +1,4 @@
-/*
- * src/base/sort.h - comparisons for qsort() that more than one file needs.
- */
+/* src/base/sort.h - comparisons for qsort() that more than one file needs. */
 #ifndef OLE_SRC_BASE_SORT_H
 #define OLE_SRC_BASE_SORT_H
 

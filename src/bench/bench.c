@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/philox.h"
-#include "bench/bench_recorded.h"
+#include "bench/bench_data.h"
 #include "data/formats/generated.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -58,25 +59,26 @@ static ole_status measure_loader(const ole_bench_setup *s, double *rate, ole_err
 
 /* ---- Steps -------------------------------------------------------------------------------- */
 
-/* FLOP of a batch through all ops of one kind. */
-static double kind_flop(const ole_graph *graph, int64_t batch, ole_op op) {
-    double flop = 0.0;
-    for (int i = 0; i < graph->nodes; i++)
-        if (graph->node[i].op == op) flop += ole_bench_flop(&graph->node[i]);
-    return flop * (double)batch;
-}
+/* Kinds of ops that are timed apart. */
+typedef struct op_kind {
+    ole_op op;
+    const char *name;
+} op_kind;
 
-const ole_bench_op ole_bench_ops[] = {
+static const op_kind kinds[] = {
     {OLE_OP_CONV, "conv"},        {OLE_OP_NORM, "norm"},        {OLE_OP_RELU, "relu"},
     {OLE_OP_MAXPOOL, "max pool"}, {OLE_OP_AVGPOOL, "avg pool"}, {OLE_OP_FLATTEN, "flatten"},
     {OLE_OP_LINEAR, "linear"},    {OLE_OP_DROPOUT, "dropout"},  {OLE_OP_ADD, "add"},
     {OLE_OP_CONCAT, "concat"},
 };
-const size_t ole_bench_op_count = sizeof ole_bench_ops / sizeof *ole_bench_ops;
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
-void ole_bench_add_kind(ole_bench_result *result, const ole_graph *graph, int64_t batch,
-                        const ole_bench_op *op, double forward, double backward) {
-    double flop = kind_flop(graph, batch, op->op);
+/* Appends a kind with its seconds per step and FLOP per second. */
+static void add_kind(ole_bench_result *result, const ole_graph *graph, int64_t batch,
+                     const op_kind *op, double forward, double backward) {
+    double flop = 0.0;
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].op == op->op) flop += ole_bench_flop(&graph->node[i]) * (double)batch;
     result->kind[result->kinds++] = (ole_bench_kind){
         op->name, forward * 1e3, backward * 1e3, forward > 0.0 ? flop / forward * 1e-9 : 0.0,
         backward > 0.0 ? 2.0 * flop / backward * 1e-9 : 0.0};
@@ -104,7 +106,7 @@ static ole_status run_steps(ole_bench_setup *s, ole_bench_result *result, ole_er
         [OLE_STEP_UPDATE] = OLE_BENCH_UPDATE,
     };
     const ole_bench_options *o = s->options;
-    ole_plan *plan = ole_stepper_plan(s->stepper);
+    ole_plan *plan = s->stepper->plan[0];
     ole_step_result step;
     double data, stage[OLE_BENCH_STAGES] = {0};
     ole_status status = OLE_OK;
@@ -137,17 +139,139 @@ static ole_status run_steps(ole_bench_setup *s, ole_bench_result *result, ole_er
     for (int i = 0; i < OLE_BENCH_STAGES; i++)
         result->stage_ms[i] = stage[i] / (double)n * 1e3;
     ole_plan_times sums = ole_plan_get_times(plan);
-    for (size_t k = 0; k < ole_bench_op_count; k++) {
-        const ole_bench_op *op = &ole_bench_ops[k];
+    for (int k = 0; k < KINDS; k++) {
+        const op_kind *op = &kinds[k];
         double forward = sums.forward[op->op] / (double)n;
         double backward = sums.backward[op->op] / (double)n;
         if (forward + backward > 0.0)
-            ole_bench_add_kind(result, s->network.graph, o->batch_size, op, forward, backward);
+            add_kind(result, s->network.graph, o->batch_size, op, forward, backward);
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     result->peak_bytes = (size_t)usage.ru_maxrss * 1024;
     return OLE_OK;
+}
+
+/* ---- Recorded steps -------------------------------------------------------------------------- */
+
+/*
+ * Nothing inside a recorded step can be timed from outside, and work overlaps.  So a part is timed
+ * by how much faster a step is without it; the parts need not add up to the whole.
+ */
+typedef struct recorded_bench {
+    const ole_bench_options *options;
+    const ole_graph *graph;
+    ole_recorded *recorded;
+    double step; /* seconds */
+    double idle; /* without updates: what ops are left out of, since bad losses stop updates */
+    double spent, budget; /* seconds measured, and to measure in all */
+    bool interrupted;
+} recorded_bench;
+
+static bool has_op(const ole_graph *graph, ole_op op) {
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].op == op) return true;
+    return false;
+}
+
+/* What all measurements take together. */
+static double find_budget(const recorded_bench *b) {
+    double parts = 0.5 + 0.1 + 5 * 0.05;
+    if (b->options->step_only) return 0.5 * b->options->seconds;
+    for (int k = 0; k < KINDS; k++)
+        if (has_op(b->graph, kinds[k].op)) parts += 2 * 0.05;
+    return parts * b->options->seconds;
+}
+
+/* Tells the callback, in images of whole steps. */
+static bool report_budget(const recorded_bench *b) {
+    const ole_bench_options *o = b->options;
+    double rate = b->step > 0.0 ? (double)o->batch_size / b->step : 1.0;
+    return o->callback && o->callback(o->callback_context, "steps", (int64_t)(b->spent * rate),
+                                      (int64_t)(b->budget * rate) + 1);
+}
+
+/* A measurement that takes a share of the seconds; none once it was stopped. */
+static ole_status measure_part(recorded_bench *b, ole_recorded_part part, ole_op op, double share,
+                               double *seconds, ole_error *error) {
+    *seconds = 0.0;
+    if (b->interrupted) return OLE_OK;
+    double budget = share * b->options->seconds;
+    ole_status status = ole_recorded_measure(b->recorded, part, op, budget, seconds, error);
+    b->spent += budget;
+    if (status == OLE_OK) b->interrupted = report_budget(b);
+    return status;
+}
+
+/* What a step takes less without a part. */
+static ole_status cost_of(recorded_bench *b, ole_recorded_part part, ole_op op, double *seconds,
+                          ole_error *error) {
+    double without;
+    ole_status status = measure_part(b, part, op, 0.05, &without, error);
+    *seconds = fmax(0.0, (part < OLE_RECORDED_STEP_IDLE ? b->step : b->idle) - without);
+    return status;
+}
+
+static ole_status fill_stages(recorded_bench *b, ole_bench_result *result, ole_error *error) {
+    static const struct {
+        ole_bench_stage stage;
+        ole_recorded_part part;
+    } parts[] = {{OLE_BENCH_DATA, OLE_RECORDED_WITHOUT_DATA},
+                 {OLE_BENCH_SOFTMAX, OLE_RECORDED_WITHOUT_SOFTMAX},
+                 {OLE_BENCH_OLE, OLE_RECORDED_WITHOUT_OLE},
+                 {OLE_BENCH_UPDATE, OLE_RECORDED_WITHOUT_UPDATE}};
+    double rest = b->step, forward, seconds;
+    ole_status status = OLE_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == OLE_OK; i++) {
+        status = cost_of(b, parts[i].part, OLE_OP_INPUT, &seconds, error);
+        result->stage_ms[parts[i].stage] = seconds * 1e3;
+        rest -= seconds;
+    }
+    if (status == OLE_OK)
+        status = measure_part(b, OLE_RECORDED_FORWARD, OLE_OP_INPUT, 0.05, &forward, error);
+    if (status != OLE_OK) return status;
+    forward = fmax(0.0, forward - result->stage_ms[OLE_BENCH_DATA] * 1e-3);
+    result->stage_ms[OLE_BENCH_FORWARD] = forward * 1e3;
+    result->stage_ms[OLE_BENCH_BACKWARD] = fmax(0.0, rest - forward) * 1e3;
+    return OLE_OK;
+}
+
+static ole_status fill_kinds(recorded_bench *b, ole_bench_result *result, ole_error *error) {
+    ole_status status = OLE_OK;
+    for (int k = 0; k < KINDS && status == OLE_OK; k++) {
+        const op_kind *op = &kinds[k];
+        double forward, backward;
+        if (!has_op(b->graph, op->op)) continue;
+        status = cost_of(b, OLE_RECORDED_WITHOUT_OP, op->op, &forward, error);
+        if (status == OLE_OK)
+            status = cost_of(b, OLE_RECORDED_WITHOUT_OP_BACKWARD, op->op, &backward, error);
+        if (status == OLE_OK)
+            add_kind(result, b->graph, b->options->batch_size, op, forward, backward);
+    }
+    return status;
+}
+
+static ole_status measure_recorded(recorded_bench *b, ole_bench_result *result, ole_error *error) {
+    b->budget = find_budget(b);
+    ole_status status = measure_part(b, OLE_RECORDED_STEP, OLE_OP_INPUT, 0.5, &b->step, error);
+    if (status == OLE_OK && !b->options->step_only)
+        status = measure_part(b, OLE_RECORDED_STEP_IDLE, OLE_OP_INPUT, 0.1, &b->idle, error);
+    if (status != OLE_OK || b->interrupted) return status;
+    result->step_ms = b->step * 1e3;
+    result->images_per_s = (double)b->options->batch_size / b->step;
+    result->steps = (int64_t)(b->options->seconds / 2 / b->step);
+    result->launches = ole_recorded_nodes(b->recorded);
+    if (b->options->step_only) return OLE_OK;
+    status = fill_stages(b, result, error);
+    return status == OLE_OK ? fill_kinds(b, result, error) : status;
+}
+
+static ole_status run_recorded(const ole_bench_setup *s, ole_bench_result *result,
+                               ole_error *error) {
+    recorded_bench b = {.options = s->options, .graph = s->network.graph, .recorded = s->recorded};
+    ole_status status = measure_recorded(&b, result, error);
+    result->interrupted = b.interrupted;
+    return status;
 }
 
 /* ---- The device's peak -------------------------------------------------------------------- */
@@ -233,13 +357,13 @@ static ole_status measure_peak(const ole_network *n, double *gflops, ole_error *
 static ole_status run_bench(ole_bench_setup *s, ole_bench_result *result, ole_error *error) {
     ole_status status = ole_bench_open(s, error);
     if (status == OLE_OK)
-        status = s->queue ? ole_bench_queue(s, result, error) : run_steps(s, result, error);
+        status = s->recorded ? run_recorded(s, result, error) : run_steps(s, result, error);
     if (status != OLE_OK || result->interrupted) return status;
-    ole_plan *plan = ole_stepper_plan(s->stepper);
+    ole_plan *plan = s->stepper->plan[0];
     result->plan_bytes = ole_plan_bytes(plan);
     result->unshared_bytes = ole_plan_bytes_unshared(plan);
     result->param_bytes = ole_params_bytes(s->network.params);
-    if (s->queue) result->peak_bytes = result->plan_bytes + result->param_bytes;
+    if (s->recorded) result->peak_bytes = result->plan_bytes + result->param_bytes;
     result->threads = s->network.threads;
     strncpy(result->device, s->network.backend->name, sizeof result->device - 1);
     if (s->options->step_only) return OLE_OK;

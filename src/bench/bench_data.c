@@ -1,6 +1,4 @@
-/*
- * src/bench/bench_data.c - options, images and steps of a benchmark.
- */
+/* src/bench/bench_data.c - options, images and steps of a benchmark. */
 #include "bench/bench_data.h"
 
 #include "base/clock.h"
@@ -94,13 +92,13 @@ ole_status ole_bench_open(ole_bench_setup *s, ole_error *error) {
     if (status == OLE_OK)
         status = ole_stepper_create(&s->stepper, &s->network, &train, s->batch, 0, error);
     if (status == OLE_OK && s->network.backend->recorder && s->set &&
-        !ole_queue_obstacle(s->stepper))
-        status = ole_queue_create(&s->queue, s->stepper, s->set, s->loader, error);
+        !ole_recorded_obstacle(s->stepper))
+        status = ole_recorded_create(&s->recorded, s->stepper, s->set, s->loader, error);
     return ole_ranks_agree(s->ranks, status, error);
 }
 
 void ole_bench_close(ole_bench_setup *s) {
-    ole_queue_free(s->queue);
+    ole_recorded_free(s->recorded);
     ole_stepper_free(s->stepper);
     ole_loader_destroy(s->loader);
     ole_dataset_close(s->set);

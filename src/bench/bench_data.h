@@ -1,6 +1,6 @@
 /*
- * src/bench/bench_data.h - what benchmarks time: the real training step (step.h, or recorded by
- * queue.h) on generated images, assembled by a loader as in training.
+ * src/bench/bench_data.h - what benchmarks time: the real training step (step.h or
+ * recorded.h) on generated images, assembled by a loader as in training.
  */
 #ifndef OLE_SRC_BENCH_BENCH_DATA_H
 #define OLE_SRC_BENCH_BENCH_DATA_H
@@ -27,7 +27,7 @@ typedef struct ole_bench_setup {
     float *images;      /* without a set: one batch for every step, */
     int32_t *labels;    /* ... alone */
     ole_stepper *stepper;
-    ole_queue *queue; /* where the device records its steps; or NULL */
+    ole_recorded *recorded; /* where the device records its steps; or NULL */
 } ole_bench_setup;
 
 /* With ranks this is collective, and an error is one on all.  Close it after a failure too. */

@@ -1,6 +1,6 @@
 /*
- * src/bench/bench_ranks.c - ole_bench_ranks(): training steps by 1, 2, ... ranks, beside the same
- * ranks each alone, and what sums over ranks take: what docs/scaling.md's model is fitted to.
+ * src/bench/bench_ranks.c - ole_bench_ranks(): training steps on 1, 2, ... ranks, next to the same
+ * ranks each on its own, and the cost of sums over ranks: the data behind docs/scaling.md.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -54,25 +54,18 @@ static ole_status time_steps(ole_bench_setup *s, times *t, ole_error *error) {
     return status;
 }
 
-/* On a device that queues its steps nothing can be timed inside: OLÉ and what goes between ranks by
- * what it saves to leave them out. */
-static ole_status time_queue(ole_bench_setup *s, times *t, ole_error *error) {
+/* Nothing inside a recorded step can be timed: the cost of OLÉ and of communication is what a step
+ * saves without them. */
+static ole_status time_recorded(ole_bench_setup *s, times *t, ole_error *error) {
     double seconds = s->options->seconds, without = 0.0;
-    *t = (times){.exposed = ole_queue_comm_seconds(s->queue)};
-    ole_status status =
-        ole_queue_measure(s->queue, OLE_QUEUE_STEP, OLE_OP_INPUT, seconds, &t->step, error);
+    *t = (times){.exposed = s->recorded->comm_seconds};
+    ole_status status = ole_recorded_measure(s->recorded, OLE_RECORDED_STEP, OLE_OP_INPUT, seconds,
+                                             &t->step, error);
     if (status == OLE_OK && !s->options->softmax_only)
-        status = ole_queue_measure(s->queue, OLE_QUEUE_WITHOUT_OLE, OLE_OP_INPUT, seconds / 4,
-                                   &without, error);
+        status = ole_recorded_measure(s->recorded, OLE_RECORDED_WITHOUT_OLE, OLE_OP_INPUT,
+                                      seconds / 4, &without, error);
     if (!s->options->softmax_only) t->ole = fmax(0.0, t->step - without);
     return status;
-}
-
-/* How the loss of all rows was computed. */
-static const char *route_of(const ole_bench_setup *s) {
-    static const char *const names[] = {"", "everywhere", "split", "gram"};
-    if (s->stepper->acts == 0 || !s->stepper->act[0].ranks_loss || s->queue) return "";
-    return names[ole_ranks_loss_taken(s->stepper->act[0].ranks_loss)];
 }
 
 /* Steps of `batch` images by the ranks together, or of as many by this rank alone. */
@@ -81,10 +74,13 @@ static ole_status measure_steps(const ole_bench_options *o, ole_ranks *ranks,
                                 ole_error *error) {
     ole_bench_setup s = {.options = o, .ranks = ranks, .beside = beside, .batch = batch};
     ole_status status = ole_bench_open(&s, error);
-    if (status == OLE_OK) status = s.queue ? time_queue(&s, t, error) : time_steps(&s, t, error);
+    if (status == OLE_OK)
+        status = s.recorded ? time_recorded(&s, t, error) : time_steps(&s, t, error);
     if (status == OLE_OK) {
+        static const char *const routes[] = {"", "everywhere", "split", "gram"};
+        const ole_ranks_loss *loss = s.stepper->acts > 0 ? s.stepper->act[0].ranks_loss : NULL;
         t->device = s.network.backend->name;
-        t->route = route_of(&s);
+        t->route = loss && !s.recorded ? routes[ole_ranks_loss_taken(loss)] : "";
     }
     ole_bench_close(&s);
     return ole_ranks_agree(ranks, status, error);
@@ -173,14 +169,6 @@ static ole_status measure_part(const ole_bench_options *o, const ole_ranks *all,
     return status;
 }
 
-static void fill_efficiency(ole_bench_scaling *result) {
-    double one = result->scale[0].step_ms;
-    for (int i = 0; i < result->scales; i++) {
-        ole_bench_scale *row = &result->scale[i];
-        row->efficiency = one / row->step_ms / (row->weak ? 1 : row->ranks);
-    }
-}
-
 /* What is summed in a step, from the net itself. */
 static ole_status describe(const ole_bench_options *o, ole_bench_scaling *result,
                            ole_error *error) {
@@ -204,12 +192,6 @@ static ole_status describe(const ole_bench_options *o, ole_bench_scaling *result
     return OLE_OK;
 }
 
-static int count_hosts(ole_ranks *ranks) {
-    int64_t first = !ranks || ranks->on_host == 0;
-    ole_ranks_sum(ranks, &first, 1, OLE_I64);
-    return (int)first;
-}
-
 ole_status ole_bench_ranks(const ole_bench_options *options, ole_ranks *ranks,
                            ole_bench_scaling *result, ole_error *error) {
     *result = (ole_bench_scaling){.ranks = ole_ranks_size(ranks)};
@@ -217,7 +199,9 @@ ole_status ole_bench_ranks(const ole_bench_options *options, ole_ranks *ranks,
     if (status == OLE_OK) status = describe(options, result, error);
     status = ole_ranks_agree(ranks, status, error);
     if (status != OLE_OK) return status;
-    result->hosts = count_hosts(ranks);
+    int64_t hosts = !ranks || ranks->on_host == 0;
+    ole_ranks_sum(ranks, &hosts, 1, OLE_I64);
+    result->hosts = (int)hosts;
     result->threads = ole_rank_threads(options->threads, ranks);
     for (int size = 1; size <= result->ranks && status == OLE_OK;
          size = next_size(size, result->ranks)) {
@@ -226,7 +210,10 @@ ole_status ole_bench_ranks(const ole_bench_options *options, ole_ranks *ranks,
         ole_ranks_close(part);
         status = ole_ranks_agree(ranks, status, error);
     }
-    if (status == OLE_OK) fill_efficiency(result);
+    for (int i = 0; i < result->scales && status == OLE_OK; i++) {
+        ole_bench_scale *row = &result->scale[i];
+        row->efficiency = result->scale[0].step_ms / row->step_ms / (row->weak ? 1 : row->ranks);
+    }
     ole_ranks_broadcast(ranks, result, sizeof *result, 0);
     return status;
 }

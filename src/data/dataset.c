@@ -100,14 +100,6 @@ static ole_status check_options(const ole_dataset_options *o, ole_error *error) 
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-static ole_status read_source(ole_source *source, const ole_reader *reader, const char *path,
-                              const ole_dataset_options *options, ole_error *error) {
-    if (!reader->probe) return reader->read(path, options, source, error);
-    char folder[OLE_PATH_ROOM];
-    ole_status status = ole_find_folder(folder, reader, path, error);
-    return status == OLE_OK ? reader->read(folder, options, source, error) : status;
-}
-
 static ole_status describe(ole_dataset *set, ole_error *error) {
     const ole_source *source = &set->source;
     const ole_splits *splits = &set->splits;
@@ -164,7 +156,9 @@ ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_datas
     const ole_reader *reader = ole_find_reader(name, &path, error);
     if (!reader) return OLE_ERROR_ARGUMENT;
     ole_source source = {0};
-    status = read_source(&source, reader, path, &o, error);
+    char folder[OLE_PATH_ROOM];
+    if (reader->probe) status = ole_find_folder(folder, reader, path, error);
+    if (status == OLE_OK) status = reader->read(reader->probe ? folder : path, &o, &source, error);
     if (status == OLE_OK) return ole_dataset_take(set, reader->name, &source, &o, error);
     ole_source_free(&source);
     return status;

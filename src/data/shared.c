@@ -59,7 +59,7 @@ static header describe(const ole_source *source, uint64_t token) {
     return h;
 }
 
-/* ---- Publishing ---------------------------------------------------------------------------- */
+/* ---- Publishing --------------------------------------------------------------------------- */
 
 static void write_source(char *map, const header *h, const ole_source *source) {
     memcpy(map, h, sizeof *h);
@@ -107,7 +107,7 @@ ole_status ole_source_publish(ole_source *source, ole_shared_name *name, int *fd
     return OLE_OK;
 }
 
-/* ---- Attaching ----------------------------------------------------------------------------- */
+/* ---- Attaching ---------------------------------------------------------------------------- */
 
 static ole_status take_names(ole_source *source, const char *names, const header *h,
                              ole_error *error) {

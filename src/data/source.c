@@ -1,6 +1,4 @@
-/*
- * src/data/source.c - the memory of a data set: grown by its reader, freed in one place.
- */
+/* src/data/source.c - the memory of a data set: grown by its reader, freed in one place. */
 #include "data/source.h"
 
 #include "base/error.h"

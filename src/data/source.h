@@ -7,7 +7,6 @@
 #ifndef OLE_SRC_DATA_SOURCE_H
 #define OLE_SRC_DATA_SOURCE_H
 
-#include "data/probe.h"
 #include "ole/train/data.h"
 
 typedef struct ole_source {
@@ -29,17 +28,34 @@ typedef struct ole_source {
     size_t map_bytes;
 } ole_source;
 
+/* `path` is the folder that has the probe, or what follows NAME: (NULL: nothing does). */
+typedef ole_status ole_read_function(const char *path, const ole_dataset_options *options,
+                                     ole_source *source, ole_error *error);
+
+/* What samples are like, by the headers of their files; unreadable images are skipped. */
+typedef struct ole_probe {
+    int channels, height, width; /* vectors: D, 1, 1; folders: as the first readable image */
+    int side;                    /* folders: the median of the images' shorter sides; else 0 */
+    bool sizes_differ;           /* folders: not all images have the size above */
+    bool channels_differ;        /* folders: some images are grey, some coloured */
+    int64_t samples;             /* folders, npy: of the training part; else 0 */
+    bool has_test;               /* folders, npy: there is a test part */
+} ole_probe;
+
+/* `apart` as in ole_dataset_options. */
+typedef ole_status ole_probe_function(const char *path, const char *apart, ole_probe *probe,
+                                      ole_error *error);
+ole_probe_function ole_dataset_probe; /* `path` is the name of a data set */
+ole_probe_function ole_probe_folder, ole_probe_npy;
+
 /* Where a reader's files lie and how to read them. */
 typedef struct ole_reader {
     const char *name;
     const char *probe;          /* the file a folder must have; NULL: the reader looks itself */
     const char *const *folders; /* sub-folders it may also lie in, as archives unpack; NULL-ended */
-    /* `path` is the folder that has the probe, or what follows NAME: (NULL: nothing does) */
-    ole_status (*read)(const char *path, const ole_dataset_options *options, ole_source *source,
-                       ole_error *error);
+    ole_read_function *read;
     int channels, height, width; /* of its samples; 0: `probe_shape` tells, given the same path */
-    ole_status (*probe_shape)(const char *path, const char *apart, ole_probe *probe,
-                              ole_error *error);
+    ole_probe_function *probe_shape;
 } ole_reader;
 
 /* Elements of one sample. */
@@ -64,24 +80,9 @@ ole_status ole_source_name_all(ole_source *source, int classes, const char *cons
 
 void ole_source_free(ole_source *source);
 
-ole_status ole_read_digits(const char *path, const ole_dataset_options *options, ole_source *source,
-                           ole_error *error);
-ole_status ole_read_mnist(const char *path, const ole_dataset_options *options, ole_source *source,
-                          ole_error *error);
-ole_status ole_read_fashion_mnist(const char *path, const ole_dataset_options *options,
-                                  ole_source *source, ole_error *error);
-ole_status ole_read_cifar10(const char *path, const ole_dataset_options *options,
-                            ole_source *source, ole_error *error);
-ole_status ole_read_cifar100(const char *path, const ole_dataset_options *options,
-                             ole_source *source, ole_error *error);
-ole_status ole_read_stl10(const char *path, const ole_dataset_options *options, ole_source *source,
-                          ole_error *error);
-ole_status ole_read_svhn(const char *path, const ole_dataset_options *options, ole_source *source,
-                         ole_error *error);
-ole_status ole_read_folder(const char *path, const ole_dataset_options *options, ole_source *source,
-                           ole_error *error);
-ole_status ole_read_npy(const char *path, const ole_dataset_options *options, ole_source *source,
-                        ole_error *error);
+ole_read_function ole_read_digits, ole_read_mnist, ole_read_fashion_mnist, ole_read_cifar10,
+    ole_read_cifar100, ole_read_stl10, ole_read_svhn, ole_read_folder, ole_read_npy;
+
 /* One array's samples behind those that the source has, which must be alike; labels are not set. */
 ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error);
 

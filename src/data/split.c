@@ -7,7 +7,7 @@
  * other classes changes nothing.  The test part of a set without one does not follow the seed: runs
  * that differ in the seed are judged on the same samples.
  */
-#include "data/split.h"
+#include "data/dataset.h"
 
 #include "base/error.h"
 #include "base/quote.h"

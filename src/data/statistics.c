@@ -8,7 +8,6 @@
 #include "data/dataset.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Which statistic an element of a sample belongs to, as a count of equal, adjacent pieces. */
 typedef struct pieces {

@@ -24,14 +24,14 @@
 typedef struct ole_recording ole_recording;
 
 /* What was summed since start(). */
-typedef struct ole_queue_sums {
+typedef struct ole_step_sums {
     int64_t steps; /* done, bad ones included */
     double loss, softmax_loss;
     double added_loss; /* of add_loss(), without weights */
     int64_t correct;
     int64_t bad_step; /* the first whose loss is NaN or Inf, counted from 1 over the run; 0: none */
     int64_t bad_row;  /* the first row of features in it that add_loss() found so; -1: none */
-} ole_queue_sums;
+} ole_step_sums;
 
 /* A node's output as rows of numbers, for a loss on them. */
 typedef struct ole_rows {
@@ -95,7 +95,7 @@ typedef struct ole_recorder {
     /* Waits until at most `behind` replays are unfinished. */
     ole_status (*follow)(ole_device_context *context, int behind, ole_error *error);
     /* Waits for all replays and reads the clock. */
-    ole_status (*read)(ole_device_context *context, ole_queue_sums *sums, ole_error *error);
+    ole_status (*read)(ole_device_context *context, ole_step_sums *sums, ole_error *error);
 } ole_recorder;
 
 #endif

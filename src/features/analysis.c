@@ -1,6 +1,4 @@
-/*
- * src/features/analysis.c - everything about an embedding, one measurement after the other.
- */
+/* src/features/analysis.c - everything about an embedding, one measurement after the other. */
 #include "ole/analyze.h"
 
 #include "base/error.h"
@@ -185,9 +183,8 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, ole_analyze_o
 ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *e,
                        const ole_analyze_options *options, ole_error *error) {
     ole_analyze_options o = defaults;
-    ole_status status =
-        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, stop),
-                        "ole_analyze_options_init", error);
+    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, stop),
+                                        "ole_analyze_options_init", error);
     if (status != OLE_OK) return status;
     if (!analysis) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_analyze: analysis is NULL");
     ole_analysis a = {0};

@@ -178,12 +178,6 @@ typedef struct choice {
     int32_t *number, *cell;
 } choice;
 
-static void release(choice *c) {
-    free(c->index);
-    free(c->number);
-    free(c->cell);
-}
-
 static bool is_zero(const ole_embedding *e, int64_t row) {
     for (int64_t k = 0; k < e->dim; k++) {
         int64_t at = row * e->dim + k;
@@ -302,7 +296,9 @@ ole_status ole_angles_measure(ole_angles *angles, const ole_embedding *e,
         status = measure(&a, &c, e, &o, pool, error);
     else
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for angles");
-    release(&c);
+    free(c.index);
+    free(c.number);
+    free(c.cell);
     ole_classes_close(&classes, pool);
     if (status == OLE_OK)
         *angles = a;

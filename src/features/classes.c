@@ -14,8 +14,9 @@
 
 enum { MAX_THREADS = 1024, CHECK_ROWS = 1024 };
 
-ole_status ole_embedding_check(const char *who, const ole_embedding *e, int threads,
-                               ole_error *error) {
+/* Types, sizes and pointers; `who` is the public function that was called. */
+static ole_status check_embedding(const char *who, const ole_embedding *e, int threads,
+                                  ole_error *error) {
     if (!e || !e->features || !e->labels)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s is NULL", who,
                         !e             ? "embedding"
@@ -47,23 +48,6 @@ static int compare_rows(const void *left, const void *right) {
     return (a->row > b->row) - (a->row < b->row);
 }
 
-static void fill(ole_classes *c, const labelled_row *sorted) {
-    for (int64_t i = 0; i < c->rows; i++) {
-        c->order[i] = sorted[i].row;
-        if (i > 0 && sorted[i].label == sorted[i - 1].label) continue;
-        c->begin[c->classes] = i;
-        c->label[c->classes++] = sorted[i].label;
-    }
-    c->begin[c->classes] = c->rows;
-}
-
-static int64_t count_classes(const labelled_row *sorted, int64_t rows) {
-    int64_t classes = 0;
-    for (int64_t i = 0; i < rows; i++)
-        classes += i == 0 || sorted[i].label != sorted[i - 1].label;
-    return classes;
-}
-
 ole_status ole_classes_create(ole_classes *c, int64_t rows, const int64_t *labels,
                               ole_error *error) {
     *c = (ole_classes){0};
@@ -73,15 +57,21 @@ ole_status ole_classes_create(ole_classes *c, int64_t rows, const int64_t *label
         for (int64_t i = 0; i < rows; i++)
             if (labels[i] >= 0) sorted[c->rows++] = (labelled_row){labels[i], i};
         qsort(sorted, (size_t)c->rows, sizeof *sorted, compare_rows);
-        size_t classes = (size_t)count_classes(sorted, c->rows);
+        size_t classes = 0;
+        for (int64_t i = 0; i < c->rows; i++)
+            classes += i == 0 || sorted[i].label != sorted[i - 1].label;
         c->order = malloc(((size_t)c->rows + 1) * sizeof *c->order);
         c->begin = malloc((classes + 1) * sizeof *c->begin);
         c->label = malloc((classes + 1) * sizeof *c->label);
-        if (c->order && c->begin && c->label) {
-            fill(c, sorted);
-            status = OLE_OK;
-        }
+        if (c->order && c->begin && c->label) status = OLE_OK;
     }
+    for (int64_t i = 0; i < c->rows && status == OLE_OK; i++) {
+        c->order[i] = sorted[i].row;
+        if (i > 0 && sorted[i].label == sorted[i - 1].label) continue;
+        c->begin[c->classes] = i;
+        c->label[c->classes++] = sorted[i].label;
+    }
+    if (status == OLE_OK) c->begin[c->classes] = c->rows;
     free(sorted);
     if (status == OLE_OK) return OLE_OK;
     ole_classes_destroy(c);
@@ -110,27 +100,19 @@ int64_t ole_classes_find(const ole_classes *c, int64_t label) {
 /* ---- NaN and Inf -------------------------------------------------------------------------- */
 
 /* Whether all are finite, by their exponents: this the compiler turns into wide instructions. */
-static bool finite_f32(const float *x, int64_t n) {
-    const uint32_t mask = UINT32_C(0x7f800000);
-    uint32_t bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bad |= (bits & mask) == mask;
+#define DEFINE_FINITE(NAME, TYPE, BITS, MASK)                                                      \
+    static bool NAME(const TYPE *x, int64_t n) {                                                   \
+        BITS bad = 0;                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            BITS bits;                                                                             \
+            memcpy(&bits, x + i, sizeof bits);                                                     \
+            bad |= (bits & (MASK)) == (MASK);                                                      \
+        }                                                                                          \
+        return !bad;                                                                               \
     }
-    return !bad;
-}
 
-static bool finite_f64(const double *x, int64_t n) {
-    const uint64_t mask = UINT64_C(0x7ff0000000000000);
-    uint64_t bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bad |= (bits & mask) == mask;
-    }
-    return !bad;
-}
+DEFINE_FINITE(finite_f32, float, uint32_t, UINT32_C(0x7f800000))
+DEFINE_FINITE(finite_f64, double, uint64_t, UINT64_C(0x7ff0000000000000))
 
 typedef struct check {
     const ole_embedding *embedding;
@@ -171,7 +153,7 @@ ole_status ole_classes_open(ole_classes *classes, ole_pool **pool, const char *w
                             const ole_embedding *e, int threads, ole_error *error) {
     *pool = NULL;
     *classes = (ole_classes){0};
-    ole_status status = ole_embedding_check(who, e, threads, error);
+    ole_status status = check_embedding(who, e, threads, error);
     if (status == OLE_OK) status = ole_classes_create(classes, e->rows, e->labels, error);
     if (status == OLE_OK && classes->rows == 0)
         status = ole_fail(error, OLE_ERROR_ARGUMENT,

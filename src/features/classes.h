@@ -17,10 +17,6 @@ typedef struct ole_classes {
     int64_t *label; /* [classes], rising */
 } ole_classes;
 
-/* Types, sizes and pointers; `who` is the public function that was called. */
-ole_status ole_embedding_check(const char *who, const ole_embedding *embedding, int threads,
-                               ole_error *error);
-
 /* Groups the rows, of which there may be none. On failure there is nothing to free. */
 ole_status ole_classes_create(ole_classes *classes, int64_t rows, const int64_t *labels,
                               ole_error *error);

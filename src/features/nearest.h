@@ -1,6 +1,7 @@
 /*
- * src/features/nearest.h - the class whose directions fit a row best.  Nearest centroid and nearest
- * class subspace are the same product of blocks.
+ * src/features/nearest.h - classifying features without a classifier: by the class whose directions
+ * fit a row best (nearest centroid and nearest class subspace are the same product of blocks), and
+ * by the nearest neighbour.
  */
 #ifndef OLE_SRC_FEATURES_NEAREST_H
 #define OLE_SRC_FEATURES_NEAREST_H
@@ -8,6 +9,7 @@
 #include "base/export.h"
 
 #include "features/subspace.h"
+#include "linalg/knn.h"
 
 /* Unit vectors, some for each class. */
 typedef struct ole_directions {
@@ -39,5 +41,23 @@ typedef struct ole_own_score {
 OLE_INTERNAL ole_status ole_nearest_class(const ole_directions *d, const ole_row_set *query,
                                           const ole_own_score *own, ole_pool *pool,
                                           int64_t *predicted, ole_error *error);
+
+/* ---- Nearest neighbours ------------------------------------------------------------------- */
+
+/* Features [rows, dim] with their labels [rows]. */
+typedef struct ole_labelled {
+    int64_t rows;
+    const float *features;
+    const int32_t *labels;
+} ole_labelled;
+
+/*
+ * The percentage of queries whose nearest reference has another label; NaN if there are no queries
+ * or no references.  If both are the same array, no row is its own neighbour.  `watch` may be NULL.
+ */
+OLE_INTERNAL ole_status ole_knn1_error(int64_t dim, const ole_labelled *reference,
+                                       const ole_labelled *query, int threads,
+                                       const ole_knn_watch *watch, double *percent,
+                                       ole_error *error);
 
 #endif

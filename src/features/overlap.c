@@ -89,11 +89,6 @@ static void cut_back(shortlist *list) {
     list->floor = list->entries[list->limit - 1].cosine2;
 }
 
-static void add(shortlist *list, candidate entry) {
-    list->entries[list->count++] = entry;
-    if (list->count == 2 * list->limit) cut_back(list);
-}
-
 /* ---- One pair ----------------------------------------------------------------------------- */
 
 /* m = n^2 / scale for the symmetric n [side, side]. */
@@ -145,7 +140,9 @@ static void compare_blocks(const search *s, const block *x, const block *y, cons
             if (of[a].size == 0 || of[b].size == 0) continue;
             const double *g = tile + s->offset[a] * BLOCK + s->offset[b];
             double cosine2 = squared_cosine(g, BLOCK, of[a].size, of[b].size, list->floor);
-            if (cosine2 >= 0.0) add(list, (candidate){cosine2, a, b});
+            if (cosine2 < 0.0) continue;
+            list->entries[list->count++] = (candidate){cosine2, a, b};
+            if (list->count == 2 * list->limit) cut_back(list);
         }
     }
 }
@@ -244,15 +241,6 @@ static bool prepare(search *s, int threads, int64_t capacity) {
     if (good) pack_blocks(s, rows);
     free(rows);
     return good;
-}
-
-static void release(search *s) {
-    free(s->offset);
-    free(s->blocks);
-    free(s->lists);
-    free(s->tiles);
-    free(s->panels);
-    free(s->entries);
 }
 
 /* Moves the candidates of all lists to the front of `entries`, best first; returns their number. */
@@ -363,7 +351,12 @@ static ole_status find_overlaps(const ole_subspaces *subspaces, ole_pool *pool, 
         status = ole_fail(error, OLE_ERROR_MEMORY,
                           "out of memory for the pairs of %" PRId64 " classes", subspaces->classes);
     }
-    release(&s);
+    free(s.offset);
+    free(s.blocks);
+    free(s.lists);
+    free(s.tiles);
+    free(s.panels);
+    free(s.entries);
     return status;
 }
 

@@ -1,6 +1,4 @@
-/*
- * src/features/pairs.c - reading files of pairs, and lists of what each row of features shows.
- */
+/* src/features/pairs.c - reading files of pairs, and lists of what each row of features shows. */
 #include "ole/verify.h"
 
 #include "base/error.h"
@@ -166,11 +164,6 @@ static ole_status album_read(album *a, const char *path, int64_t rows, ole_error
     return find_twins(a, error);
 }
 
-static void album_free(album *a) {
-    free(a->pictures);
-    free(a->file.bytes);
-}
-
 /* The row of a picture; an error names the line of the file of pairs. */
 static ole_status find_picture(const album *a, const reader *pairs, word name, word number,
                                int64_t *row, ole_error *error) {
@@ -312,7 +305,8 @@ ole_status ole_pairs_read(ole_pairs *pairs, const char *path, const char *names,
     ole_status status = reader_open(&r, path, error);
     if (status == OLE_OK) status = read_pairs(&read, &r, &a, names, rows, error);
     if (status == OLE_OK && read.folds < 2) status = deal(&read, folds, r.name.text, error);
-    album_free(&a);
+    free(a.pictures);
+    free(a.file.bytes);
     free(r.bytes);
     if (status == OLE_OK)
         *pairs = read;

@@ -5,13 +5,12 @@
  * matrix [dim, dim] block by block, scaled by a power of two so that squares neither overflow nor
  * vanish: the memory does not grow with the rows.
  */
-#include "ole/analyze.h"
-
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/sort.h"
 #include "features/classes.h"
 #include "linalg/eigen.h"
+#include "ole/analyze.h"
 #include "ole/linalg.h"
 
 #include <inttypes.h>
@@ -205,4 +204,21 @@ void ole_spectra_free(ole_spectra *spectra) {
         free(spectra->of[c].sigma);
     free(spectra->of);
     *spectra = (ole_spectra){0};
+}
+
+/* ---- Effective rank ----------------------------------------------------------------------- */
+
+double ole_effective_rank(const double *sigma, int64_t count) {
+    double largest = 0.0, sum = 0.0, entropy = 0.0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, sigma[i]);
+    if (!(largest > 0.0)) return 0.0;
+    /* Relative to the largest, so that no sum overflows. */
+    for (int64_t i = 0; i < count; i++)
+        sum += sigma[i] / largest;
+    for (int64_t i = 0; i < count; i++) {
+        double share = sigma[i] / largest / sum;
+        if (share > 0.0) entropy -= share * log(share);
+    }
+    return exp(entropy);
 }

@@ -66,13 +66,9 @@ void ole_protobuf_head(ole_protobuf *w, int field, size_t size) {
     append_varint(w, size);
 }
 
-void ole_protobuf_bytes(ole_protobuf *w, int field, const void *bytes, size_t size) {
-    ole_protobuf_head(w, field, size);
-    ole_protobuf_append(w, bytes, size);
-}
-
 void ole_protobuf_string(ole_protobuf *w, int field, const char *text) {
-    ole_protobuf_bytes(w, field, text, strlen(text));
+    ole_protobuf_head(w, field, strlen(text));
+    ole_protobuf_append(w, text, strlen(text));
 }
 
 size_t ole_protobuf_open(ole_protobuf *w, int field) {

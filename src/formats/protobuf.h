@@ -26,7 +26,6 @@ typedef struct ole_protobuf {
 void ole_protobuf_integer(ole_protobuf *w, int field, int64_t value);
 void ole_protobuf_float(ole_protobuf *w, int field, float value);
 void ole_protobuf_string(ole_protobuf *w, int field, const char *text);
-void ole_protobuf_bytes(ole_protobuf *w, int field, const void *bytes, size_t size);
 
 /* The start of a field of `size` bytes that the caller writes elsewhere. */
 void ole_protobuf_head(ole_protobuf *w, int field, size_t size);

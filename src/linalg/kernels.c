@@ -26,42 +26,10 @@ enum { NR = VL * NV };
 /* Depth of one pass over the panels: NR * DEPTH doubles stay in the first-level cache. */
 enum { DEPTH = 128 };
 
-/*
- * Variables are of the natural type; `anywhere` is for reading and writing memory and nothing else.
- * A local array of an under-aligned vector type would be correct too, but gcc (12 to 14) writes to
- * it with aligned instructions where AddressSanitizer has moved the frame to a place that is not.
- */
-typedef double vec __attribute__((vector_size(VL * sizeof(double))));
-typedef vec anywhere __attribute__((aligned(8), may_alias));
+#define OLE_SCALAR double
+#include "base/vector.h"
 
-#define PASTE2(a, b) a##b
-#define PASTE(a, b) PASTE2(a, b)
-#define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vec load(const double *p) {
-    return *(const anywhere *)p;
-}
-
-INLINE void store(double *p, vec v) {
-    *(anywhere *)p = v;
-}
-
-INLINE vec splat(double x) {
-    return x - (vec){0};
-}
-
-INLINE double sum(vec v) {
-    double s[VL];
-    memcpy(s, &v, sizeof s);
-    for (int half = VL / 2; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            s[i] += s[i + half];
-    return s[0];
-}
-
-/* ---- packing -------------------------------------------------------------------------------- */
+/* ---- packing ------------------------------------------------------------------------------ */
 
 #define DEFINE_PACK(NAME, TYPE)                                                                    \
     static void NAME(double *dst, const TYPE *src, int64_t item_stride, int64_t depth_stride,      \
@@ -87,7 +55,7 @@ INLINE double sum(vec v) {
 DEFINE_PACK(pack_f32, float)
 DEFINE_PACK(pack_f64, double)
 
-/* ---- products ------------------------------------------------------------------------------- */
+/* ---- products ----------------------------------------------------------------------------- */
 
 /* C[0:rows, 0:nv*VL cut to cols] (+)= alpha * sum_p a[p][0:MR] b[p][0:nv*VL]. */
 INLINE void micro(int nv, const double *a, const double *b, int64_t rows, int64_t cols,
@@ -189,7 +157,7 @@ INLINE void gram_block(const double *x, int64_t n, int64_t depth, int64_t ldx, i
     }
     for (int r = 0; r < GR && i + r < n; r++)
         for (int c = 0; c < GC && j + c <= i + r; c++) {
-            double s = sum(acc[r][c]);
+            double s = sum_lanes(acc[r][c]);
             for (int64_t q = p; q < depth; q++)
                 s += xi[r][q] * xj[c][q];
             gram[(i + r) * ld + j + c] = s;
@@ -277,7 +245,7 @@ static double dot_f64(const double *x, const double *y, int64_t n) {
             acc[u] += load(x + i + u * VL) * load(y + i + u * VL);
     for (; i + VL <= n; i += VL)
         acc[0] += load(x + i) * load(y + i);
-    double s = sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+    double s = sum_lanes((acc[0] + acc[1]) + (acc[2] + acc[3]));
     for (; i < n; i++)
         s += x[i] * y[i];
     return s;
@@ -288,7 +256,7 @@ static void axpy(double *y, double a, const double *x, int64_t n) {
         y[i] += a * x[i];
 }
 
-/* ---- symmetric tridiagonalisation ----------------------------------------------------------- */
+/* ---- symmetric tridiagonalisation --------------------------------------------------------- */
 
 /*
  * Matrices come scaled to about 1.  Elements under this are as good as zero, and must be taken for
@@ -346,7 +314,7 @@ INLINE void update_rows(double *a, int64_t lda, int64_t r0, const double *v, con
     for (int r = 0; r < RB; r++) {
         vec x = load(row + r * lda + diagonal) - vr[r] * wj - wr[r] * vj;
         store(row + r * lda + diagonal, x);
-        p[r0 + r] += sum(dot[r] + x * uj);
+        p[r0 + r] += sum_lanes(dot[r] + x * uj);
     }
 }
 
@@ -382,7 +350,7 @@ static void tridiagonalise(double *a, int64_t n, int64_t lda, double *diag, doub
     diag[0] = a[0] - 2.0 * v[0] * w[0];
 }
 
-/* ---- the orthogonal factor ------------------------------------------------------------------ */
+/* ---- the orthogonal factor ---------------------------------------------------------------- */
 
 enum {
     WY = 8,               /* reflectors applied together */
@@ -456,7 +424,7 @@ static void apply_q(const double *a, int64_t n, int64_t lda, const double *tau, 
     }
 }
 
-/* ---- the tridiagonal eigenproblem ----------------------------------------------------------- */
+/* ---- the tridiagonal eigenproblem --------------------------------------------------------- */
 
 /* Rows x and y turn: (x, y) <- (c x - s y, s x + c y). */
 INLINE void turn_rows(double *x, double *y, int64_t n, double c, double s) {
@@ -530,7 +498,7 @@ static bool ql(double *d, double *e, double *z, int64_t n, int64_t cols, int64_t
     return true;
 }
 
-/* ---- the secular equation ------------------------------------------------------------------- */
+/* ---- the secular equation ----------------------------------------------------------------- */
 
 typedef long long mask __attribute__((vector_size(VL * sizeof(double))));
 
@@ -553,7 +521,8 @@ INLINE secular evaluate(const double *pole, const double *square, int64_t k, dou
         below_slope += (vec)((mask)slope & negative);
         above_slope += (vec)((mask)slope & ~negative);
     }
-    secular f = {0, sum(below), sum(above), sum(below_slope), sum(above_slope)};
+    secular f = {0, sum_lanes(below), sum_lanes(above), sum_lanes(below_slope),
+                 sum_lanes(above_slope)};
     f.value = 1.0 + f.below + f.above;
     return f;
 }
@@ -623,7 +592,7 @@ static void secular_vector(const double *pole, const double *weight, int64_t k, 
         store(u + i, x);
         square += x * x;
     }
-    double norm = sum(square);
+    double norm = sum_lanes(square);
     for (; i < k; i++) {
         u[i] = weight[i] / (pole[i] - base - offset);
         norm += u[i] * u[i];

@@ -1,7 +1,7 @@
 /*
  * src/linalg/kernels.h - the inner loops that decide the speed of everything above them.
  *
- * kernels.c is compiled once per instruction set; kernels_select.c picks the table for the CPU that
+ * kernels.c is compiled once per instruction set; panels.c picks the table for the CPU that
  * runs.  Each table gives its own bits (other vector lengths sum in another order), but always the
  * same bits on the same CPU model.
  *

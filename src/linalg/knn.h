@@ -1,6 +1,4 @@
-/*
- * src/linalg/knn.h - the nearest neighbours of each feature by cosine distance, exactly.
- */
+/* src/linalg/knn.h - the nearest neighbours of each feature by cosine distance, exactly. */
 #ifndef OLE_SRC_LINALG_KNN_H
 #define OLE_SRC_LINALG_KNN_H
 

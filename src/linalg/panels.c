@@ -4,6 +4,9 @@
  */
 #include "linalg/panels.h"
 
+#include "base/cpu.h"
+#include "linalg/kernels.h"
+
 enum {
     TILE_PANELS = 4,       /* a tile is this many panels square */
     PACK_PANELS = 4,       /* panels packed by one task */
@@ -75,4 +78,16 @@ void ole_panels_multiply(ole_pool *pool, const ole_panels *a, const ole_panels *
     multiply_job job = {kernels, a, b, out, tile, tile_columns};
     if (a->items * b->items * a->depth < SERIAL_WORK) pool = NULL;
     ole_pool_run(pool, tile_rows * tile_columns, multiply_task, &job);
+}
+
+/* ---- The kernels of the CPU that runs: asking twice gives the same answer -------------------- */
+
+OLE_CPU_VARIANTS(ole_kernels, ole_kernels);
+
+const ole_kernels *ole_kernels_get(void) {
+    return OLE_CPU_SELECT(ole_kernels);
+}
+
+const char *ole_kernels_name(void) {
+    return ole_kernels_get()->name;
 }

@@ -1,6 +1,4 @@
-/*
- * src/linalg/spectrum.c - the Gram route of spectrum.h: first look, refinements, inverse root.
- */
+/* src/linalg/spectrum.c - the Gram route of spectrum.h: first look, refinements, inverse root. */
 #include "linalg/spectrum_steps.h"
 
 #include "linalg/eigen.h"

@@ -9,7 +9,6 @@
 
 #include <lapack.h>
 #include <math.h>
-#include <string.h>
 
 /* The work space with which either method runs at its best block size. */
 static int64_t best_work(int m, int n) {

@@ -1,6 +1,4 @@
-/*
- * src/linalg/unit_rows.c - reading rows of either type and scaling them to length 1.
- */
+/* src/linalg/unit_rows.c - reading rows of either type and scaling them to length 1. */
 #include "linalg/unit_rows.h"
 
 #include <math.h>

@@ -30,7 +30,7 @@ void ole_loss_options_init_sized(ole_loss_options *options, size_t struct_size) 
     ole_struct_fill(options, struct_size, &defaults);
 }
 
-/* ---- what the caller gave -------------------------------------------------------------------- */
+/* ---- what the caller gave ----------------------------------------------------------------- */
 
 ole_status ole_loss_read_options(ole_loss_options *options, const ole_loss_options *given,
                                  ole_error *error) {
@@ -131,7 +131,7 @@ ole_status ole_loss_list_classes(const ole_groups *groups, int64_t rows, int64_t
     return OLE_OK;
 }
 
-/* ---- what the caller gets -------------------------------------------------------------------- */
+/* ---- what the caller gets ----------------------------------------------------------------- */
 
 /* No element of a direction, a difference of two polar factors, is over 2 in size. */
 static bool gradient_fits(ole_dtype dtype, double scale) {

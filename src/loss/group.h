@@ -1,6 +1,4 @@
-/*
- * src/loss/group.h - which rows belong to which class: a stable sort of the rows by label.
- */
+/* src/loss/group.h - which rows belong to which class: a stable sort of the rows by label. */
 #ifndef OLE_SRC_LOSS_GROUP_H
 #define OLE_SRC_LOSS_GROUP_H
 

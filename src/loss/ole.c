@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct ole_loss_plan {
     int64_t max_rows;
@@ -35,7 +34,7 @@ struct ole_loss_plan {
     ole_in_use in_use;
 };
 
-/* ---- planning ------------------------------------------------------------------------------- */
+/* ---- planning ----------------------------------------------------------------------------- */
 
 static ole_status check_shape(int64_t max_rows, int64_t dim, ole_dtype dtype, bool gpu,
                               ole_error *error) {
@@ -127,7 +126,7 @@ size_t ole_loss_plan_bytes(const ole_loss_plan *plan) {
     return plan ? sizeof *plan + plan->bytes : 0;
 }
 
-/* ---- evaluating ----------------------------------------------------------------------------- */
+/* ---- evaluating --------------------------------------------------------------------------- */
 
 static ole_status check_batch(const ole_loss_plan *plan, const ole_loss_batch *batch,
                               const ole_loss_gradient *gradient, ole_error *error) {

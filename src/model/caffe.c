@@ -57,7 +57,7 @@ static bool take_bytes(wire *w, uint64_t size, wire *bytes) {
     return true;
 }
 
-/* The next field; false at the end and for what is no field (then w->at is before w->end). */
+/* Reads the next field; false at the end, or with w->at before w->end if it is malformed. */
 static bool take_field(wire *w, field *f) {
     const unsigned char *start = w->at;
     uint64_t key, size;
@@ -98,7 +98,7 @@ static bool is_wanted(const field *f) {
     return is_text(f->bytes, "Convolution") || is_text(f->bytes, "InnerProduct");
 }
 
-/* Appends the numbers of one field of a blob to `out` (NULL: only counts them). */
+/* Appends the numbers of a blob's field to `out` (NULL: only counts them). */
 static void take_numbers(const field *f, float *out, int64_t *count) {
     size_t size = f->number == BLOB_DATA ? sizeof(float) : sizeof(double);
     if ((f->number != BLOB_DATA && f->number != BLOB_DOUBLE_DATA) || f->type == 0) return;
@@ -139,7 +139,7 @@ static void copy_name(ole_caffe_layer *layer, wire bytes) {
     snprintf(layer->name, sizeof layer->name, "%.*s", OLE_CAFFE_NAME - 1, quoted.text);
 }
 
-/* Fills a layer; *wanted says whether it is a convolution or linear. */
+/* Fills a layer; *wanted: it is a convolution or linear. */
 static bool read_layer(wire w, const layer_form *form, ole_caffe_layer *layer, bool *wanted) {
     field f;
     int blobs = 0;

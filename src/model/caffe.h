@@ -20,7 +20,7 @@ typedef struct ole_caffe {
     ole_caffe_layer *layer; /* in the order of the file */
 } ole_caffe;
 
-/* Both kinds of the format, with `layers` (V1) and with `layer`. Nothing to free on failure. */
+/* Reads both forms of the format, `layers` (V1) and `layer`. Nothing to free on failure. */
 ole_status ole_caffe_read(ole_caffe *model, const char *path, ole_error *error);
 void ole_caffe_free(ole_caffe *model);
 

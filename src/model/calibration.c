@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-static const double coldest = 1e-4, hottest = 1e4; /* beyond these nothing changes any more */
+static const double coldest = 1e-4, hottest = 1e4; /* nothing changes beyond these */
 
 /* d/dβ of the negative log-likelihood, summed over the samples. */
 static double slope(const ole_logits *d, double beta) {
@@ -48,7 +48,7 @@ static bool all_right(const ole_logits *d) {
     return true;
 }
 
-/* T at the zero of a function of β that rises; false where it has none. */
+/* Finds T at the zero of a rising function of β; false if it has none. */
 static bool find_zero(double (*rising)(const ole_logits *, double), const ole_logits *data,
                       double *temperature) {
     double low = log(1.0 / hottest), high = log(1.0 / coldest); /* of β */

@@ -1,6 +1,4 @@
-/*
- * src/model/checkpoint.c - writing and reading models and checkpoints.
- */
+/* src/model/checkpoint.c - writing and reading models and checkpoints. */
 #include "model/checkpoint.h"
 
 #include "base/error.h"
@@ -11,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights, two moments, counters and sums. */
+/* Room for weights, two moments, counters and sums. */
 enum { KINDS = 3, COUNTERS = 8, SUMS = 8, NAME = OLE_NODE_NAME + 48 };
 
 static const char *const kind_prefix[KINDS] = {"", "optimizer.0.", "optimizer.1."};
@@ -21,16 +19,6 @@ static void name_tensor(char name[NAME], int kind, const ole_param *param) {
 }
 
 /* ---- The state as tensors ----------------------------------------------------------------- */
-
-static void pack_state(const ole_state *s, int64_t counters[COUNTERS], double sums[SUMS]) {
-    const int64_t c[COUNTERS] = {s->epoch,      s->step,       s->updates,     s->metrics_bytes,
-                                 s->best_epoch, s->sums.steps, s->sums.images, s->sums.correct};
-    const double d[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
-                            s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
-                            s->sums.ole_seconds,  s->sums.comm_seconds};
-    memcpy(counters, c, sizeof c);
-    memcpy(sums, d, sizeof d);
-}
 
 static ole_state unpack_state(const int64_t c[COUNTERS], const double d[SUMS]) {
     return (ole_state){.epoch = c[0],
@@ -109,13 +97,6 @@ static ole_status collect_weights(collection *c, const ole_network *network, ole
     return OLE_OK;
 }
 
-static void collect_moments(collection *c, const ole_network *network, int moments) {
-    for (int kind = 1; kind <= moments; kind++)
-        for (int i = 0; i < c->graph->params; i++)
-            if (c->graph->param[i].trained)
-                ole_params_get_state(network->params, i, kind - 1, collection_add(c, kind, i));
-}
-
 static ole_status write_collection(const collection *c, const char *path, const ole_card *card,
                                    const char *config, ole_error *error) {
     ole_card_texts texts;
@@ -144,9 +125,13 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
                                int moments, const char *config, const ole_state *state,
                                ole_error *error) {
     collection c;
-    int64_t counters[COUNTERS];
-    double sums[SUMS];
-    pack_state(state, counters, sums);
+    const ole_state *s = state;
+    const int64_t counters[COUNTERS] = {s->epoch,         s->step,        s->updates,
+                                        s->metrics_bytes, s->best_epoch,  s->sums.steps,
+                                        s->sums.images,   s->sums.correct};
+    const double sums[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
+                               s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
+                               s->sums.ole_seconds,  s->sums.comm_seconds};
     ole_status status = collection_open(&c, network->graph, 1 + moments, error);
     if (status == OLE_OK) {
         c.tensors[c.count++] = (ole_tensor){"train.counters", OLE_I64, 1, {COUNTERS}, counters};
@@ -154,7 +139,10 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
         status = collect_weights(&c, network, error);
     }
     if (status == OLE_OK) {
-        collect_moments(&c, network, moments);
+        for (int kind = 1; kind <= moments; kind++)
+            for (int i = 0; i < c.graph->params; i++)
+                if (c.graph->param[i].trained)
+                    ole_params_get_state(network->params, i, kind - 1, collection_add(&c, kind, i));
         status = write_collection(&c, path, card, config, error);
     }
     collection_close(&c);
@@ -200,7 +188,7 @@ ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_s
     ole_error wrong;
     ole_quoted quoted;
     ole_status status = ole_graph_parse(graph, card->net, card->input, card->classes, &wrong);
-    if (status != OLE_OK) /* what cannot be a net is the file's mistake */
+    if (status != OLE_OK) /* a malformed net is the file's mistake */
         return ole_fail(error, status == OLE_ERROR_ARGUMENT ? OLE_ERROR_FORMAT : status, "%s: %s",
                         ole_quote_string(&quoted, path), wrong.message);
     const ole_tensor *tensor;
@@ -212,7 +200,7 @@ ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_s
     return status;
 }
 
-/* The tensors of all parameters of one kind into the network. */
+/* Loads the tensors of all parameters of one kind into the network. */
 static ole_status load_kind(const ole_safetensors *file, const char *path, int kind,
                             ole_network *network, ole_error *error) {
     const ole_graph *graph = network->graph;
@@ -248,11 +236,11 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
     const ole_tensor *d = ole_safetensors_find(file, "train.sums");
     int64_t counters[COUNTERS];
     double sums[SUMS] = {0.0};
-    int64_t given = d ? ole_tensor_count(d) : 0; /* one fewer before there were ranks */
+    int64_t given = d ? ole_tensor_count(d) : 0; /* older files have one fewer, from before ranks */
     bool good = c && ole_tensor_count(c) == COUNTERS && (given == SUMS || given == SUMS - 1) &&
                 ole_tensor_read(c, OLE_I64, counters) && ole_tensor_read(d, OLE_F64, sums);
     for (int i = 0; good && i < COUNTERS; i++)
-        good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* sums of them are taken */
+        good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* they are added up */
     if (!good) {
         ole_quoted quoted;
         return ole_fail(error, OLE_ERROR_FORMAT,

@@ -1,9 +1,9 @@
 /*
  * src/model/checkpoint.h - models and runs as safetensors files.
  *
- * A model file holds the weights under their names and the card as metadata.  A checkpoint holds
- * besides the optimiser's state ("optimizer.0.NAME", for Adam "optimizer.1.NAME"), where the run
- * stands ("train.counters", "train.sums") and the recipe (metadata "config").
+ * A model file holds the weights under their names and the model card as metadata.  A checkpoint
+ * also holds the optimiser's state ("optimizer.0.NAME", for Adam "optimizer.1.NAME"), the state of
+ * the run ("train.counters", "train.sums") and the recipe (metadata "config").
  */
 #ifndef OLE_SRC_MODEL_CHECKPOINT_H
 #define OLE_SRC_MODEL_CHECKPOINT_H
@@ -11,7 +11,7 @@
 #include "model/model_card.h"
 #include "model/network.h"
 
-/* Sums over the steps of the epoch at work; divided by `steps` or `images` they are the means. */
+/* Sums over the steps of the current epoch; divide by `steps` or `images` for the means. */
 typedef struct ole_sums {
     double loss, softmax_loss, ole_loss;
     double seconds, ole_seconds;
@@ -19,11 +19,11 @@ typedef struct ole_sums {
     int64_t steps, images, correct;
 } ole_sums;
 
-/* Where a run stands. */
+/* The state of a run. */
 typedef struct ole_state {
     int64_t epoch;         /* finished */
-    int64_t step;          /* batches done of the epoch at work */
-    int64_t updates;       /* of the weights, in all */
+    int64_t step;          /* batches of the current epoch */
+    int64_t updates;       /* of the weights, since the start */
     int64_t metrics_bytes; /* length of metrics.jsonl */
     int64_t best_epoch;    /* from 1; 0: none */
     double best_error;     /* of that epoch */
@@ -31,11 +31,11 @@ typedef struct ole_state {
     ole_sums sums;
 } ole_state;
 
-/* Writes the weights and the card. Weights that are NaN or Inf are OLE_ERROR_NUMERIC. */
+/* Writes the weights and the model card. NaN or Inf in the weights is OLE_ERROR_NUMERIC. */
 ole_status ole_model_save(const char *path, const ole_network *network, const ole_card *card,
                           ole_error *error);
 
-/* The same and all that resuming needs. `moments`: 1 for SGD, 2 for Adam. */
+/* The same, with all that resuming needs. `moments`: 1 for SGD, 2 for Adam. */
 ole_status ole_checkpoint_save(const char *path, const ole_network *network, const ole_card *card,
                                int moments, const char *config, const ole_state *state,
                                ole_error *error);
@@ -43,22 +43,20 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
 /* Whether a tensor has the shape of a parameter, and a type that can be read as float. */
 bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param);
 
-/*
- * The graph of a file's card, once every weight of it is known to be in the file: a few bytes of
- * notation must not make us allocate a network that the file cannot fill.  `path` is for messages.
- */
+/* The graph of a file's model card, after checking that the file has every weight: a few bytes of
+ * notation must not allocate a network that the file cannot fill. `path` is for messages. */
 ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_safetensors *file,
                             const char *path, ole_error *error);
 
-/* One parameter of a file as plain float; it must be there with its shape. */
+/* Reads one parameter of a file as plain floats; it must be there with its shape. */
 ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
                            float *plain, ole_error *error);
 
-/* The weights of a file into the network; every parameter must be there with its shape. */
+/* Loads the weights of a file; every parameter must be there with its shape. */
 ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_network *network,
                             ole_error *error);
 
-/* Weights, optimiser and state of a checkpoint. */
+/* Loads weights, optimiser and state of a checkpoint. */
 ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ole_network *network,
                                int moments, ole_state *state, ole_error *error);
 

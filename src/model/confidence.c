@@ -1,6 +1,4 @@
-/*
- * src/model/confidence.c - scores, and where a model's file keeps what they need.
- */
+/* src/model/confidence.c - computing scores, and storing what they need in a model's file. */
 #include "model/confidence.h"
 
 #include "base/error.h"
@@ -57,7 +55,7 @@ static double largest_softmax(const float *logits, int classes, double temperatu
     return 1.0 / ole_sum_exp(logits, classes, temperature, &largest);
 }
 
-/* In eight sums, which the compiler can keep in vectors. */
+/* Eight sums, which the compiler can keep in vectors. */
 static double dot(const float *a, const float *b, int64_t count) {
     enum { LANES = 8 };
     double sum[LANES] = {0.0};
@@ -70,7 +68,7 @@ static double dot(const float *a, const float *b, int64_t count) {
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-/* Of all classes the largest share of ‖x‖² inside its subspace, or cosine; 0 for a zero feature. */
+/* The largest share of ‖x‖² in a class subspace, or the largest cosine; 0 for a zero feature. */
 static double nearest_class(const ole_score_directions *d, const float *x, bool cosine) {
     double square = dot(x, x, d->dim), best = cosine ? -1.0 : 0.0;
     if (!(square > 0.0)) return square == 0.0 ? 0.0 : NAN;
@@ -122,18 +120,6 @@ void ole_score_directions_free(ole_score_directions *d) {
     *d = (ole_score_directions){0};
 }
 
-int64_t ole_score_directions_rows(const ole_score_directions *d) {
-    int64_t rows = 0;
-    for (int c = 0; c < d->classes; c++)
-        rows += d->size[c];
-    return rows;
-}
-
-static bool shapes_fit(const ole_tensor *sizes, const ole_tensor *basis, int classes, int64_t dim) {
-    return sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == classes &&
-           basis && basis->dtype == OLE_F32 && basis->ndim == 2 && basis->shape[1] == dim;
-}
-
 static bool sizes_fit(const int64_t *size, int classes, int64_t rows) {
     for (int c = 0; c < classes; c++) {
         if (size[c] < 0 || size[c] > rows) return false;
@@ -148,7 +134,8 @@ ole_status ole_score_directions_read(ole_score_directions *d, const ole_safetens
     const ole_tensor *sizes = ole_safetensors_find(file, sizes_name);
     const ole_tensor *basis = ole_safetensors_find(file, basis_name);
     if (!sizes && !basis) return OLE_OK;
-    if (shapes_fit(sizes, basis, classes, dim)) {
+    if (sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == classes &&
+        basis && basis->dtype == OLE_F32 && basis->ndim == 2 && basis->shape[1] == dim) {
         ole_status status = ole_score_directions_make(d, classes, dim, basis->shape[0], error);
         if (status != OLE_OK) return status;
         ole_tensor_read(sizes, OLE_I64, d->size);
@@ -164,27 +151,7 @@ ole_status ole_score_directions_read(ole_score_directions *d, const ole_safetens
 
 /* ---- Storing ------------------------------------------------------------------------------ */
 
-/* Texts that change; the rest of the metadata is kept. */
-enum { CHANGED = 3 };
-
-typedef struct changes {
-    char threshold[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
-    ole_metadata pair[CHANGED];
-} changes;
-
-static void list_changes(changes *c, const ole_scorer *s, double threshold) {
-    c->pair[0] = (ole_metadata){"threshold", ole_number_write(c->threshold, 17, threshold)};
-    c->pair[1] = (ole_metadata){"threshold_score", ole_score_name(s->score)};
-    c->pair[2] =
-        (ole_metadata){"temperature", ole_number_write(c->temperature, 17, s->temperature)};
-}
-
-static bool is_changed(const char *key) {
-    return strcmp(key, "threshold") == 0 || strcmp(key, "threshold_score") == 0 ||
-           strcmp(key, "temperature") == 0 || strcmp(key, "checksum") == 0; /* written anew */
-}
-
-/* The tensors of the file but for old directions, then new ones; returns how many. */
+/* Lists the tensors of the file, with new directions in place of old ones; returns how many. */
 static size_t list_tensors(const ole_safetensors *file, const ole_scorer *s, ole_tensor *to) {
     size_t count = 0;
     for (size_t i = 0; i < ole_safetensors_count(file); i++) {
@@ -194,9 +161,11 @@ static size_t list_tensors(const ole_safetensors *file, const ole_scorer *s, ole
     }
     const ole_score_directions *d = s->directions;
     if (!ole_score_of_features(s->score)) return count;
+    int64_t rows = 0;
+    for (int c = 0; c < d->classes; c++)
+        rows += d->size[c];
     to[count++] = (ole_tensor){sizes_name, OLE_I64, 1, {d->classes}, d->size};
-    to[count++] =
-        (ole_tensor){basis_name, OLE_F32, 2, {ole_score_directions_rows(d), d->dim}, d->basis};
+    to[count++] = (ole_tensor){basis_name, OLE_F32, 2, {rows, d->dim}, d->basis};
     return count;
 }
 
@@ -205,20 +174,28 @@ ole_status ole_score_store(const char *path, const ole_scorer *scorer, double th
     ole_safetensors *file;
     ole_status status = ole_safetensors_open(&file, path, error);
     if (status != OLE_OK) return status;
+    static const char *const changed[] = {"threshold", "threshold_score", "temperature"};
+    enum { CHANGED = sizeof changed / sizeof *changed };
+    char limit[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
+    const char *const now[CHANGED] = {ole_number_write(limit, 17, threshold),
+                                      ole_score_name(scorer->score),
+                                      ole_number_write(temperature, 17, scorer->temperature)};
     size_t texts = ole_safetensors_texts(file);
     ole_tensor *tensors = calloc(ole_safetensors_count(file) + 2, sizeof *tensors);
     ole_metadata *metadata = calloc(texts + CHANGED, sizeof *metadata);
     if (tensors && metadata) {
-        changes c;
-        list_changes(&c, scorer, threshold);
         size_t count = 0;
-        for (size_t i = 0; i < texts; i++) {
+        for (size_t i = 0; i < texts; i++) { /* all but these and the checksum, written anew */
             ole_metadata pair = ole_safetensors_text(file, i);
-            if (pair.key && !is_changed(pair.key)) metadata[count++] = pair;
+            bool keep = pair.key && strcmp(pair.key, "checksum") != 0;
+            for (int k = 0; k < CHANGED && keep; k++)
+                keep = strcmp(pair.key, changed[k]) != 0;
+            if (keep) metadata[count++] = pair;
         }
-        memcpy(metadata + count, c.pair, sizeof c.pair);
+        for (int k = 0; k < CHANGED; k++)
+            metadata[count++] = (ole_metadata){changed[k], now[k]};
         status = ole_safetensors_write(path, tensors, list_tensors(file, scorer, tensors), metadata,
-                                       count + CHANGED, error);
+                                       count, error);
     } else {
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory to rewrite a model");
     }

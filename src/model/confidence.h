@@ -19,11 +19,10 @@ typedef struct ole_score_directions {
     float *basis;  /* [sum of size, dim] */
 } ole_score_directions;
 
-/* Room for `rows` directions in all, sizes and basis still zero; on failure as after a free. */
+/* Allocates `rows` directions in all, sizes and basis zero; on failure as after a free. */
 ole_status ole_score_directions_make(ole_score_directions *directions, int classes, int64_t dim,
                                      int64_t rows, ole_error *error);
 void ole_score_directions_free(ole_score_directions *directions);
-int64_t ole_score_directions_rows(const ole_score_directions *directions);
 
 /* What a score is computed with. */
 typedef struct ole_scorer {
@@ -35,7 +34,7 @@ typedef struct ole_scorer {
 
 bool ole_score_of_features(ole_score score);
 
-/* The score of one sample; `feature` is read where the score is one of features. */
+/* The score of one sample; `feature` is read only if ole_score_of_features(score). */
 double ole_score_sample(const ole_scorer *scorer, const float *feature, const float *logits);
 
 /* The sum of exp((logits - *largest) / temperature): 1 over it is the largest softmax score. */
@@ -44,17 +43,15 @@ double ole_sum_exp(const float *logits, int classes, double temperature, double 
 /* log of the sum of exp(logits / temperature). */
 double ole_log_sum_exp(const float *logits, int classes, double temperature);
 
-/* OLE_SCORE_NONE and false for a name that is none. */
+/* False, with OLE_SCORE_NONE, for an unknown name. */
 bool ole_score_parse(const char *name, ole_score *score);
 
-/* The directions of a model's file; none is no error. `name` is the file's, for messages. */
+/* Reads the directions of a model's file, if any. `name` is for messages. */
 ole_status ole_score_directions_read(ole_score_directions *directions, const ole_safetensors *file,
                                      const char *name, int classes, int64_t dim, ole_error *error);
 
-/*
- * Rewrites a model's file with this threshold, and the directions where the score needs them; all
- * else stays as it is.
- */
+/* Rewrites a model's file with this threshold and, if the score needs them, the directions;
+ * everything else stays. */
 ole_status ole_score_store(const char *path, const ole_scorer *scorer, double threshold,
                            ole_error *error);
 

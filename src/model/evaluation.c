@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "features/knn1_error.h"
 #include "features/nearest.h"
 #include "model/model.h"
 #include "model/split_runner.h"
@@ -17,7 +16,7 @@
 
 static const double energy = 0.95; /* of a class, in its subspace */
 
-/* The features of a split, and the logits if wanted; stopped, there is nothing to free. */
+/* Collects the features of a split, and the logits if wanted; nothing to free if stopped. */
 static ole_status collect(ole_outputs *o, ole_model *model, const ole_dataset *set, ole_split split,
                           bool logits, bool *stopped, ole_error *error) {
     const ole_part part = {ole_split_part(split), set, split, false, ole_model_report, model};
@@ -30,8 +29,7 @@ static ole_labelled labelled(const ole_outputs *o) {
 
 /* ---- Classes ------------------------------------------------------------------------------ */
 
-/* The model's class of this name, sought from `from` on, where it is where both have the same; -1
- * without one. */
+/* The model's class of this name, searched from `from` on, where it usually is; -1: none. */
 static int find_class(const ole_model_info *model, const char *name, int from) {
     for (int k = 0; k < model->classes; k++) {
         int c = (from + k) % model->classes;
@@ -40,8 +38,8 @@ static int find_class(const ole_model_info *model, const char *name, int from) {
     return -1;
 }
 
-/* Which class of the model each class of the set is, [set->classes]: by their names; by their order
- * where the model knows none of the names. */
+/* Maps each class of the set to one of the model, [set->classes]: by name, or by position if the
+ * model knows none of the names. */
 static ole_status match_classes(const ole_model_info *model, const ole_dataset_info *set, int *to,
                                 bool *by_order, ole_error *error) {
     int known = 0, stranger = -1;
@@ -131,7 +129,7 @@ static ole_status subspace_error(int64_t dim, const ole_labelled *reference,
 
 /* ---- All together ------------------------------------------------------------------------- */
 
-/* Of the search for neighbours. */
+/* Progress of the search for neighbours. */
 typedef struct search {
     ole_model *model;
     int64_t queries;

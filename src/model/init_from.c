@@ -1,6 +1,4 @@
-/*
- * src/model/init_from.c - starting from weights that are there already.
- */
+/* src/model/init_from.c - initial weights from a file, and frozen parameters. */
 #include "model/init_from.h"
 
 #include "base/error.h"
@@ -13,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What happened so far: counts, and the first names of those that did not fit. */
+/* Counts, and the first names of tensors that did not fit. */
 typedef struct tally {
     int loaded, skipped, left;
     char skipped_names[120], left_names[120];
@@ -38,27 +36,14 @@ static void leave(tally *t, const char *name) {
     add_name(t->left_names, name);
 }
 
-static void write_report(const tally *t, const char *path, char report[OLE_REPORT_ROOM]) {
-    ole_quoted quoted;
-    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left as they are%s%s%s",
-             ole_quote_string(&quoted, path), t->loaded, t->skipped, t->skipped ? " (" : "",
-             t->skipped_names, t->skipped ? ")" : "", t->left, t->left ? " (" : "", t->left_names,
-             t->left ? ")" : "");
-}
-
 /* ---- safetensors -------------------------------------------------------------------------- */
-
-/* The state of a run is no weight and is not worth a word. */
-static bool is_state(const char *name) {
-    return strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0;
-}
 
 static ole_status load_safetensors(ole_network *network, const ole_safetensors *file, float *plain,
                                    tally *t, ole_error *error) {
     const ole_graph *graph = network->graph;
     size_t count = ole_safetensors_count(file);
     bool *used = calloc(count + 1, sizeof *used); /* [count] */
-    if (!used) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for first weights");
+    if (!used) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for initial weights");
     for (int i = 0; i < graph->params; i++) {
         const ole_tensor *tensor = ole_safetensors_find(file, graph->param[i].name);
         if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) {
@@ -73,7 +58,8 @@ static ole_status load_safetensors(ole_network *network, const ole_safetensors *
     for (size_t k = 0; k < count; k++) {
         ole_quoted quoted;
         const char *name = ole_safetensors_get(file, k)->name;
-        if (!used[k] && !is_state(name)) skip(t, ole_quote_string(&quoted, name));
+        bool state = strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0;
+        if (!used[k] && !state) skip(t, ole_quote_string(&quoted, name));
     }
     free(used);
     return OLE_OK;
@@ -95,7 +81,7 @@ static int blob_of(const ole_param *param) {
     return param->kind == OLE_PARAM_WEIGHT ? 0 : 1;
 }
 
-/* Whether a layer has a node's parameters; it may be without a bias. */
+/* Whether a layer has a node's parameters; the bias may be missing. */
 static bool layer_fits(const ole_graph *graph, const ole_node *node, const ole_caffe_layer *layer) {
     for (int p = 0; p < node->params; p++) {
         const ole_param *param = &graph->param[node->first_param + p];
@@ -105,7 +91,7 @@ static bool layer_fits(const ole_graph *graph, const ole_node *node, const ole_c
     return true;
 }
 
-/* Weight and bias of one node; false, and nothing is loaded, where they do not fit. */
+/* Loads weight and bias of one node; false, with nothing loaded, if they do not fit. */
 static bool load_layer(ole_network *network, const ole_node *node, const ole_caffe_layer *layer,
                        bool first, float *plain) {
     if (!layer_fits(network->graph, node, layer)) return false;
@@ -144,14 +130,10 @@ static void load_caffe(ole_network *network, const ole_caffe *model, float *plai
 
 /* ---- Both --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end) {
-    size_t a = strlen(text), b = strlen(end);
-    return a >= b && strcmp(text + a - b, end) == 0;
-}
-
 static ole_status load_file(ole_network *network, const char *path, float *plain, tally *t,
                             ole_error *error) {
-    if (ends_with(path, ".caffemodel")) {
+    size_t length = strlen(path);
+    if (length >= 11 && strcmp(path + length - 11, ".caffemodel") == 0) {
         ole_caffe model;
         ole_status status = ole_caffe_read(&model, path, error);
         if (status == OLE_OK) load_caffe(network, &model, plain, t);
@@ -168,17 +150,21 @@ static ole_status load_file(ole_network *network, const char *path, float *plain
 ole_status ole_init_from(ole_network *network, const char *path, char report[OLE_REPORT_ROOM],
                          ole_error *error) {
     float *plain = ole_network_plain(network);
-    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for first weights");
+    if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for initial weights");
     tally t = {0};
     ole_status status = load_file(network, path, plain, &t, error);
     free(plain);
     if (status != OLE_OK) return status;
-    write_report(&t, path, report);
+    ole_quoted quoted;
+    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left as they are%s%s%s",
+             ole_quote_string(&quoted, path), t.loaded, t.skipped, t.skipped ? " (" : "",
+             t.skipped_names, t.skipped ? ")" : "", t.left, t.left ? " (" : "", t.left_names,
+             t.left ? ")" : "");
     if (t.loaded > 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: nothing in it fits the net", report);
 }
 
-/* Whether a parameter's name begins so; the digits of a number are taken whole: 1 is not 10. */
+/* Whether a name starts with the prefix; numbers match whole: 1 is not a prefix of 10. */
 static bool begins_with(const char *name, const char *prefix, size_t length) {
     if (length == 0 || strncmp(name, prefix, length) != 0) return false;
     return !isdigit((unsigned char)prefix[length - 1]) || !isdigit((unsigned char)name[length]);

@@ -1,4 +1,4 @@
-/* src/model/init_from.h - first weights from a file, and which weights stay as they are. */
+/* src/model/init_from.h - initial weights from a file, and frozen parameters. */
 #ifndef OLE_SRC_MODEL_INIT_FROM_H
 #define OLE_SRC_MODEL_INIT_FROM_H
 

@@ -1,6 +1,4 @@
-/*
- * src/model/model.c - trained models: loading, running, predicting.
- */
+/* src/model/model.c - trained models: loading, running, predicting. */
 #include "model/model.h"
 
 #include "base/available_memory.h"
@@ -21,13 +19,13 @@
 #include <sys/stat.h>
 
 enum { SIZES = 2 };
-static const int64_t batch_sizes[SIZES] = {1, 32}; /* one image alone need not wait for 31 more */
+static const int64_t batch_sizes[SIZES] = {1, 32}; /* a single image need not wait for 31 more */
 
 struct ole_model {
     ole_card card;
     ole_network network;
     ole_inference inference[SIZES];  /* opened when first used */
-    ole_score_directions directions; /* that the threshold's score needs */
+    ole_score_directions directions; /* needed by the threshold's score */
     ole_outputs outputs;             /* of `outputs_split`, from training; or empty */
     ole_split outputs_split;
     ole_model_info info;
@@ -38,7 +36,7 @@ struct ole_model {
 
 /* ---- Making ------------------------------------------------------------------------------- */
 
-/* A network for the model's card, its weights still zero. Takes over what the card owns. */
+/* Opens a network for a model card, with zero weights. Takes ownership of the card. */
 static ole_status open_model(ole_model **result, ole_card *card, const char *device, int threads,
                              ole_error *error) {
     *result = NULL;
@@ -131,7 +129,7 @@ static ole_status load_directions(ole_model *m, const ole_safetensors *file, con
                     ole_quote_string(&quoted, name));
 }
 
-/* The same for the card of a file, whose weights must be there. */
+/* The same for the model card of a file, which must have all weights. */
 static ole_status open_stored(ole_model **model, ole_card *card, const ole_safetensors *file,
                               const char *device, int threads, const char *name, ole_error *error) {
     ole_graph *graph;
@@ -191,7 +189,7 @@ const ole_model_info *ole_model_get_info(const ole_model *model) {
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* The inference for so many images at once. */
+/* The inference for batches of `count` images. */
 static ole_status get_inference(ole_model *m, int64_t count, ole_inference **inference,
                                 ole_error *error) {
     int k = count > 1 ? 1 : 0;
@@ -207,7 +205,7 @@ static ole_status check_images(const ole_model *m, const float *images, int64_t 
     return ole_fail(error, OLE_ERROR_DATA, "image %" PRId64 " holds NaN or Inf", bad);
 }
 
-/* At most a batch, whose features and logits are then the inference's. */
+/* Runs at most one batch; the results are in inference->features and ->logits. */
 static ole_status run_batch(const ole_model *m, ole_inference *inference, const float *images,
                             int64_t rows, ole_error *error) {
     ole_card_normalize(&m->card, images, rows, inference->images);
@@ -284,7 +282,7 @@ bool ole_model_report(void *model, const char *part, int64_t done, int64_t total
     return m->callback && m->callback(m->callback_context, part, done, total);
 }
 
-/* Takes one split through the model, `before` of `total` samples of the part being done. */
+/* Runs one split through the model; `before` of `total` samples of the part are done. */
 static ole_status run_split(ole_model *m, const ole_part *part, ole_split split, int64_t before,
                             int64_t total, ole_runner_outputs *outputs, ole_error *error) {
     ole_inference *inference;
@@ -352,7 +350,7 @@ void ole_outputs_free(ole_outputs *outputs) {
 
 /* ---- Predicting --------------------------------------------------------------------------- */
 
-/* The classes by falling logit, the first few of them, and their softmax scores. */
+/* Finds the classes with the largest logits, and their softmax scores. */
 static void rank_classes(const ole_model *m, const float *logits, ole_prediction *p) {
     int classes = m->info.classes;
     int order[1 + OLE_RUNNERS_UP];
@@ -375,17 +373,10 @@ static void rank_classes(const ole_model *m, const float *logits, ole_prediction
     memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
 }
 
-/* Whether the sample is one of the model's classes, by its threshold. */
-static void judge(const ole_model *m, const float *feature, const float *logits,
-                  ole_prediction *p) {
-    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
-                               &m->directions};
-    p->known_score = ole_score_sample(&scorer, feature, logits);
-    p->label = p->known_score < m->info.threshold ? -1 : p->best;
-}
-
 static ole_status predict_batches(ole_model *m, const float *images, int64_t count,
                                   ole_prediction *predictions, ole_error *error) {
+    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
+                               &m->directions};
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
     for (int64_t first = 0; first < count; first += most) {
         int64_t rows = count - first < most ? count - first : most;
@@ -401,8 +392,11 @@ static ole_status predict_batches(ole_model *m, const float *images, int64_t cou
                             first + bad);
         for (int64_t i = 0; i < rows; i++) {
             const float *logits = inference->logits + i * m->info.classes;
-            rank_classes(m, logits, &predictions[first + i]);
-            judge(m, inference->features + i * m->info.features, logits, &predictions[first + i]);
+            ole_prediction *p = &predictions[first + i];
+            rank_classes(m, logits, p);
+            p->known_score =
+                ole_score_sample(&scorer, inference->features + i * m->info.features, logits);
+            p->label = p->known_score < m->info.threshold ? -1 : p->best;
         }
     }
     return OLE_OK;

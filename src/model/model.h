@@ -11,13 +11,13 @@
 #include "model/run_folder.h"
 #include "ole/train/model.h"
 
-/* The file that a path stands for: for a run folder its best model, or its last. */
+/* The model file at a path: for a run folder, its best model or its last. */
 ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error);
 
 /* Calls the callback of ole_model_watch(), as an ole_part_callback; true: it asks to stop. */
 bool ole_model_report(void *model, const char *part, int64_t done, int64_t total);
 
-/* Samples to take through a model: one split of a data set, or all three. */
+/* Samples to run through a model: one split of a data set, or all three. */
 typedef struct ole_part {
     const char *name; /* for progress and messages: "novel samples" */
     const ole_dataset *set;
@@ -27,19 +27,16 @@ typedef struct ole_part {
     void *callback_context;
 } ole_part;
 
-/* What a model makes of them. */
+/* Their outputs. */
 typedef struct ole_outputs {
     int64_t count;
     float *features; /* [count, features] */
-    float *logits;   /* [count, classes]; NULL where not asked for */
+    float *logits;   /* [count, classes]; NULL if not requested */
     int32_t *labels; /* [count] */
 } ole_outputs;
 
-/*
- * Collects features, labels and, if `logits`, logits.  *stopped is set where the callback asks to
- * stop.  NaN or Inf among the outputs is OLE_ERROR_NUMERIC.  On failure, or stopped, there is
- * nothing to free.
- */
+/* Collects features, labels and, if `logits`, logits. *stopped: the callback asked to stop. NaN or
+ * Inf among the outputs is OLE_ERROR_NUMERIC. Nothing to free on failure or if stopped. */
 ole_status ole_outputs_collect(ole_outputs *outputs, ole_model *model, const ole_part *part,
                                bool logits, bool *stopped, ole_error *error);
 void ole_outputs_free(ole_outputs *outputs);

@@ -1,6 +1,4 @@
-/*
- * src/model/model_card.c - making, storing and reading a model's card.
- */
+/* src/model/model_card.c - making, storing and reading model cards. */
 #include "model/model_card.h"
 
 #include "base/error.h"
@@ -214,7 +212,7 @@ static bool parse_deviation(const char *text, int count, float *out) {
     return true;
 }
 
-/* A finite number; `otherwise` where there is no text. */
+/* A finite number; `otherwise` without a text. */
 static bool parse_number(const char *text, double otherwise, double *value) {
     char *end;
     *value = otherwise;
@@ -248,7 +246,7 @@ static bool parse_names(const char *text, ole_card *card, bool *no_memory) {
     return good;
 }
 
-/* What came with later versions; files of before lack it. Which text is wrong, or NULL. */
+/* Reads what later versions added; older files lack it. Returns the wrong text, or NULL. */
 static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
     const char *threshold = ole_safetensors_metadata(file, "threshold");
     const char *score = ole_safetensors_metadata(file, "threshold_score");
@@ -263,7 +261,7 @@ static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
     return NULL;
 }
 
-/* Which of the texts is wrong, unless memory is all that is missing; NULL when none is. */
+/* Returns the wrong text, or NULL; *no_memory if that is all that is wrong. */
 static const char *parse_texts(ole_card *card, const ole_safetensors *file, bool *no_memory) {
     const char *net = ole_safetensors_metadata(file, "net");
     const char *input = ole_safetensors_metadata(file, "input");

@@ -23,10 +23,8 @@ typedef struct ole_card {
     bool classifier;
 } ole_card;
 
-/*
- * For a net on a data set, normalised as the text says (spec.h).  On failure the card is as after a
- * free.
- */
+/* For a net on a data set, normalised as the option says (option_syntax.h). On failure the card is
+ * as after a free. */
 ole_status ole_card_make(ole_card *card, const char *net, const ole_dataset *set,
                          const char *normalize, ole_error *error);
 ole_status ole_card_copy(ole_card *card, const ole_card *from, ole_error *error);
@@ -47,10 +45,8 @@ void ole_card_texts_free(ole_card_texts *texts);
 ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,
                          ole_error *error);
 
-/*
- * Whether both were made of the same training samples, by their means and deviations, which tell
- * what `normalize auto` made of them; other processors' sums differ less than other samples' do.
- */
+/* Whether both were made from the same training samples, by their means and deviations; sums of
+ * other processors differ less than other samples do. */
 bool ole_card_same_samples(const ole_card *a, const ole_card *b);
 
 /* x = (x - mean) / deviation on `count` images. */

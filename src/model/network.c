@@ -1,6 +1,4 @@
-/*
- * src/model/network.c - opening a network on a device, and running images through it.
- */
+/* src/model/network.c - opening a network on a device, and running images through it. */
 #include "model/network.h"
 
 #include "base/cuda_module.h"
@@ -21,7 +19,7 @@ int ole_threads(int given) {
     return count < 1 ? 1 : count > 1024 ? 1024 : count;
 }
 
-/* "cuda" or "cuda:N": which card, -1 for the first. */
+/* "cuda" or "cuda:N": which GPU, -1 for the first. */
 static bool is_cuda(const char *device, int *card) {
     char *end = NULL;
     *card = -1;

@@ -6,7 +6,7 @@
 
 #include "net/plan.h"
 
-/* `given` threads, or for 0 as many as this process may use processors. */
+/* `given` threads, or for 0 one per processor that this process may use. */
 int ole_threads(int given);
 
 typedef struct ole_network_options {
@@ -34,7 +34,7 @@ ole_status ole_network_open(ole_network *network, const ole_network_options *opt
                             ole_error *error);
 void ole_network_close(ole_network *network);
 
-/* Waits for what the device has queued, and reports what went wrong there. */
+/* Waits for the device, and reports what went wrong there. */
 ole_status ole_network_wait(const ole_network *network, ole_error *error);
 
 /* Floats of one image, and of its features. */
@@ -55,7 +55,7 @@ typedef struct ole_inference {
     float *logits;   /* [batch, classes] */
 } ole_inference;
 
-/* `plan`: one for `batch` images that is there already, or NULL. */
+/* `plan`: an existing one for `batch` images, or NULL. */
 ole_status ole_inference_open(ole_inference *inference, const ole_network *network, ole_plan *plan,
                               int64_t batch, ole_error *error);
 void ole_inference_close(ole_inference *inference);
@@ -64,7 +64,7 @@ void ole_inference_close(ole_inference *inference);
 ole_status ole_inference_run(ole_inference *inference, const float *images, int64_t count,
                              ole_error *error);
 
-/* The index of the largest of `count` numbers; of equals the first. */
+/* The index of the largest of `count` numbers; the first of equals. */
 int ole_largest(const float *values, int count);
 
 /* The first of `count` rows of `size` numbers that holds NaN or Inf; -1: none. */

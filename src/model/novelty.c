@@ -1,20 +1,87 @@
-/*
- * src/model/novelty.c - known against novel: scores, thresholds, curves, calibration.
- */
-#include "model/novelty.h"
-
+/* src/model/novelty.c - known versus novel samples: scores, thresholds, curves, calibration. */
+#include "ole/train/novelty.h"
 #include "base/error.h"
 #include "base/pool.h"
 #include "base/sort.h"
 #include "base/struct_size.h"
 #include "data/dataset.h"
+#include "features/subspace.h"
 #include "model/calibration.h"
+#include "model/confidence.h"
 #include "model/model.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- The directions of known classes ------------------------------------------------------ */
+
+/* What the scores of features compare with, from the training features. */
+struct ole_novelty_directions {
+    ole_score_directions subspaces; /* orthonormal, 95 % of each class's energy */
+    ole_score_directions means;     /* one per class: the mean of its features, at length 1 */
+};
+
+static const double energy = 0.95; /* of a class, in its subspace */
+
+static ole_status copy_subspaces(ole_score_directions *d, const ole_subspaces *s, int classes,
+                                 ole_error *error) {
+    int64_t rows = 0;
+    for (int64_t c = 0; c < s->classes; c++)
+        rows += s->of[c].size;
+    ole_status status = ole_score_directions_make(d, classes, s->dim, rows, error);
+    float *to = d->basis;
+    for (int64_t c = 0; c < s->classes && status == OLE_OK; c++) { /* by rising label */
+        d->size[s->of[c].label] = s->of[c].size;
+        for (int64_t i = 0; i < s->of[c].size * s->dim; i++)
+            *to++ = (float)s->of[c].basis[i];
+    }
+    return status;
+}
+
+static ole_status find_subspaces(ole_score_directions *d, const ole_outputs *training, int classes,
+                                 int64_t dim, ole_pool *pool, int threads, ole_error *error) {
+    int64_t *labels = malloc(((size_t)training->count + 1) * sizeof *labels);
+    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < training->count; i++)
+        labels[i] = training->labels[i];
+    ole_subspaces subspaces;
+    ole_status status =
+        ole_subspaces_create(&subspaces, training->count, dim, OLE_F32, training->features, labels,
+                             energy, pool, threads, error);
+    if (status == OLE_OK) status = copy_subspaces(d, &subspaces, classes, error);
+    ole_subspaces_destroy(&subspaces);
+    free(labels);
+    return status;
+}
+
+/* Adds x / ‖x‖ to `sum`; a row of zeros adds nothing. */
+static void add_unit(double *sum, const float *x, int64_t dim) {
+    double square = 0.0;
+    for (int64_t k = 0; k < dim; k++)
+        square += (double)x[k] * x[k];
+    for (int64_t k = 0; k < dim && square > 0.0; k++)
+        sum[k] += x[k] / sqrt(square);
+}
+
+static ole_status find_means(ole_score_directions *d, const ole_outputs *training, int classes,
+                             int64_t dim, ole_error *error) {
+    ole_status status = ole_score_directions_make(d, classes, dim, classes, error);
+    double *sums = calloc((size_t)(classes * dim), sizeof *sums);
+    if (status == OLE_OK && !sums) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < training->count && status == OLE_OK; i++)
+        add_unit(sums + training->labels[i] * dim, training->features + i * dim, dim);
+    for (int c = 0; c < classes && status == OLE_OK; c++) {
+        double *sum = sums + c * dim, square = 0.0;
+        for (int64_t k = 0; k < dim; k++)
+            square += sum[k] * sum[k];
+        d->size[c] = 1;
+        for (int64_t k = 0; k < dim; k++)
+            d->basis[c * dim + k] = square > 0.0 ? (float)(sum[k] / sqrt(square)) : 0.0f;
+    }
+    free(sums);
+    return status;
+}
 
 static const ole_novelty_options defaults = {.struct_size = sizeof(ole_novelty_options),
                                              .keep = 0.95,
@@ -27,14 +94,14 @@ void ole_novelty_options_init_sized(ole_novelty_options *options, size_t struct_
     ole_struct_fill(options, struct_size, &defaults);
 }
 
-/* What a measurement works with. */
+/* A measurement. */
 typedef struct work {
     ole_model *model;
     const ole_model_info *info;
     const ole_dataset *known, *novel;
     const ole_novelty_options *options;
     ole_pool *pool;
-    ole_outputs validation, judged, strange; /* of the known set, of it again, of the novel set */
+    ole_outputs validation, judged, strange; /* of the known set (both), of the novel set */
     bool interrupted;
 } work;
 
@@ -57,7 +124,7 @@ static ole_status check_options(const ole_novelty_options *o, ole_error *error) 
     return OLE_OK;
 }
 
-/* The names of the model's classes must be those of the known set, in the same order. */
+/* The model and the known set must have the same class names, in the same order. */
 static ole_status check_classes(const work *w, ole_error *error) {
     const ole_dataset_info *set = ole_dataset_get_info(w->known);
     if (set->classes < w->info->classes)
@@ -130,8 +197,11 @@ static ole_status collect_all(work *w, ole_novelty *n, ole_error *error) {
     if (status == OLE_OK)
         status = collect(w, &training, "training samples", w->known, OLE_SPLIT_TRAIN, false, error);
     if (status == OLE_OK && !w->interrupted)
-        status = ole_novelty_directions_make(n->directions, &training, w->info->classes,
-                                             w->info->features, o->threads, error);
+        status = find_subspaces(&n->directions->subspaces, &training, w->info->classes,
+                                w->info->features, w->pool, o->threads, error);
+    if (status == OLE_OK && !w->interrupted)
+        status = find_means(&n->directions->means, &training, w->info->classes, w->info->features,
+                            error);
     ole_outputs_free(&training);
     return status;
 }
@@ -144,7 +214,7 @@ static ole_scorer make_scorer(const ole_novelty *n, ole_score score, int classes
                                                   : &n->directions->subspaces};
 }
 
-/* Scoring at work: samples [task * ROWS, ...) are one task. */
+/* Scoring in parallel: samples from task * ROWS on are one task. */
 enum { ROWS = 64 };
 
 typedef struct scoring {
@@ -170,10 +240,8 @@ static double *score_all(const work *w, const ole_scorer *scorer, const ole_outp
     return s.scores;
 }
 
-/*
- * The threshold that keeps at least a share of these scores, which it sorts: halfway between the
- * lowest kept and the one below, so that rounding does not decide.
- */
+/* The threshold that keeps at least this share of the scores, which get sorted: halfway between the
+ * lowest kept and the one below, so that rounding does not decide. */
 static double find_threshold(double *scores, int64_t count, double keep) {
     qsort(scores, (size_t)count, sizeof *scores, ole_by_rising_double);
     int64_t kept = (int64_t)fmax(1.0, ceil(keep * (double)count - 1e-9)), left_out = count - kept;
@@ -187,7 +255,7 @@ static double share_from(const double *scores, int64_t count, double threshold) 
     return 100.0 * (double)over / (double)count;
 }
 
-/* The known samples that are classified right and kept at each threshold of the curve, in %. */
+/* The share of known samples classified right and kept, at each threshold of the curve, in %. */
 static ole_status trace_accuracy(ole_novelty_score *s, const ole_novelty *n, ole_error *error) {
     double *right = malloc((size_t)n->known_count * sizeof *right);
     s->accuracy_at = malloc((size_t)s->roc.points * sizeof *s->accuracy_at);
@@ -231,7 +299,7 @@ static ole_status measure_score(const work *w, ole_novelty *n, ole_score score, 
     return trace_accuracy(s, n, error);
 }
 
-/* ---- All together ------------------------------------------------------------------------- */
+/* ---- The measurement ------------------------------------------------------------------------- */
 
 static int32_t *predict_all(const work *w, const ole_outputs *o) {
     int32_t *predicted = malloc((size_t)o->count * sizeof *predicted);
@@ -248,7 +316,7 @@ static double accuracy_of(const ole_outputs *o, int classes) {
     return 100.0 * (double)right / (double)o->count;
 }
 
-/* Labels move over to the result. */
+/* Moves the labels to the result. */
 static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
     n->validation_count = w->validation.count;
     n->known_count = w->judged.count;
@@ -265,7 +333,12 @@ static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
     return OLE_OK;
 }
 
-static void calibrate(const work *w, ole_novelty *n) {
+static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
+    ole_status status = check_data(w, error);
+    if (status == OLE_OK) status = collect_all(w, n, error);
+    if (status != OLE_OK || w->interrupted) return status;
+    status = predict(w, n, error);
+    if (status != OLE_OK) return status;
     const ole_logits validation = {w->validation.count, w->info->classes, w->validation.logits,
                                    w->validation.labels};
     const ole_logits known = {n->known_count, w->info->classes, w->judged.logits, n->known_label};
@@ -273,14 +346,6 @@ static void calibrate(const work *w, ole_novelty *n) {
     if (temperature == 0.0) n->temperature_fitted = ole_temperature_fit(&validation, &temperature);
     ole_calibration_measure(&n->before, &known, 1.0);
     ole_calibration_measure(&n->after, &known, temperature);
-}
-
-static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
-    ole_status status = check_data(w, error);
-    if (status == OLE_OK) status = collect_all(w, n, error);
-    if (status != OLE_OK || w->interrupted) return status;
-    status = predict(w, n, error);
-    if (status == OLE_OK) calibrate(w, n);
     for (int s = 1; s <= OLE_SCORES && status == OLE_OK; s++)
         status = measure_score(w, n, (ole_score)s, error);
     return status;
@@ -330,7 +395,11 @@ void ole_novelty_free(ole_novelty *n) {
     free(n->known_predicted);
     free(n->novel_label);
     free(n->novel_predicted);
-    ole_novelty_directions_free(n->directions);
+    if (n->directions) {
+        ole_score_directions_free(&n->directions->subspaces);
+        ole_score_directions_free(&n->directions->means);
+        free(n->directions);
+    }
     *n = (ole_novelty){0};
 }
 

@@ -19,7 +19,8 @@
 
 enum { IR_VERSION = 8, OPERATOR_SET = 17 };
 
-static const int64_t most_bytes = INT32_MAX; /* of one message, by the wire format's libraries */
+static const int64_t most_bytes =
+    INT32_MAX; /* the most bytes that protobuf libraries read as one message */
 
 static const ole_onnx_options defaults = {.struct_size = sizeof(ole_onnx_options)};
 
@@ -52,7 +53,7 @@ static void add_value(ole_protobuf *w, int field, const char *name, int ndim,
     ole_protobuf_close(w, value);
 }
 
-/* All of a tensor before its numbers, as a field of the graph, into a writer used before. */
+/* Writes all of a tensor before its numbers, as a field of the graph; clears the writer first. */
 static void start_tensor(ole_protobuf *w, const ole_onnx_tensor *t) {
     size_t bytes = (size_t)t->count * sizeof(float);
     w->size = 0;
@@ -65,7 +66,7 @@ static void start_tensor(ole_protobuf *w, const ole_onnx_tensor *t) {
     ole_protobuf_close_early(w, mark, bytes);
 }
 
-/* The graph but for its tensors. */
+/* The graph without its tensors. */
 static void describe_graph(ole_protobuf *w, const ole_onnx *o) {
     const ole_shape in = o->card->input;
     int64_t features = ole_shape_size(o->graph->node[o->graph->features].out);
@@ -77,7 +78,7 @@ static void describe_graph(ole_protobuf *w, const ole_onnx *o) {
     add_value(w, OLE_ONNX_GRAPH_OUTPUT, "logits", 1, &classes);
 }
 
-/* The model but for its graph. */
+/* The model without its graph. */
 static void describe_model(ole_protobuf *w, const ole_card_texts *card) {
     ole_protobuf_integer(w, OLE_ONNX_MODEL_IR_VERSION, IR_VERSION);
     ole_protobuf_string(w, OLE_ONNX_MODEL_PRODUCER_NAME, "ole");
@@ -95,19 +96,14 @@ static void describe_model(ole_protobuf *w, const ole_card_texts *card) {
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
-/* What a file consists of, in its order: the start, and the tensors one by one. */
+/* The parts of a file in order: the start, then tensor by tensor. */
 typedef struct layout {
     ole_protobuf start;  /* the model and its graph up to the tensors */
-    ole_protobuf tensor; /* the start of the tensor at work */
+    ole_protobuf tensor; /* the start of the current tensor */
     int64_t largest;     /* numbers of a tensor */
     int64_t weights;     /* in all */
     int64_t bytes;       /* of the file */
 } layout;
-
-static void layout_free(layout *l) {
-    free(l->start.bytes);
-    free(l->tensor.bytes);
-}
 
 static ole_status lay_out(layout *l, const ole_onnx *o, const char *path, ole_error *error) {
     *l = (layout){0};
@@ -171,7 +167,8 @@ static ole_status write_file(const char *path, const ole_onnx *o, const ole_onnx
     if (status == OLE_OK) status = write_tensors(&file, &l, o, how, error);
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
-    layout_free(&l);
+    free(l.start.bytes);
+    free(l.tensor.bytes);
     if (status != OLE_OK || !summary) return status;
     const ole_shape in = o->card->input;
     *summary =

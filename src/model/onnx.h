@@ -73,7 +73,7 @@ enum {
 typedef enum ole_onnx_source {
     OLE_ONNX_FROM_PARAM,         /* parameter `index` */
     OLE_ONNX_FROM_FOLDED_WEIGHT, /* the weight of node `index`, scaled by its norm */
-    OLE_ONNX_FROM_FOLDED_BIAS,   /* the bias of node `index`, seen through its norm */
+    OLE_ONNX_FROM_FOLDED_BIAS,   /* the bias of node `index`, with its norm folded in */
     OLE_ONNX_FROM_MEAN,          /* the card's */
     OLE_ONNX_FROM_DEVIATION,     /* the card's */
     OLE_ONNX_FROM_ONES,
@@ -103,9 +103,6 @@ typedef struct ole_onnx {
     int tensors, room;
     bool failed; /* out of memory, while building */
 } ole_onnx;
-
-/* The node's parameter of that kind, or -1. */
-int ole_onnx_find_param(const ole_graph *graph, const ole_node *node, ole_param_kind kind);
 
 /* Fills ops and tensors from graph and card, which the caller has set. */
 ole_status ole_onnx_build(ole_onnx *onnx, bool fold, ole_error *error);

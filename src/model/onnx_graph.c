@@ -1,12 +1,14 @@
 /*
- * src/model/onnx_graph.c - the ops of a network as nodes of an ONNX graph.
+ * src/model/onnx_graph.c - the ops of a network as nodes of an ONNX graph, and their tensors.
  *
- * Dropout does nothing at inference and has no node: who reads it reads what it reads.  The same
- * goes for a batch norm that is folded into the layer before it.
+ * Dropout does nothing at inference and has no node: its readers read its input.  The same goes for
+ * a batch norm that is folded into the layer before it.
  */
 #include "base/error.h"
+#include "model/checkpoint.h"
 #include "model/onnx.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +37,8 @@ static const char *add_tensor(ole_onnx *o, const char *name, ole_onnx_source sou
     return t->name;
 }
 
-int ole_onnx_find_param(const ole_graph *graph, const ole_node *node, ole_param_kind kind) {
+/* The node's parameter of that kind, or -1. */
+static int find_param(const ole_graph *graph, const ole_node *node, ole_param_kind kind) {
     for (int i = node->first_param; i < node->first_param + node->params; i++)
         if (graph->param[i].kind == kind) return i;
     return -1;
@@ -52,7 +55,7 @@ static void read_param(ole_onnx *o, int i, ole_onnx_source source, int index) {
 
 /* Gamma or beta: where a norm has none, ones or zeros. */
 static void read_affine(ole_onnx *o, const ole_node *node, ole_param_kind kind) {
-    int i = ole_onnx_find_param(o->graph, node, kind);
+    int i = find_param(o->graph, node, kind);
     if (i >= 0) {
         read_param(o, i, OLE_ONNX_FROM_PARAM, i);
         return;
@@ -66,8 +69,8 @@ static void read_affine(ole_onnx *o, const ole_node *node, ole_param_kind kind) 
 
 /* Weight and bias of a conv or linear node. */
 static void read_weights(ole_onnx *o, const ole_node *node) {
-    int weight = ole_onnx_find_param(o->graph, node, OLE_PARAM_WEIGHT);
-    int bias = ole_onnx_find_param(o->graph, node, OLE_PARAM_BIAS);
+    int weight = find_param(o->graph, node, OLE_PARAM_WEIGHT);
+    int bias = find_param(o->graph, node, OLE_PARAM_BIAS);
     if (o->norm[node->index] < 0) {
         read_param(o, weight, OLE_ONNX_FROM_PARAM, weight);
         if (bias >= 0) read_param(o, bias, OLE_ONNX_FROM_PARAM, bias);
@@ -81,7 +84,7 @@ static void read_weights(ole_onnx *o, const ole_node *node) {
 
 /* ---- Nodes -------------------------------------------------------------------------------- */
 
-/* How the output of node i is called. */
+/* The name of node i's output. */
 static const char *value_name(const ole_onnx *o, int i) {
     int value = o->value[i];
     if (value == o->value[o->graph->features]) return "features";
@@ -154,8 +157,8 @@ static void add_details(ole_onnx *o, const ole_node *node) {
         add_integer(o, "transB", 1);
         break;
     case OLE_OP_NORM: {
-        int mean = ole_onnx_find_param(o->graph, node, OLE_PARAM_MEAN);
-        int variance = ole_onnx_find_param(o->graph, node, OLE_PARAM_VAR);
+        int mean = find_param(o->graph, node, OLE_PARAM_MEAN);
+        int variance = find_param(o->graph, node, OLE_PARAM_VAR);
         read_affine(o, node, OLE_PARAM_GAMMA);
         read_affine(o, node, OLE_PARAM_BETA);
         read_param(o, mean, OLE_ONNX_FROM_PARAM, mean);
@@ -190,7 +193,7 @@ static void add_node(ole_onnx *o, const ole_node *node) {
     ole_protobuf_close(&o->nodes, mark);
 }
 
-/* (images - mean) / deviation, with one number a channel, or one for all of a vector. */
+/* (images - mean) / deviation, with one number per channel, or one for a whole vector. */
 static void add_normalisation(ole_onnx *o) {
     const ole_shape input = o->card->input;
     const int64_t shape[4] = {1, input.h * input.w == 1 ? 1 : input.c, 1, 1};
@@ -206,7 +209,7 @@ static void add_normalisation(ole_onnx *o) {
 
 /* ---- The graph ---------------------------------------------------------------------------- */
 
-/* Which norms go into the conv or linear layer before them: those that alone read it. */
+/* Finds the norms to fold into the conv or linear layer before them: its only readers. */
 static void choose_folds(ole_onnx *o, const int *readers) {
     for (int i = 0; i < o->graph->nodes; i++) {
         const ole_node *norm = &o->graph->node[i];
@@ -257,4 +260,93 @@ void ole_onnx_free(ole_onnx *o) {
     free(o->tensor);
     free(o->nodes.bytes);
     *o = (ole_onnx){0};
+}
+
+/* ---- Values of tensors -------------------------------------------------------------------- */
+
+/*
+ * The model's numbers, or those of a layer with the batch norm behind it folded in:
+ *
+ *     gamma (W x + b - mean) / sqrt(variance + eps) + beta = (s W) x + (b - mean) s + beta,
+ *     s = gamma / sqrt(variance + eps)
+ */
+
+/* A norm for each of its channels: y = scale x + shift. */
+typedef struct channel_map {
+    int64_t channels;
+    double *scale, *shift;
+} channel_map;
+
+/* The parameter of a kind, or `otherwise` for every channel where the node has none. */
+static ole_status read_vector(const ole_onnx *o, const ole_node *node, ole_param_kind kind,
+                              double otherwise, float *out, ole_error *error) {
+    int i = find_param(o->graph, node, kind);
+    if (i >= 0) return ole_weight_read(o->file, o->path, &o->graph->param[i], out, error);
+    for (int64_t c = 0; c < node->out.c; c++)
+        out[c] = (float)otherwise;
+    return OLE_OK;
+}
+
+static void map_free(channel_map *map) {
+    free(map->scale);
+    free(map->shift);
+    *map = (channel_map){0};
+}
+
+static ole_status map_read(channel_map *map, const ole_onnx *o, const ole_node *norm,
+                           ole_error *error) {
+    size_t n = (size_t)norm->out.c;
+    *map = (channel_map){norm->out.c, malloc(n * sizeof(double)), malloc(n * sizeof(double))};
+    float *v = malloc(4 * n * sizeof *v);
+    ole_status status = map->scale && map->shift && v
+                            ? OLE_OK
+                            : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a batch norm");
+    static const ole_param_kind kinds[4] = {OLE_PARAM_GAMMA, OLE_PARAM_BETA, OLE_PARAM_MEAN,
+                                            OLE_PARAM_VAR};
+    for (int k = 0; k < 4 && status == OLE_OK; k++)
+        status = read_vector(o, norm, kinds[k], k == 0 ? 1.0 : 0.0, v + (size_t)k * n, error);
+    for (size_t c = 0; c < n && status == OLE_OK; c++) {
+        double gamma = v[c], beta = v[n + c], mean = v[2 * n + c], variance = v[3 * n + c];
+        map->scale[c] = gamma / sqrt(variance + OLE_ONNX_EPSILON);
+        map->shift[c] = beta - mean * map->scale[c];
+    }
+    free(v);
+    if (status != OLE_OK) map_free(map);
+    return status;
+}
+
+static ole_status fill_folded(const ole_onnx *o, const ole_onnx_tensor *t, float *out,
+                              ole_error *error) {
+    const ole_node *node = &o->graph->node[t->index];
+    bool weight = t->source == OLE_ONNX_FROM_FOLDED_WEIGHT;
+    channel_map map;
+    ole_status status = map_read(&map, o, &o->graph->node[o->norm[t->index]], error);
+    if (status != OLE_OK) return status;
+    status = read_vector(o, node, weight ? OLE_PARAM_WEIGHT : OLE_PARAM_BIAS, 0.0, out, error);
+    int64_t fan = t->count / map.channels;
+    for (int64_t i = 0; i < t->count && status == OLE_OK; i++) {
+        int64_t c = i / fan;
+        out[i] = (float)(map.scale[c] * (double)out[i] + (weight ? 0.0 : map.shift[c]));
+    }
+    map_free(&map);
+    return status;
+}
+
+ole_status ole_onnx_fill(const ole_onnx *o, const ole_onnx_tensor *t, float *out,
+                         ole_error *error) {
+    switch (t->source) {
+    case OLE_ONNX_FROM_PARAM:
+        return ole_weight_read(o->file, o->path, &o->graph->param[t->index], out, error);
+    case OLE_ONNX_FROM_FOLDED_WEIGHT:
+    case OLE_ONNX_FROM_FOLDED_BIAS:
+        return fill_folded(o, t, out, error);
+    default:
+        break;
+    }
+    for (int64_t i = 0; i < t->count; i++)
+        out[i] = t->source == OLE_ONNX_FROM_MEAN        ? o->card->mean[i]
+                 : t->source == OLE_ONNX_FROM_DEVIATION ? o->card->deviation[i]
+                 : t->source == OLE_ONNX_FROM_ONES      ? 1.0f
+                                                        : 0.0f;
+    return OLE_OK;
 }

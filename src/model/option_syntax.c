@@ -1,6 +1,4 @@
-/*
- * src/model/option_syntax.c - parsing the options that have a small language of their own.
- */
+/* src/model/option_syntax.c - parsing the options that have a small language of their own. */
 #include "model/option_syntax.h"
 
 #include "base/error.h"
@@ -8,7 +6,6 @@
 #include "base/quote.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +16,7 @@ static ole_status fail_text(const char *option, const char *text, const char *ex
                     ole_quote_string(&quoted, text), expected);
 }
 
-/* A whole number from min to max at *at, which moves behind it. */
+/* Reads a whole number from min to max at *at, and moves past it. */
 static bool take_whole(const char **at, long min, long max, int *value) {
     char *end;
     if (**at < '0' || **at > '9') return false;
@@ -30,7 +27,7 @@ static bool take_whole(const char **at, long min, long max, int *value) {
     return true;
 }
 
-/* A finite number at *at, which moves behind it. */
+/* Reads a finite number at *at, and moves past it. */
 static bool take_number(const char **at, double *value) {
     char *end;
     *value = ole_number_read(*at, &end);
@@ -46,7 +43,7 @@ static bool take_word(const char **at, const char *word) {
     return true;
 }
 
-/* Behind an item: true at the end or after a comma that something follows. */
+/* After an item: true at the end, or at a comma that something follows. */
 static bool take_comma(const char **at) {
     if (**at == '\0') return true;
     if (**at != ',' || (*at)[1] == '\0') return false;
@@ -79,7 +76,7 @@ ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_er
     return fail_text("sampler", text, "balanced:CxK, C classes with K samples each", error);
 }
 
-/* Values with commas between, until `stop` or the end; how many there were, 0 for a mistake. */
+/* Reads comma-separated values up to `stop` or the end; returns how many, 0 for a mistake. */
 static int take_values(const char **at, char stop, float out[OLE_MAX_CHANNELS]) {
     for (int count = 0; count < OLE_MAX_CHANNELS;) {
         double value;

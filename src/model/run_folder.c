@@ -1,6 +1,4 @@
-/*
- * src/model/run_folder.c - paths of a run folder, making and taking it.
- */
+/* src/model/run_folder.c - run folders: paths inside them, creating and locking them. */
 #include "model/run_folder.h"
 
 #include "base/atomic_file.h"
@@ -31,7 +29,7 @@ static ole_status fail_obstacle(const char *path, const char *what, ole_error *e
                     ole_quote_string(&quoted, path), what);
 }
 
-/* "out/name" into `path`, and what is there on the way from `out` to it and at its end. */
+/* Joins "out/name" into `path`, and checks everything on the way from `out` to it. */
 static ole_status find_output(char path[OLE_RUN_PATH], const char *out, const char *name,
                               bool is_folder, ole_error *error) {
     ole_status status = ole_run_path(path, out, name, error);
@@ -114,7 +112,8 @@ ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) 
 void ole_run_remove_folder(const char *out, size_t made) {
     char path[OLE_RUN_PATH];
     if (made == 0 || ole_run_path(path, out, "", NULL) != OLE_OK) return;
-    char *away = strstr(path + made, "/../"); /* what new/../mine leads to may have been there */
+    char *away =
+        strstr(path + made, "/../"); /* what new/../mine leads to may have existed before */
     if (away) away[1] = '\0';
     for (size_t length = strlen(path) - 1; length >= made; length--) {
         if (path[length] != '/') continue;
@@ -129,18 +128,6 @@ bool ole_run_has(const char *out, const char *name) {
     return ole_run_path(path, out, name, &error) == OLE_OK && access(path, F_OK) == 0;
 }
 
-/* What the folder of a resumed run or runs must not hold; NULL: nothing of it is there. */
-static const char *find_other(const char *out, int64_t seeds, const char *first) {
-    bool one = ole_run_has(out, "last.safetensors") || ole_run_has(out, "previous.safetensors");
-    if (seeds > 1 && one)
-        return "there is one run in it, not one for each seed: leave --seeds out, or name another "
-               "folder";
-    if (seeds <= 1 && !one && ole_run_has(out, first))
-        return "there are runs of several seeds in it: go on with as many --seeds, or in the "
-               "folder of one of them";
-    return NULL;
-}
-
 /* What a run writes into its folder. */
 static const char *const run_files[] = {"config.yaml",
                                         "metrics.jsonl",
@@ -152,16 +139,20 @@ static const char *const run_files[] = {"config.yaml",
 
 ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint64_t seed,
                                ole_error *error) {
-    bool begun = ole_run_has(out, "config.yaml") || ole_run_has(out, "last.safetensors") ||
-                 ole_run_has(out, "previous.safetensors");
+    bool one = ole_run_has(out, "last.safetensors") || ole_run_has(out, "previous.safetensors");
+    bool begun = one || ole_run_has(out, "config.yaml");
     char first[32];
     const char *why = NULL;
     snprintf(first, sizeof first, "seed-%" PRIu64, seed);
     if (ole_run_has(out, "study.json"))
         why = "this is a folder of 'ole tune', 'ole sweep' or 'ole reproduce': name another";
-    else if (resume)
-        why = find_other(out, seeds, first);
-    else if (begun)
+    else if (resume && seeds > 1 && one)
+        why = "there is one run in it, not one for each seed: leave --seeds out, or name another "
+              "folder";
+    else if (resume && seeds <= 1 && !one && ole_run_has(out, first))
+        why = "there are runs of several seeds in it: go on with as many --seeds, or in the "
+              "folder of one of them";
+    else if (begun && !resume)
         why = "there is a run already: go on with it by --resume, or name another folder";
     ole_quoted quoted;
     if (why)

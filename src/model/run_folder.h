@@ -1,4 +1,4 @@
-/* src/model/run_folder.h - paths of a run folder, making and taking it. */
+/* src/model/run_folder.h - run folders: paths inside them, creating and locking them. */
 #ifndef OLE_SRC_MODEL_RUN_FOLDER_H
 #define OLE_SRC_MODEL_RUN_FOLDER_H
 
@@ -46,17 +46,17 @@ OLE_INTERNAL ole_status ole_run_make_folder(const char *out, size_t *made, ole_e
 OLE_INTERNAL void ole_run_remove_folder(const char *out, size_t made);
 
 /*
- * An error where the folder holds something else: a study; a run, where none is resumed; one run
- * where there are to be several, with the first of these seeds, or the other way round; files
- * under the names of a run's that are links, or not of a run.
+ * An error if the folder holds something else: a study; a run, unless one is resumed; one run
+ * instead of several seeds, or the other way round; links or foreign files with the names of a
+ * run's files.
  */
 OLE_INTERNAL ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds,
                                             uint64_t seed, ole_error *error);
 
 /*
- * Takes the folder, so that two processes do not work in it at once: *lock is to be closed when the
- * work is done, and ends with the process in any case.  The lock is on the folder itself; a file
- * system without locks has none.  *lock is -1 on failure.
+ * Locks the folder, so that two processes do not work in it at once: close *lock when the work is
+ * done; it ends with the process in any case. The lock is on the folder itself, if the file system
+ * has locks. *lock is -1 on failure.
  */
 OLE_INTERNAL ole_status ole_run_lock(int *lock, const char *out, ole_error *error);
 

@@ -1,8 +1,8 @@
 /*
- * src/model/split_runner.c - the one loop that takes a split through a network.
+ * src/model/split_runner.c - the one loop that runs a split through a network.
  *
- * Wrong predictions are added up over ranks; features and logits are gathered batch by batch, so
- * that they lie on every rank as they would on one.
+ * Wrong predictions are summed over ranks; features and logits are gathered batch by batch, so that
+ * every rank has them in the order of the split.
  */
 #include "model/split_runner.h"
 
@@ -25,7 +25,7 @@ static ole_status run_batch(const ole_split_runner *r, const ole_batch *batch, o
     return status;
 }
 
-/* Of the outputs that are asked for. */
+/* Checks the outputs that are requested. */
 static ole_status check_finite(const ole_split_runner *r, const ole_runner_outputs *out,
                                ole_split split, int64_t first, int64_t rows, ole_error *error) {
     const ole_inference *i = r->inference;
@@ -42,9 +42,7 @@ static ole_status check_finite(const ole_split_runner *r, const ole_runner_outpu
 /* Gathers `rows` rows of `width` floats, some from each rank; `bytes` [ranks] is scratch. */
 static void gather(ole_ranks *ranks, const float *mine, int64_t rows, int64_t width, float *all,
                    int64_t *bytes) {
-    for (int r = 0; r < ole_ranks_size(ranks); r++)
-        bytes[r] = (ole_ranks_first(ranks, rows, r + 1) - ole_ranks_first(ranks, rows, r)) * width *
-                   (int64_t)sizeof(float);
+    ole_ranks_part_bytes(ranks, rows, width * (int64_t)sizeof *all, bytes);
     ole_ranks_gather(ranks, mine, bytes, all);
 }
 

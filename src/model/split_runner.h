@@ -18,7 +18,7 @@
 typedef struct ole_split_runner {
     ole_inference *inference;
     const ole_card *card;
-    ole_ranks *ranks; /* NULL: alone */
+    ole_ranks *ranks; /* NULL: one process */
     int64_t batch;    /* samples per batch, on all ranks together */
     int workers;      /* loader threads; 0: batches are assembled in the calling thread */
 
@@ -31,7 +31,7 @@ typedef struct ole_split_runner {
     int64_t before, total; /* samples of that part before this split, and in all */
 } ole_split_runner;
 
-/* What the network makes of a split. */
+/* The outputs for a split. */
 typedef struct ole_runner_outputs {
     float *features; /* [count, D], the caller's; NULL: not needed */
     float *logits;   /* [count, classes] likewise */
@@ -39,7 +39,7 @@ typedef struct ole_runner_outputs {
     bool stopped;    /* by the callback: the outputs of later samples are not set */
 } ole_runner_outputs;
 
-/* An empty split is fine.  With ranks this is collective, and an error is one on all. */
+/* An empty split is fine. With ranks this is collective, and fails on all or none. */
 ole_status ole_split_run(const ole_split_runner *runner, const ole_dataset *set, ole_split split,
                          ole_runner_outputs *outputs, ole_error *error);
 

@@ -5,7 +5,6 @@
 #include "net/graph.h"
 #include "net/zoo.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

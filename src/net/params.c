@@ -66,13 +66,6 @@ static size_t place_gradients(ole_params *params) {
     return at;
 }
 
-static void take_gradients(ole_params *params, bool *failed) {
-    params->gradient_bytes = place_gradients(params);
-    if (params->gradient_bytes == 0) return;
-    params->gradients = take(params, params->gradient_bytes, failed);
-    place_gradients(params);
-}
-
 static ole_status check_room(ole_params *params, bool train, ole_error *error) {
     size_t bytes = train ? place_gradients(params) : 0;
     for (int i = 0; i < params->graph->params; i++)
@@ -98,7 +91,11 @@ static ole_status allocate_params(ole_params *params, bool train, ole_error *err
         for (int k = 0; k < 2; k++)
             s->state[k] = take(params, s->bytes, &failed);
     }
-    if (train) take_gradients(params, &failed);
+    if (train) params->gradient_bytes = place_gradients(params);
+    if (params->gradient_bytes > 0) {
+        params->gradients = take(params, params->gradient_bytes, &failed);
+        place_gradients(params);
+    }
     if (!failed) return OLE_OK;
     return ole_fail(error, OLE_ERROR_MEMORY, "out of memory: the parameters need %.3g GiB",
                     (double)params->bytes / 1073741824.0);
@@ -159,15 +156,6 @@ void ole_params_get(const ole_params *params, int i, float *plain) {
     read_plain(params, i, params->slot[i].data, plain);
 }
 
-void ole_params_get_gradient(const ole_params *params, int i, float *plain) {
-    const ole_backend *backend = params->backend;
-    if (backend->gradient_to_plain)
-        backend->gradient_to_plain(params->context, node_of(params, i), &params->graph->param[i],
-                                   params->slot[i].gradient, plain);
-    else
-        read_plain(params, i, params->slot[i].gradient, plain);
-}
-
 void ole_params_set_state(ole_params *params, int i, int which, const float *plain) {
     write_plain(params, i, plain, params->slot[i].state[which]);
 }
@@ -186,13 +174,6 @@ bool ole_params_is_frozen(const ole_params *params, int i) {
 
 /* ---- initialisation ----------------------------------------------------------------------- */
 
-/* Fan-in and fan-out of a weight [out, in, k, k] or [out, in]. */
-static void fans(const ole_param *p, double *in, double *out) {
-    double field = p->ndim == 4 ? (double)(p->shape[2] * p->shape[3]) : 1.0;
-    *out = (double)p->shape[0] * field;
-    *in = (double)p->shape[1] * field;
-}
-
 enum { OLE_RANDOM_INIT = 4 }; /* a = parameter, b = pair of elements */
 
 /* Two random numbers: uniform in (-1, 1), or standard normal by the Box-Muller transform. */
@@ -206,9 +187,10 @@ static void draw_two(uint64_t seed, int param, int64_t pair, bool normal, double
     out[1] = normal ? radius * sin(angle) : 2.0 * v - 1.0;
 }
 
+/* By the fans of a weight [out, in, k, k] or [out, in]. */
 static void fill_random(const ole_param *p, int index, bool msra, uint64_t seed, float *plain) {
-    double in, out, two[2];
-    fans(p, &in, &out);
+    double field = p->ndim == 4 ? (double)(p->shape[2] * p->shape[3]) : 1.0;
+    double out = (double)p->shape[0] * field, in = (double)p->shape[1] * field, two[2];
     double scale = msra ? sqrt(2.0 / out) : sqrt(6.0 / (in + out));
     for (int64_t e = 0; e < p->count; e++) {
         if (e % 2 == 0) draw_two(seed, index, e / 2, msra, two);

@@ -22,7 +22,6 @@ void ole_params_free(ole_params *params);
 /* Copies parameter i of the graph to and from plain floats in the shape of its ole_param. */
 void ole_params_set(ole_params *params, int i, const float *plain);
 void ole_params_get(const ole_params *params, int i, float *plain);
-void ole_params_get_gradient(const ole_params *params, int i, float *plain);
 
 /* Optimiser state `which` (0: momentum or first moment, 1: second moment) of parameter i. */
 void ole_params_set_state(ole_params *params, int i, int which, const float *plain);

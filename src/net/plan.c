@@ -17,7 +17,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A node at run time: its planned op and the state of its gradient. */
 typedef struct step {
@@ -451,10 +450,6 @@ const void *ole_plan_output(const ole_plan *plan, int node) {
 
 ole_layout ole_plan_layout(const ole_plan *plan, int node) {
     return plan->step[node].op.y_layout;
-}
-
-int64_t ole_plan_batch(const ole_plan *plan) {
-    return plan->batch;
 }
 
 /* ---- inspection --------------------------------------------------------------------------- */

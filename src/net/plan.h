@@ -84,7 +84,6 @@ void ole_plan_queue_seed(ole_plan *plan, int node);
 /* Output of `features`, `classifier` or a tap in the backend's memory, and its layout. */
 const void *ole_plan_output(const ole_plan *plan, int node);
 ole_layout ole_plan_layout(const ole_plan *plan, int node);
-int64_t ole_plan_batch(const ole_plan *plan);
 
 /*
  * Skips all nodes of one op, forward or backward, from now on (-1: none).  The time saved is what

@@ -1,5 +1,6 @@
 /*
- * src/net/zoo.c - the paper's networks as strings in its own notation, nothing else.
+ * src/net/zoo.c - the paper's networks as strings in its own notation, and the
+ * default networks.
  *
  * cnn5, vgg11-release and vgg19-release are the nets of the authors' release, where it differs from
  * the printed table (cnn5-printed, vgg11, vgg19).  densenet40-dropout is the densenet40 of MNIST
@@ -7,6 +8,8 @@
  * positive orthant.  docs/reference.md explains the notation.
  */
 #include "net/zoo.h"
+
+#include "ole/train/net.h"
 
 #include <string.h>
 
@@ -50,4 +53,51 @@ const ole_zoo_entry *ole_zoo_find(const char *name) {
     for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++)
         if (strcmp(zoo[i].name, name) == 0) return &zoo[i];
     return NULL;
+}
+
+/* ---- Suggestions -------------------------------------------------------------------------- */
+
+/*
+ * The default network for a sample shape, used when none is named: small nets that train on a CPU
+ * in minutes.  Each has 64 to 256 features for square images and vectors, few enough for OLÉ to be
+ * fast.  With few photos a global average pool (AP) has a lower error than a linear layer after the
+ * last pool: see docs/results.md.  docs/guide.md shows the same table.
+ */
+
+/*
+ * The net for samples of size `from` and up: dimensions of a vector, or pixels of an image's
+ * shorter side.
+ */
+typedef struct choice {
+    int from;
+    const char *net;
+} choice;
+
+static const choice of_vectors[] = {
+    {1, "FC64(x2)"},
+    {65, "FC256-FC128"},
+    {513, "FC512-FC128"},
+};
+
+static const choice of_images[] = {
+    {1, "FC128-FC64"},
+    {8, "C32-MP-C64-MP-FC64"},
+    {21, "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP"},
+    {49, "C32-MP-C64-MP-C128-MP-C256-AP"},
+    {96, "C32-MP-C64-MP-C128-MP-C128-MP-C256-AP"},
+    {128, "C32-MP-C64-MP-C128-MP-C128-MP-C256-MP-C256-AP"},
+};
+
+static const char *last_from(const choice *choices, size_t count, int size) {
+    const char *net = choices[0].net;
+    for (size_t i = 1; i < count && size >= choices[i].from; i++)
+        net = choices[i].net;
+    return net;
+}
+
+const char *ole_net_suggest(int channels, int height, int width) {
+    if (height == 1 && width == 1)
+        return last_from(of_vectors, sizeof of_vectors / sizeof *of_vectors, channels);
+    return last_from(of_images, sizeof of_images / sizeof *of_images,
+                     height < width ? height : width);
 }

@@ -74,7 +74,7 @@ bool ole_launcher_one_host(void) {
     return read_number("SLURM_STEP_NUM_NODES", &number) && number == 1;
 }
 
-/* ---- The process itself ---------------------------------------------------------------------- */
+/* ---- The process itself ------------------------------------------------------------------- */
 
 /* A process from /proc: its state, name, parent and start. False when there is none. */
 static bool look(ole_launcher *process, long *parent, char *state) {

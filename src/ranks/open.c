@@ -1,6 +1,4 @@
-/*
- * src/ranks/open.c - joining and leaving the group of a launch, through the MPI module.
- */
+/* src/ranks/open.c - joining and leaving the group of a launch, through the MPI module. */
 #include "base/error.h"
 #include "base/module.h"
 #include "base/number.h"

@@ -65,6 +65,32 @@ static inline int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int
     return count / size * rank + (rank < left ? rank : left);
 }
 
+/* One step of a sum over ranks, in rank order: sum[count] += more[count], of type OLE_F32, OLE_F64
+ * or OLE_I64. */
+static inline void ole_ranks_add(void *sum, const void *more, int64_t count, ole_dtype type) {
+    if (type == OLE_F32)
+        for (int64_t i = 0; i < count; i++)
+            ((float *)sum)[i] += ((const float *)more)[i];
+    else if (type == OLE_F64)
+        for (int64_t i = 0; i < count; i++)
+            ((double *)sum)[i] += ((const double *)more)[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((int64_t *)sum)[i] += ((const int64_t *)more)[i];
+}
+
+/* The bytes of each rank's part of `count` rows of `size` bytes, into bytes[ranks]. */
+static inline void ole_ranks_part_bytes(const ole_ranks *ranks, int64_t count, int64_t size,
+                                        int64_t *bytes) {
+    for (int r = 0; r < ole_ranks_size(ranks); r++)
+        bytes[r] = size * (ole_ranks_first(ranks, count, r + 1) - ole_ranks_first(ranks, count, r));
+}
+
+/* `size` bytes from each rank, in rank order, on every rank; free() it.  NULL, with an error on
+ * every rank, if any is out of memory. */
+OLE_INTERNAL void *ole_ranks_gather_records(ole_ranks *ranks, const void *mine, size_t size,
+                                            ole_error *error);
+
 /* `size` ranks that are threads of this process: groups[size]. For tests. */
 ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error);
 

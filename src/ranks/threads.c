@@ -7,7 +7,6 @@
  * all have.  Sums are in the order of the ranks, so their bits are fixed.
  */
 #include "base/error.h"
-#include "ranks/add.h"
 #include "ranks/ranks.h"
 
 #include <pthread.h>

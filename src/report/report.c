@@ -4,8 +4,8 @@
 #include "ole/train/report.h"
 
 #include "base/error.h"
-#include "base/struct_size.h"
 #include "base/quote.h"
+#include "base/struct_size.h"
 #include "model/run_folder.h"
 #include "report/run_view.h"
 

@@ -18,7 +18,7 @@
 /* A run at work. */
 typedef struct job {
     ole_study *study;
-    ole_crew *crew;
+    ole_job_pool *pool;
     int64_t run;
 } job;
 
@@ -47,30 +47,30 @@ static double seconds_left(const ole_study *study) {
     return done > 0.0 ? left * (ole_clock() - study->started) / done : NAN;
 }
 
-/* With the crew locked. */
-static void tell(const ole_study *study, ole_crew *crew, int64_t run,
+/* With the pool locked. */
+static void tell(const ole_study *study, ole_job_pool *pool, int64_t run,
                  const ole_train_progress *train) {
     const ole_study_options *o = study->given;
-    if (!o->callback || ole_crew_stops(crew)) return;
+    if (!o->callback || ole_job_pool_stops(pool)) return;
     const ole_study_progress progress = {
         .result = &study->result, .run = run, .train = train, .seconds_left = seconds_left(study)};
-    if (o->callback(o->callback_context, &progress)) ole_crew_stop(crew);
+    if (o->callback(o->callback_context, &progress)) ole_job_pool_stop(pool);
 }
 
 /* An ole_train_callback. */
 static bool pass_progress(void *context, const ole_train_progress *p) {
     const job *j = context;
     ole_study *study = j->study;
-    ole_crew_lock(j->crew);
+    ole_job_pool_lock(j->pool);
     ole_run_share *share = &study->shares[j->run];
     double epoch = p->epoch_done ? 0.0 : (double)p->step / (double)p->steps - 1.0;
     double now = ((double)p->epoch + epoch) / (double)p->epochs;
     if (share->now == 0.0) share->before = now; /* done by other processes, and this one's start */
     if (study->started == 0.0) study->started = ole_clock();
     share->now = now;
-    tell(study, j->crew, j->run, p);
-    bool stop = ole_crew_stops(j->crew);
-    ole_crew_unlock(j->crew);
+    tell(study, j->pool, j->run, p);
+    bool stop = ole_job_pool_stops(j->pool);
+    ole_job_pool_unlock(j->pool);
     return stop;
 }
 
@@ -88,7 +88,7 @@ static bool same_message(const char *a, const char *b) {
 static void pass_message(void *context, const char *text) {
     const job *j = context;
     ole_said *said = &j->study->said;
-    ole_crew_lock(j->crew);
+    ole_job_pool_lock(j->pool);
     bool known = false;
     for (int i = 0; i < OLE_SAID && i < said->count; i++)
         known |= same_message(said->text[i], text);
@@ -96,7 +96,7 @@ static void pass_message(void *context, const char *text) {
         snprintf(said->text[said->count++ % OLE_SAID], sizeof said->text[0], "%s", text);
         ole_study_say(j->study, "%s", text);
     }
-    ole_crew_unlock(j->crew);
+    ole_job_pool_unlock(j->pool);
 }
 
 /* ---- A run -------------------------------------------------------------------------------- */
@@ -153,10 +153,10 @@ static ole_status take_over(const job *j, ole_status ended, const ole_error *why
     return status;
 }
 
-/* An ole_crew_plan's run. */
-static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *result, bool *stopped,
-                         ole_error *error) {
-    job j = {context, crew, number};
+/* An ole_job_plan's run. */
+static ole_status do_run(void *context, ole_job_pool *pool, int64_t number, void *result,
+                         bool *stopped, ole_error *error) {
+    job j = {context, pool, number};
     ole_train_summary summary = {0};
     ole_error why;
     ole_status ended = train(&j, &summary, &why);
@@ -164,14 +164,14 @@ static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *re
     if (*stopped) return OLE_OK;
     ole_status status = take_over(&j, ended, &why, result, error);
     if (status != OLE_OK || ended == OLE_OK) return status;
-    ole_crew_lock(crew);
+    ole_job_pool_lock(pool);
     ole_study_say(j.study, "%s: %s", j.study->result.runs[number].folder, why.message);
-    ole_crew_unlock(crew);
+    ole_job_pool_unlock(pool);
     return OLE_OK;
 }
 
-/* An ole_crew_plan's ended: the results grow by a run of this or another rank. */
-static ole_status take_in(void *context, ole_crew *crew, int64_t number, int rank,
+/* An ole_job_plan's ended: the results grow by a run of this or another rank. */
+static ole_status take_in(void *context, ole_job_pool *pool, int64_t number, int rank,
                           const void *result, ole_error *error) {
     ole_study *study = context;
     ole_study_run *run = &study->result.runs[number];
@@ -188,7 +188,7 @@ static ole_status take_in(void *context, ole_crew *crew, int64_t number, int ran
     bool here = rank == ole_ranks_rank(study->ranks);
     if (!here && ole_study_leads(study) && run->state == OLE_STUDY_DIVERGED)
         ole_study_say(study, "%s: diverged on rank %d; see its failed.txt", run->folder, rank);
-    if (status == OLE_OK && (here || ole_study_leads(study))) tell(study, crew, number, NULL);
+    if (status == OLE_OK && (here || ole_study_leads(study))) tell(study, pool, number, NULL);
     return status;
 }
 
@@ -219,16 +219,16 @@ ole_status ole_study_work(ole_study *study, ole_error *error) {
     status = ole_ranks_agree(study->ranks, status, error);
     if (status == OLE_OK) {
         int64_t count = order_runs(study, order);
-        const ole_crew_plan plan = {.ranks = study->ranks,
-                                    .order = order,
-                                    .count = count,
-                                    .jobs = count_jobs(study, count),
-                                    .result_bytes = sizeof(ending),
-                                    .run = do_run,
-                                    .ended = take_in,
-                                    .context = study};
+        const ole_job_plan plan = {.ranks = study->ranks,
+                                   .order = order,
+                                   .count = count,
+                                   .jobs = count_jobs(study, count),
+                                   .result_bytes = sizeof(ending),
+                                   .run = do_run,
+                                   .ended = take_in,
+                                   .context = study};
         bool stopped;
-        status = ole_crew_work(&plan, &stopped, error);
+        status = ole_job_pool_run(&plan, &stopped, error);
         study->result.interrupted = status == OLE_OK && stopped;
     }
     free(order);

@@ -68,7 +68,7 @@ double ole_affinity_beta(const double *away, int64_t count, double perplexity, d
     return beta;
 }
 
-/* ---- The conditional ones ------------------------------------------------------------------- */
+/* ---- The conditional ones ----------------------------------------------------------------- */
 
 typedef struct job {
     int64_t rows;
@@ -125,7 +125,7 @@ static void condition_rows(void *context, int64_t task, int worker) {
         condition_row(c->b, row, c->lines + (int64_t)worker * c->b->count);
 }
 
-/* ---- Symmetry ------------------------------------------------------------------------------- */
+/* ---- Symmetry ----------------------------------------------------------------------------- */
 
 /* Filled by rising row, so each list of the transpose is rising too. */
 static void transpose(const job *b) {
@@ -163,22 +163,17 @@ static int64_t merge_row(const job *b, int64_t row, int32_t *column, float *p) {
     return n;
 }
 
-static void count_rows(void *context, int64_t task, int worker) {
-    (void)worker;
-    const job *b = context;
-    int64_t end = (task + 1) * ROWS_A_TASK;
-    if (end > b->rows) end = b->rows;
-    for (int64_t i = task * ROWS_A_TASK; i < end; i++)
-        b->out->start[i + 1] = merge_row(b, i, NULL, NULL);
-}
-
+/* Counts the entries of rows, or fills them once there is room. */
 static void merge_rows(void *context, int64_t task, int worker) {
     (void)worker;
     const job *b = context;
     int64_t end = (task + 1) * ROWS_A_TASK;
     if (end > b->rows) end = b->rows;
     for (int64_t i = task * ROWS_A_TASK; i < end; i++)
-        merge_row(b, i, b->out->column + b->out->start[i], b->out->p + b->out->start[i]);
+        if (b->out->column)
+            merge_row(b, i, b->out->column + b->out->start[i], b->out->p + b->out->start[i]);
+        else
+            b->out->start[i + 1] = merge_row(b, i, NULL, NULL);
 }
 
 static bool fill(job *b, ole_pool *pool, int threads) {
@@ -188,7 +183,7 @@ static bool fill(job *b, ole_pool *pool, int threads) {
     ole_pool_run(pool, tasks, condition_rows, &condition);
     free(condition.lines);
     transpose(b);
-    ole_pool_run(pool, tasks, count_rows, b);
+    ole_pool_run(pool, tasks, merge_rows, b);
     ole_affinity *a = b->out;
     a->start[0] = 0;
     for (int64_t i = 0; i < b->rows; i++)

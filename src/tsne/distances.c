@@ -8,6 +8,7 @@
 #include "tsne/distances.h"
 
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/min_max.h"
 #include "linalg/panels.h"
@@ -76,7 +77,8 @@ void ole_distances_tile(const ole_distances *d, int64_t row, int64_t column, dou
                                        d->square[row + i], columns, -1.0, NULL);
 }
 
-double ole_distance(const ole_distances *d, int64_t a, int64_t b) {
+/* The squared distance of two rows, from their differences. */
+static double distance(const ole_distances *d, int64_t a, int64_t b) {
     const double *x = d->x + a * d->dim, *y = d->x + b * d->dim;
     double sum = 0.0;
     for (int64_t k = 0; k < d->dim; k++)
@@ -84,7 +86,7 @@ double ole_distance(const ole_distances *d, int64_t a, int64_t b) {
     return sum;
 }
 
-/* ---- Neighbours ----------------------------------------------------------------------------- */
+/* ---- Neighbours --------------------------------------------------------------------------- */
 
 /* A row found. */
 typedef struct found {
@@ -176,7 +178,7 @@ static void take_tile(const search *s, int64_t row, int64_t column, double *tile
 static void finish_row(const search *s, int64_t row, shortlist *list) {
     cut_down(list, s->count);
     for (int k = 0; k < s->count; k++)
-        list->item[k].away = ole_distance(s->d, row, list->item[k].row);
+        list->item[k].away = distance(s->d, row, list->item[k].row);
     qsort(list->item, (size_t)s->count, sizeof *list->item, by_distance);
     for (int k = 0; k < s->count; k++) {
         s->near[row * s->count + k] = list->item[k].row;
@@ -229,4 +231,12 @@ ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, i
     free(s.items);
     free(s.places);
     return status;
+}
+
+/* ---- The kernels of the CPU that runs -------------------------------------------------------- */
+
+OLE_CPU_VARIANTS(ole_tsne_kernels, ole_tsne_kernels);
+
+const ole_tsne_kernels *ole_tsne_kernels_get(void) {
+    return OLE_CPU_SELECT(ole_tsne_kernels);
 }

@@ -35,9 +35,6 @@ int64_t ole_distances_tile_size(const ole_distances *d);
  */
 void ole_distances_tile(const ole_distances *d, int64_t row, int64_t column, double *tile);
 
-/* The squared distance of two rows, from their differences. */
-double ole_distance(const ole_distances *d, int64_t a, int64_t b);
-
 /* Called between bands of rows; return true to stop the search. */
 typedef bool ole_neighbours_progress(void *context, double share);
 

@@ -67,7 +67,7 @@ void ole_features_centre(int64_t rows, int64_t dim, ole_dtype dtype, const void 
     }
 }
 
-/* ---- The components ------------------------------------------------------------------------- */
+/* ---- The components ----------------------------------------------------------------------- */
 
 typedef struct decomposition {
     ole_pool *pool;

@@ -35,7 +35,7 @@ void ole_tsne_options_init_sized(ole_tsne_options *options, size_t struct_size) 
     ole_struct_fill(options, struct_size, &defaults);
 }
 
-/* ---- Checks --------------------------------------------------------------------------------- */
+/* ---- Checks ------------------------------------------------------------------------------- */
 
 static ole_status check_number(const char *name, double value, double least, double most,
                                ole_error *error) {
@@ -82,7 +82,7 @@ static ole_status check_options(const ole_tsne_options *o, int64_t rows, ole_err
     return status == OLE_OK ? check_start(rows, o->start, error) : status;
 }
 
-/* ---- A run ---------------------------------------------------------------------------------- */
+/* ---- A run -------------------------------------------------------------------------------- */
 
 typedef struct run {
     const ole_tsne_options *o;

@@ -30,23 +30,11 @@ enum {
     LIST = 512,      /* sources summed at once; a leaf at its deepest level may hold more */
 };
 
-/* As in linalg/kernels.c: variables are of the natural types, `anywhere` is for memory. */
-typedef float vec __attribute__((vector_size(VL * sizeof(float))));
+#define OLE_SCALAR float
+#include "base/vector.h"
+
 typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t))));
 typedef uint32_t uvec __attribute__((vector_size(VL * sizeof(uint32_t))));
-typedef vec anywhere __attribute__((aligned(4), may_alias));
-
-#define PASTE2(a, b) a##b
-#define PASTE(a, b) PASTE2(a, b)
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vec load(const float *p) {
-    return *(const anywhere *)p;
-}
-
-INLINE vec splat(float x) {
-    return x - (vec){0};
-}
 
 /* Unlike fminf() and fmaxf() one instruction each; of a NaN in front they give the other. */
 INLINE float lesser(float a, float b) {
@@ -74,7 +62,7 @@ INLINE vec reciprocal(vec v) {
 #endif
 }
 
-/* ---- Neighbours ----------------------------------------------------------------------------- */
+/* ---- Neighbours --------------------------------------------------------------------------- */
 
 static int64_t nearer(double *line, const double *square, double own, int64_t count, double limit,
                       int32_t *place) {
@@ -93,7 +81,7 @@ static int64_t nearer(double *line, const double *square, double own, int64_t co
     return found;
 }
 
-/* ---- Order ---------------------------------------------------------------------------------- */
+/* ---- Order -------------------------------------------------------------------------------- */
 
 /* The places of VL points whose coordinates are whole numbers of OLE_TSNE_LEVELS bits. */
 INLINE uvec places(uvec x, uvec y) {
@@ -129,7 +117,7 @@ static void codes(const float *xy, int64_t count, float x0, float y0, float side
     }
 }
 
-/* ---- Repulsion ------------------------------------------------------------------------------ */
+/* ---- Repulsion ---------------------------------------------------------------------------- */
 
 /* A group of points and what has been summed for them. */
 typedef struct group {
@@ -243,7 +231,7 @@ static double repel_all(const float *x, const float *y, int64_t count, int64_t f
     return sum;
 }
 
-/* ---- Attraction ----------------------------------------------------------------------------- */
+/* ---- Attraction --------------------------------------------------------------------------- */
 
 /* Points at column[0 ... VL - 1]: their two coordinates apart. */
 INLINE void gather(const float *xy, const int32_t *column, vec *x, vec *y) {
@@ -274,15 +262,6 @@ INLINE void gather(const float *xy, const int32_t *column, vec *x, vec *y) {
     *x = load(px);
     *y = load(py);
 #endif
-}
-
-static float sum_lanes(vec v) {
-    float s[VL];
-    memcpy(s, &v, sizeof s);
-    for (int half = VL / 2; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            s[i] += s[i + half];
-    return s[0];
 }
 
 static void attract(const ole_affinity *a, const float *xy, int64_t begin, int64_t end, float *f) {

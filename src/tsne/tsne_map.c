@@ -77,7 +77,7 @@ static int64_t end_of(int64_t task, int64_t part, int64_t whole) {
     return (task + 1) * part < whole ? (task + 1) * part : whole;
 }
 
-/* ---- Where the points are ------------------------------------------------------------------- */
+/* ---- Where the points are ----------------------------------------------------------------- */
 
 static const block no_points = {.low = {INFINITY, INFINITY}, .high = {-INFINITY, -INFINITY}};
 
@@ -157,7 +157,7 @@ void ole_tsne_map_destroy(ole_tsne_map *map) {
     free(map);
 }
 
-/* ---- Forces --------------------------------------------------------------------------------- */
+/* ---- Forces ------------------------------------------------------------------------------- */
 
 static void force_task(void *context, int64_t task, int worker) {
     (void)worker;
@@ -189,7 +189,7 @@ static void find_forces(ole_tsne_map *m) {
     m->forces_current = true;
 }
 
-/* ---- Steps ---------------------------------------------------------------------------------- */
+/* ---- Steps -------------------------------------------------------------------------------- */
 
 static void step_task(void *context, int64_t task, int worker) {
     (void)worker;
@@ -222,7 +222,7 @@ bool ole_tsne_map_step(ole_tsne_map *map, double exaggeration, double momentum, 
     return isfinite(map->q_sum);
 }
 
-/* ---- Looking at it -------------------------------------------------------------------------- */
+/* ---- Looking at it ------------------------------------------------------------------------ */
 
 static void cost_task(void *context, int64_t task, int worker) {
     (void)worker;

@@ -84,7 +84,7 @@ static double map_distance(const double *map, int64_t a, int64_t b) {
     return dx * dx + dy * dy;
 }
 
-/* ---- KL divergence -------------------------------------------------------------------------- */
+/* ---- KL divergence ------------------------------------------------------------------------ */
 
 typedef struct divergence {
     quality q;
@@ -225,7 +225,7 @@ ole_status ole_tsne_kl(int64_t rows, int64_t dim, ole_dtype dtype, const void *f
     return status;
 }
 
-/* ---- Trustworthiness ------------------------------------------------------------------------ */
+/* ---- Trustworthiness ---------------------------------------------------------------------- */
 
 typedef struct trust {
     quality q;

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LEAF = 8, /* points that are not divided further */
@@ -53,7 +52,7 @@ void ole_tsne_forest_destroy(ole_tsne_forest *f) {
     *f = (ole_tsne_forest){0};
 }
 
-/* ---- Sorting -------------------------------------------------------------------------------- */
+/* ---- Sorting ------------------------------------------------------------------------------ */
 
 typedef struct code_job {
     const float *xy;
@@ -99,7 +98,7 @@ static void sort(ole_tsne_forest *f) {
     sort_pass(n, 2 * RADIX, f->code_before, f->order_before, f->code, f->order);
 }
 
-/* ---- Cells ---------------------------------------------------------------------------------- */
+/* ---- Cells -------------------------------------------------------------------------------- */
 
 /* The first place from `begin` on whose code is `least` or more. */
 static int64_t lower_bound(const uint32_t *code, int64_t begin, int64_t end, uint32_t least) {

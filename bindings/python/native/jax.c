@@ -1,6 +1,4 @@
-/*
- * bindings/python/native/jax.c - the handlers: a call of XLA to a call of the library.
- */
+/* bindings/python/native/jax.c - the handlers: a call of XLA to a call of the library. */
 #include "jax.h"
 
 #include "plans.h"

@@ -1,6 +1,4 @@
-/*
- * bindings/python/native/plans.c - the idle plans of this process.
- */
+/* bindings/python/native/plans.c - the idle plans of this process. */
 #include "plans.h"
 
 #include <pthread.h>

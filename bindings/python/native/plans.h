@@ -7,7 +7,7 @@
  *
  * An idle plan of the kind is handed out, or a new one is made; at most PLANS_KEPT idle ones are
  * kept, the longest unused go first.  On a GPU the stream is part of the kind: what the next caller
- * queues there runs after what the last one did, so a plan comes back while the card still works
+ * queues there runs after what the last one did, so a plan comes back while the GPU still works
  * with it.
  */
 #ifndef OLE_BINDINGS_PLANS_H

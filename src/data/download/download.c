@@ -176,13 +176,6 @@ static outcome judge(const ending *end) {
     }
 }
 
-/* Whether what was there before, of the time `since`, may belong to another file than what came:
- * the server's was changed later, or has no more bytes (416) and no checksum that says it is whole.
- */
-static bool is_stale(const fetch *f, const ending *end, time_t since) {
-    return f->offset > 0 && (end->changed > (long)since || (end->http == 416 && !f->checksum));
-}
-
 static ole_status explain(const fetch *f, const ending *end, ole_error *error) {
     ole_quoted quoted;
     if (f->unwritten)
@@ -250,23 +243,18 @@ static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
         f->unwritten = errno;
     }
     if (end.code != CURLE_OK) *status = explain(f, &end, error);
-    return !f->stopped && is_stale(f, &end, about.st_mtime) ? FROM_START : judge(&end);
-}
-
-/* 0.2 s, then twice as long each time, up to 10 s. */
-static void wait_before(int attempt) {
-    double seconds = 0.2;
-    for (int i = 1; i < attempt && seconds < 10; i++)
-        seconds *= 2;
-    if (seconds > 10) seconds = 10;
-    struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&pause, NULL);
+    /* What was there before may belong to another file: the server's changed later, or has no more
+     * bytes (416) and there is no checksum to tell. */
+    bool stale =
+        f->offset > 0 && (end.changed > (long)about.st_mtime || (end.http == 416 && !f->checksum));
+    return !f->stopped && stale ? FROM_START : judge(&end);
 }
 
 /* Brings the .part to its full length, over as many connections as it takes. */
 static ole_status fetch_part(fetch *f, ole_error *error) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_curl);
+    double pause = 0.2; /* seconds, doubled each time up to 10 */
     for (int attempt = 0;;) {
         int64_t have = file_size(f->part);
         if (f->size > 0 && have == f->size) return OLE_OK;
@@ -284,8 +272,10 @@ static ole_status fetch_part(fetch *f, ole_error *error) {
             if (ftruncate(f->lock, 0) != 0) return fail_part(f, "write", error);
             continue;
         }
-        if (result != AGAIN || attempt >= f->options->retries) return status;
-        wait_before(++attempt);
+        if (result != AGAIN || attempt++ >= f->options->retries) return status;
+        struct timespec time = {(time_t)pause, (long)((pause - (double)(time_t)pause) * 1e9)};
+        nanosleep(&time, NULL);
+        pause = pause < 5 ? 2 * pause : 10;
     }
 }
 
@@ -343,17 +333,6 @@ static ole_status lock_part(fetch *f, ole_error *error) {
     }
 }
 
-static ole_status fetch_locked(fetch *f, ole_error *error) {
-    ole_status status = fetch_part(f, error);
-    bool useless = file_size(f->part) == 0 || (f->too_large && f->size > 0);
-    if (status != OLE_OK && useless) unlink(f->part);
-    if (status != OLE_OK) return status;
-    status = verify(f, f->part, error);
-    if (status == OLE_ERROR_FORMAT) unlink(f->part);
-    if (status == OLE_OK && rename(f->part, f->path) != 0) status = fail_part(f, "rename", error);
-    return status;
-}
-
 static ole_status fetch_file(fetch *f, ole_error *error) {
     ole_quote_string(&f->quoted, f->url);
     if (snprintf(f->part, sizeof f->part, "%s.part", f->path) >= (int)sizeof f->part)
@@ -361,7 +340,14 @@ static ole_status fetch_file(fetch *f, ole_error *error) {
                         f->quoted.text);
     ole_status status = lock_part(f, error);
     if (status != OLE_OK) return status;
-    status = fetch_locked(f, error);
+    status = fetch_part(f, error);
+    bool useless = file_size(f->part) == 0 || (f->too_large && f->size > 0);
+    if (status != OLE_OK && useless) unlink(f->part);
+    if (status == OLE_OK) {
+        status = verify(f, f->part, error);
+        if (status == OLE_ERROR_FORMAT) unlink(f->part);
+    }
+    if (status == OLE_OK && rename(f->part, f->path) != 0) status = fail_part(f, "rename", error);
     close(f->lock);
     return status;
 }

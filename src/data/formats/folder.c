@@ -1,12 +1,12 @@
 /*
- * src/data/formats/folder.c - a folder of images: one sub-folder a class, its name the class's.
+ * src/data/formats/folder.c - a folder of images: one sub-folder per class, named after it.
  *
  *     photos/cat/1.png  photos/dog/a.jpg ...
  *     photos/train/cat/1.png  photos/test/cat/2.png ...     (with a test part of its own)
  *
  * Classes and files are taken in the order of their names' bytes.  All images are decoded once,
  * here, and kept as bytes of one size.  Files that are not called .png, .jpg, .jpeg, .pgm, .ppm or
- * .pnm, and hidden ones, are passed over.
+ * .pnm, and hidden ones, are skipped.
  */
 #include "base/error.h"
 #include "base/pool.h"
@@ -210,12 +210,6 @@ static ole_status list_classes(const char *root, const char *apart, name_list *c
     return status;
 }
 
-static int find_name(const name_list *list, const char *name) {
-    for (int64_t i = 0; i < list->count; i++)
-        if (strcmp(list->names[i], name) == 0) return (int)i;
-    return -1;
-}
-
 /* All classes of a part; those of the test part must be classes of the training part. */
 static ole_status list_part(const char *folder, const name_list *classes, const name_list *known,
                             file_list *files, ole_error *error) {
@@ -223,7 +217,9 @@ static ole_status list_part(const char *folder, const name_list *classes, const 
     for (int64_t i = 0; status == OLE_OK && i < classes->count; i++) {
         char path[OLE_PATH_ROOM];
         ole_quoted quoted;
-        int label = find_name(known, classes->names[i]);
+        int label = -1;
+        for (int64_t k = 0; k < known->count && label < 0; k++)
+            if (strcmp(known->names[k], classes->names[i]) == 0) label = (int)k;
         status = ole_join_path(path, folder, classes->names[i], error);
         if (status == OLE_OK && label < 0)
             status = ole_fail(error, OLE_ERROR_DATA,
@@ -282,14 +278,15 @@ static ole_status list_files(const char *root, const char *apart, ole_source *so
     return status;
 }
 
-/* ---- Looking ------------------------------------------------------------------------------ */
+/* ---- Probing ------------------------------------------------------------------------------ */
 
 static int compare_sides(const void *a, const void *b) {
     return *(const int *)a - *(const int *)b;
 }
 
 /* The headers of all images; `sides` has room for their shorter sides. */
-static ole_status look_at(const file_list *files, int *sides, ole_probe *probe, ole_error *error) {
+static ole_status read_headers(const file_list *files, int *sides, ole_probe *probe,
+                               ole_error *error) {
     int64_t readable = 0;
     ole_error first = {0};
     for (int64_t i = 0; i < files->paths.count; i++) {
@@ -323,7 +320,7 @@ ole_status ole_probe_folder(const char *path, const char *apart, ole_probe *prob
     ole_status status = list_files(path, apart, &source, &files, error);
     int *sides = status == OLE_OK ? malloc((size_t)files.paths.count * sizeof *sides) : NULL;
     if (status == OLE_OK)
-        status = sides ? look_at(&files, sides, probe, error)
+        status = sides ? read_headers(&files, sides, probe, error)
                        : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for image sizes");
     free(sides);
     ole_source_free(&source);
@@ -389,14 +386,7 @@ static bool may_skip(const decoding *d, ole_status status) {
     return d->options->skip_bad && is_bad_image(status);
 }
 
-/* What to do about an image that cannot be read. */
-static void advise(ole_error *error) {
-    size_t used = strlen(error->message);
-    snprintf(error->message + used, sizeof error->message - used,
-             "; --skip-bad leaves such images out");
-}
-
-/* Size and channels: as asked for, else those of the first readable image. */
+/* Size and channels: as requested, else those of the first readable image. */
 static ole_status find_shape(decoding *d, ole_error *error) {
     const ole_dataset_options *o = d->options;
     ole_source *source = d->source;
@@ -476,7 +466,11 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
     decoding d = {.options = options, .files = &files, .source = source};
     if (status == OLE_OK) {
         status = decode_all(&d, error);
-        if (error && is_bad_image(status) && !options->skip_bad) advise(error);
+        if (error && is_bad_image(status) && !options->skip_bad) {
+            size_t used = strlen(error->message);
+            snprintf(error->message + used, sizeof error->message - used,
+                     "; --skip-bad leaves such images out");
+        }
     }
     if (status == OLE_OK && source->has_test) { /* what --skip-bad has left of it */
         char test[OLE_PATH_ROOM];

@@ -1,6 +1,4 @@
-/*
- * src/data/formats/generated.c - random samples where a reader would put those of a file.
- */
+/* src/data/formats/generated.c - random samples where a reader would put those of a file. */
 #include "data/formats/generated.h"
 
 #include "base/error.h"

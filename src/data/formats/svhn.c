@@ -110,11 +110,6 @@ static ole_status open_mat(mat_file *file, const char *path, ole_error *error) {
     return OLE_OK;
 }
 
-static void close_mat(mat_file *file) {
-    if (file->mat) Mat_Close(file->mat);
-    file->mat = NULL;
-}
-
 /* What the file says about a variable, its data not read yet. */
 static ole_status describe(mat_file *file, const char *name, matvar_t **variable,
                            ole_error *error) {
@@ -150,11 +145,6 @@ static ole_status take_images(mat_file *file, matvar_t *x, ole_source *source, o
     return status;
 }
 
-static double element(const matvar_t *y, int64_t i) {
-    return y->class_type == MAT_C_DOUBLE ? ((const double *)y->data)[i]
-                                         : ((const uint8_t *)y->data)[i];
-}
-
 static ole_status take_labels(mat_file *file, matvar_t *y, int64_t first, ole_source *source,
                               ole_error *error) {
     int64_t count = source->count - first;
@@ -167,7 +157,8 @@ static ole_status take_labels(mat_file *file, matvar_t *y, int64_t first, ole_so
                         file->name.text, count);
     ole_status status = read_data(file, y, error);
     for (int64_t i = 0; status == OLE_OK && i < count; i++) {
-        double label = element(y, i);
+        double label = y->class_type == MAT_C_DOUBLE ? ((const double *)y->data)[i]
+                                                     : ((const uint8_t *)y->data)[i];
         if (!(label >= 1 && label <= CLASSES) || label != (int)label)
             return ole_fail(error, OLE_ERROR_FORMAT,
                             "%s: y(%" PRId64 ") is %g, not 1 to 10: get the file again",
@@ -192,7 +183,7 @@ static ole_status read_part(const char *folder, const char *name, ole_source *so
     if (status == OLE_OK) status = take_labels(&file, y, first, source, error);
     Mat_VarFree(x);
     Mat_VarFree(y);
-    close_mat(&file);
+    if (file.mat) Mat_Close(file.mat);
     return status;
 }
 

@@ -118,8 +118,8 @@ static ole_status read_pixels(FILE *file, const char *name, bool text, int maxim
     return status;
 }
 
-ole_status ole_image_read_pnm(FILE *file, const char *name, bool pixels, ole_image *out,
-                              ole_error *error) {
+static ole_status read_pnm(FILE *file, const char *name, bool pixels, ole_image *out,
+                           ole_error *error) {
     char kind[2];
     int width, height, maximum;
     if (fread(kind, 1, 2, file) != 2 || !read_number(file, &width) || !read_number(file, &height) ||
@@ -150,7 +150,7 @@ static ole_status decode(FILE *file, const char *name, bool pixels, ole_image *o
     if (magic[0] == 0xff && magic[1] == 0xd8 && magic[2] == 0xff)
         return ole_image_read_jpeg(file, name, pixels, out, error);
     if (magic[0] == 'P' && strchr("2356", magic[1]) && magic[1])
-        return ole_image_read_pnm(file, name, pixels, out, error);
+        return read_pnm(file, name, pixels, out, error);
     return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no png, jpeg, pgm or ppm image",
                     name);
 }

@@ -47,7 +47,7 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
  */
 typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, ole_image *out,
                                      ole_error *error);
-ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_pnm;
+ole_image_decoder ole_image_read_png, ole_image_read_jpeg;
 
 /* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes if `pixels`. */
 ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,

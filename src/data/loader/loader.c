@@ -221,15 +221,6 @@ static ole_status start_threads(ole_loader *loader, int threads, ole_error *erro
     return OLE_OK;
 }
 
-static void stop_threads(ole_loader *loader) {
-    pthread_mutex_lock(&loader->mutex);
-    loader->stop = true;
-    pthread_cond_broadcast(&loader->work);
-    pthread_mutex_unlock(&loader->mutex);
-    for (int i = 0; i < loader->threads; i++)
-        pthread_join(loader->thread[i], NULL);
-}
-
 /* Drops the head slot. */
 static void advance(ole_loader *loader) {
     loader->head = (loader->head + 1) % loader->slot_count;
@@ -323,7 +314,12 @@ ole_status ole_loader_create(ole_loader **loader, const ole_dataset *set, ole_sp
 
 void ole_loader_destroy(ole_loader *loader) {
     if (!loader) return;
-    stop_threads(loader);
+    pthread_mutex_lock(&loader->mutex);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->mutex);
+    for (int i = 0; i < loader->threads; i++)
+        pthread_join(loader->thread[i], NULL);
     pthread_mutex_destroy(&loader->mutex);
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->done);

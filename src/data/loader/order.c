@@ -95,13 +95,6 @@ static void deal_batch(dealer *d, int64_t *out) {
     memcpy(deck + rest, order->dealt, (size_t)wanted * sizeof *deck);
 }
 
-static void balance(ole_order *order) {
-    dealer d = {.order = order};
-    reset_decks(order);
-    for (int64_t b = 0; b < order->batches; b++)
-        deal_batch(&d, order->list + b * order->batch_size);
-}
-
 /* ---- All orders --------------------------------------------------------------------------- */
 
 static ole_status plan_batches(ole_order *order, const ole_loader_options *options,
@@ -156,7 +149,10 @@ void ole_order_destroy(ole_order *order) {
 static void list_epoch(ole_order *order, int64_t epoch) {
     order->epoch = epoch;
     if (order->classes_per_batch > 0) {
-        balance(order);
+        dealer d = {.order = order};
+        reset_decks(order);
+        for (int64_t b = 0; b < order->batches; b++)
+            deal_batch(&d, order->list + b * order->batch_size);
         return;
     }
     for (int64_t i = 0; i < order->samples; i++)

@@ -6,7 +6,6 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/isa.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +162,67 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
     cpu_convert(context, NULL, layout, n, shape, plain, accumulate, to);
 }
 
+/* ---- stacked inputs -------------------------------------------------------------------------- */
+
+/* Ops that cannot read stacked inputs get blocked copies in scratch.  The paper's networks do not
+ * need it: there, a norm follows every concatenation. */
+
+/* Replaces layouts that the op cannot read. */
+static void adapt_request(cpu_plan_request *r, cpu_adapted *adapted) {
+    *adapted = (cpu_adapted){0};
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
+        adapted->given[i] = r->x_layout[i];
+        bool stacked = r->x_layout[i] == &cpu_stacked;
+        adapted->is[i] = stacked && r->node->op != OLE_OP_NORM && r->node->op != OLE_OP_CONCAT;
+        if (adapted->is[i]) r->x_layout[i] = cpu_best_layout(r->context, r->x_shape[i]);
+    }
+}
+
+/* Reserves `bytes` of scratch, aligned to a cache line; returns their offset. */
+static size_t take_scratch(ole_op_plan *plan, size_t bytes) {
+    size_t first = cpu_whole_lines(plan->scratch_bytes);
+    plan->scratch_bytes = first + bytes;
+    return first;
+}
+
+/* Adds the scratch that this takes. */
+static void adapt_plan(const cpu_plan_request *r, cpu_adapted *adapted, ole_op_plan *plan) {
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
+        if (!adapted->is[i]) continue;
+        cpu_view x = cpu_view_images(r->context, r->x_layout[i], r->n, r->x_shape[i]);
+        adapted->x[i] = take_scratch(plan, (size_t)x.size * x.item);
+        if (r->train) adapted->dx[i] = take_scratch(plan, (size_t)x.size * x.item);
+        plan->in_place = plan->dx_in_place = false;
+    }
+    ((cpu_state *)plan->state)->adapted = *adapted;
+}
+
+/* Converts the inputs of a call. */
+static void adapt_call(const cpu_call *given, ole_op_call *adapted) {
+    const cpu_state *s = given->state;
+    char *scratch = given->call->scratch;
+    *adapted = *given->call;
+    for (int i = 0; i < OLE_MAX_INPUTS; i++) {
+        if (!s->adapted.is[i]) continue;
+        void *x = scratch + s->adapted.x[i];
+        if (given->call->x[i])
+            cpu_convert(given->context, s->adapted.given[i], s->x_layout[i], s->n, s->x_shape[i],
+                        given->call->x[i], false, x);
+        adapted->x[i] = x;
+        if (adapted->dx[i]) adapted->dx[i] = scratch + s->adapted.dx[i];
+        adapted->accumulate[i] = false;
+    }
+}
+
+/* Converts its gradients back. */
+static void adapt_gradients(const cpu_call *given, const ole_op_call *adapted) {
+    const cpu_state *s = given->state;
+    for (int i = 0; i < OLE_MAX_INPUTS; i++)
+        if (s->adapted.is[i] && given->call->dx[i])
+            cpu_convert(given->context, s->x_layout[i], s->adapted.given[i], s->n, s->x_shape[i],
+                        adapted->dx[i], given->call->accumulate[i], given->call->dx[i]);
+}
+
 /* ---- ops ---------------------------------------------------------------------------------- */
 
 typedef struct cpu_op {
@@ -242,11 +302,11 @@ static ole_status plan_op(ole_device_context *context, const ole_node *node, int
                                 .x_shape = {node->in, node->in}};
     if (node->op == OLE_OP_CONCAT) request.x_shape[1].c = node->out.c - node->in.c;
     cpu_adapted adapted;
-    cpu_adapt_request(&request, &adapted);
+    adapt_request(&request, &adapted);
     int before = cpu_threads_enter(context);
     ole_status status = ops[node->op].plan(&request, plan, error);
     cpu_threads_leave(before);
-    if (status == OLE_OK) cpu_adapt_plan(&request, &adapted, plan);
+    if (status == OLE_OK) adapt_plan(&request, &adapted, plan);
     return status;
 }
 
@@ -263,9 +323,9 @@ static void run(ole_device_context *context, const ole_node *node, const ole_op_
     int before = cpu_threads_enter(context);
     cpu_call given = {context, node, plan->state, call};
     ole_op_call adapted;
-    cpu_adapt_call(&given, &adapted);
+    adapt_call(&given, &adapted);
     function(&(cpu_call){context, node, plan->state, &adapted});
-    cpu_adapt_gradients(&given, &adapted);
+    adapt_gradients(&given, &adapted);
     cpu_threads_leave(before);
 }
 

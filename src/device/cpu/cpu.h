@@ -17,7 +17,7 @@
  * the previous one plus a few channels, so the previous one is a prefix of the same memory: its
  * gradient is computed in place, and batch norm, which reads such tensors again and again, does not
  * recompute their statistics.  Concatenation and norm read this layout; for any other op the input
- * is converted to the blocked one (adapt.c).
+ * is converted to the blocked one (backend.c).
  */
 #ifndef OLE_SRC_DEVICE_CPU_CPU_H
 #define OLE_SRC_DEVICE_CPU_CPU_H
@@ -151,7 +151,7 @@ void cpu_gemm_run(const ole_device_context *context, const cpu_gemm *gemm);
 
 /* ---- ops ---------------------------------------------------------------------------------- */
 
-/* Inputs that were converted in scratch because the op cannot read their layout (adapt.c): the
+/* Inputs that were converted in scratch because the op cannot read their layout (backend.c): the
  * original layout, and the offsets in scratch of the converted input and its gradient. */
 typedef struct cpu_adapted {
     ole_layout given[OLE_MAX_INPUTS];
@@ -185,20 +185,12 @@ typedef struct cpu_state {
 void *cpu_state_create(const cpu_plan_request *request, ole_layout y_layout, size_t bytes,
                        ole_op_plan *plan);
 
-/* Replaces layouts the op cannot read; afterwards adds the scratch this takes. */
-void cpu_adapt_request(cpu_plan_request *request, cpu_adapted *adapted);
-void cpu_adapt_plan(const cpu_plan_request *request, cpu_adapted *adapted, ole_op_plan *plan);
-
 typedef struct cpu_call {
     ole_device_context *context;
     const ole_node *node;
     const void *state;
     const ole_op_call *call;
 } cpu_call;
-
-/* Converts the inputs of a call; afterwards converts its gradients back. */
-void cpu_adapt_call(const cpu_call *given, ole_op_call *adapted);
-void cpu_adapt_gradients(const cpu_call *given, const ole_op_call *adapted);
 
 typedef ole_status cpu_plan_function(const cpu_plan_request *request, ole_op_plan *plan,
                                      ole_error *error);
@@ -219,9 +211,6 @@ void cpu_weight_from_plain(const ole_device_context *context, const ole_node *no
                            const float *plain, float *to);
 void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node, const float *from,
                          float *plain);
-
-/* Column sums of dy [rows, channels], plain, in double: the gradient of a bias. */
-void cpu_column_sums(int64_t rows, int64_t channels, const float *dy, float *sums);
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
                       const int32_t *labels, double scale, void *dlogits, float *scores,

@@ -19,25 +19,11 @@ enum { VL = 16 };
 enum { VL = 8 };
 #endif
 
-/* As in linalg/kernels.c: variables have natural alignment, `anywhere` is for unaligned memory. */
-typedef float vec __attribute__((vector_size(VL * sizeof(float))));
+#define OLE_SCALAR float
+#include "base/vector.h"
+
 typedef int32_t ivec __attribute__((vector_size(VL * sizeof(int32_t))));
 typedef uint8_t bytes __attribute__((vector_size(VL)));
-typedef vec anywhere __attribute__((aligned(4), may_alias));
-
-#define PASTE2(a, b) a##b
-#define PASTE(a, b) PASTE2(a, b)
-#define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vec load(const float *p) {
-    return *(const anywhere *)p;
-}
-
-INLINE void store(float *p, vec v) {
-    *(anywhere *)p = v;
-}
 
 /* Only the first `width` elements: the others load as zero and are not stored. */
 INLINE vec load_part(const float *p, int width) {
@@ -102,10 +88,6 @@ INLINE void put(element *p, vec v, int width) {
 }
 
 #endif
-
-INLINE vec splat(float x) {
-    return x - (vec){0};
-}
 
 INLINE vec where(ivec mask, vec v) {
     return (vec)((ivec)v & mask);

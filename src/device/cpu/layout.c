@@ -6,7 +6,6 @@
 
 #include "base/min_max.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const char cpu_blocked = 'b', cpu_stacked = 's';

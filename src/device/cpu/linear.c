@@ -84,7 +84,8 @@ static void backward_input(const cpu_call *c) {
                     c->call->dx[0]);
 }
 
-void cpu_column_sums(int64_t rows, int64_t channels, const float *dy, float *sums) {
+/* Column sums of dy [rows, channels], plain, in double: the gradient of a bias. */
+static void column_sums(int64_t rows, int64_t channels, const float *dy, float *sums) {
     enum { WIDE = 64 };
     for (int64_t first = 0; first < channels; first += WIDE) {
         double sum[WIDE] = {0};
@@ -113,6 +114,6 @@ void cpu_linear_backward(const cpu_call *c) {
                                              .ldc = in,
                                              .scratch = product_scratch(c)});
     if (c->node->bias && c->call->dparam[1])
-        cpu_column_sums(s->n, out, c->call->dy, c->call->dparam[1]);
+        column_sums(s->n, out, c->call->dy, c->call->dparam[1]);
     if (c->call->dx[0]) backward_input(c);
 }

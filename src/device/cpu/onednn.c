@@ -8,13 +8,17 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "device/cpu/isa.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 struct cpu_dnn {
     dnnl_engine_t engine;
@@ -188,11 +192,37 @@ static bool limit(ole_cpu_level level) {
     return !has((ole_cpu_level)(level + 1));
 }
 
+/* ---- AMX ---------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__) && defined(__linux__)
+
+enum { TILE_DATA = 18, REQUEST_PERMISSION = 0x1023, TILE_LEAF = 0x1d };
+
+/* Tiles are 8 KiB of state per thread, which Linux grants only to processes that request it. */
+bool cpu_has_amx(void) {
+    return ole_cpu_allowed() >= OLE_CPU_AMX &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
 /* oneDNN's AMX kernels read the tile sizes from CPUID and die with an illegal instruction on
  * virtual machines that offer AMX without describing it, so AMX is disabled there. */
 static bool must_avoid_amx(void) {
-    return ole_cpu_allowed() >= OLE_CPU_AMX && !cpu_tiles_described();
+    unsigned a, b, c, d;
+    return ole_cpu_allowed() >= OLE_CPU_AMX &&
+           !(__get_cpuid_count(TILE_LEAF, 0, &a, &b, &c, &d) && a > 0);
 }
+
+#else
+
+bool cpu_has_amx(void) {
+    return false;
+}
+
+static bool must_avoid_amx(void) {
+    return false;
+}
+
+#endif
 
 static ole_status limit_level(bool bf16, ole_error *error) {
     ole_cpu_level level = ole_cpu_allowed();
@@ -480,10 +510,6 @@ void cpu_conv_destroy(cpu_conv *conv) {
 
 size_t cpu_conv_scratch(const cpu_conv *conv) {
     return conv ? conv->own_bytes + conv->pad_bytes : 0;
-}
-
-const char *cpu_conv_name(const cpu_conv *conv) {
-    return conv->name;
 }
 
 static void reorder(const cpu_conv *conv, const slot *s) {

@@ -54,7 +54,6 @@ ole_status cpu_conv_create(cpu_conv **conv, cpu_dnn *dnn, const cpu_conv_spec *s
 void cpu_conv_destroy(cpu_conv *conv);
 
 size_t cpu_conv_scratch(const cpu_conv *conv);
-const char *cpu_conv_name(const cpu_conv *conv); /* of the implementation, to print */
 
 /* The arrays of a pass: x, weight, bias and y, or their gradients if the pass writes those. */
 typedef struct cpu_conv_arrays {
@@ -62,5 +61,8 @@ typedef struct cpu_conv_arrays {
     void *scratch;
 } cpu_conv_arrays;
 void cpu_conv_run(cpu_conv *conv, const cpu_conv_arrays *arrays);
+
+/* Whether the CPU level is AMX; requests its registers from the kernel. */
+bool cpu_has_amx(void);
 
 #endif

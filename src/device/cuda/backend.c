@@ -11,11 +11,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Layouts --------------------------------------------------------------------------------- */
+
+static size_t round_up(size_t bytes) {
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
+cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape) {
+    int pitch = cuda_pitch(shape.c);
+    cuda_layout layout = {.type = context->type,
+                          .parts = 1,
+                          .pixels = n * shape.h * shape.w,
+                          .n = (int)n,
+                          .c = (int)shape.c,
+                          .h = (int)shape.h,
+                          .w = (int)shape.w};
+    layout.part[0] = (cuda_part){.channels = (int)shape.c, .pitch = pitch};
+    layout.bytes = round_up((size_t)layout.pixels * (size_t)pitch * cuda_element(layout.type));
+    return layout;
+}
+
+void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *plan) {
+    cuda_state *state = calloc(1, bytes);
+    if (!state) return NULL;
+    state->n = request->n;
+    state->train = request->train;
+    state->needs_dx = request->needs_dx;
+    for (int k = 0; k < OLE_MAX_INPUTS; k++)
+        if (request->x[k]) state->x[k] = *request->x[k];
+    state->y = cuda_layout_of(request->context, request->n, request->node->out);
+    *plan = (ole_op_plan){.state = state, .y_layout = &state->y, .y_bytes = state->y.bytes};
+    return state;
+}
+
 enum { WORKSPACE = 64 << 20, BOUNCE = 4 << 20 };
 
 extern const ole_cuda_device_table ole_cuda_device;
 
-/* ---- failures ---------------------------------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------------------------- */
 
 static bool note(ole_device_context *context, ole_status status, const char *doing,
                  const char *reason, const char *advice) {
@@ -28,7 +61,7 @@ static bool note(ole_device_context *context, ole_status status, const char *doi
 bool cuda_failed(ole_device_context *context, cudaError_t code, const char *doing) {
     if (code == cudaSuccess) return false;
     if (code == cudaErrorMemoryAllocation)
-        return note(context, OLE_ERROR_MEMORY, doing, "the card's memory is full",
+        return note(context, OLE_ERROR_MEMORY, doing, "the GPU memory is full",
                     ": take a smaller batch, or see nvidia-smi for who else uses it");
     return note(context, OLE_ERROR_IO, doing, cudaGetErrorString(code),
                 "; the last checkpoint is good: go on with --resume once nvidia-smi is well");
@@ -70,7 +103,7 @@ static ole_status wait_for_all(ole_device_context *context, ole_error *error) {
     return context->failed;
 }
 
-/* ---- the context ------------------------------------------------------------------------- */
+/* ---- the context -------------------------------------------------------------------------- */
 
 static void close_context(ole_device_context *context) {
     if (!context) return;
@@ -98,9 +131,9 @@ static void close_context(ole_device_context *context) {
 static ole_status open_streams(ole_device_context *context, ole_error *error) {
     int least, greatest;
     cudaError_t code = cudaSetDevice(context->card);
-    if (code != cudaSuccess) /* the first call that needs the card: nothing has been trained yet */
+    if (code != cudaSuccess) /* the first call that needs the GPU: nothing has been trained yet */
         note(context, code == cudaErrorMemoryAllocation ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
-             "choosing the card", cudaGetErrorString(code),
+             "selecting the GPU", cudaGetErrorString(code),
              ": see nvidia-smi for who else uses it; under MPS take fewer programs at once, and "
              "CUDA_DEVICE_MAX_CONNECTIONS away");
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -163,7 +196,7 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
     return OLE_OK;
 }
 
-/* ---- memory ------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------- */
 
 static void *allocate(ole_device_context *context, size_t bytes) {
     void *memory = NULL;
@@ -250,7 +283,7 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
     cuda_from_plain(context, &tensor, staging, accumulate, to);
 }
 
-/* ---- ops --------------------------------------------------------------------------------- */
+/* ---- ops ---------------------------------------------------------------------------------- */
 
 static ole_status plan_input(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
     if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
@@ -343,7 +376,7 @@ static void backward(ole_device_context *context, const ole_node *node, const ol
     cuda_side_advance(context);
 }
 
-/* ---- losses and updates ------------------------------------------------------------------ */
+/* ---- losses and updates ------------------------------------------------------------------- */
 
 /* Labels, two sums and scores lie in staging. */
 static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes,

@@ -107,7 +107,7 @@ struct ole_device_context {
     void *workspace[2]; /* of what runs on stream and on side: device memory */
     size_t workspace_bytes;
     bool use_side;      /* false: weight gradients run on stream too */
-    cudaEvent_t *event; /* where side work may start, then a ring of its ends (side.c) */
+    cudaEvent_t *event; /* where side work may start, then a ring of its ends (side_stream.c) */
     int events, next_event;
     unsigned side_pending; /* bit i: event[1 + i] ends work that stream has not waited for */
     cuda_ole_terms ole;    /* of the step being queued */
@@ -115,9 +115,9 @@ struct ole_device_context {
     void *staging;         /* device memory on the way to and from the host */
     size_t staging_bytes;
     void *bounce; /* page-locked memory of the host that copies go through (backend.c) */
-    struct cuda_update_table *updates; /* what update_all() has on the card (update_all.c) */
+    struct cuda_update_table *updates; /* what update_all() has on the GPU (update_all.c) */
     struct cuda_replays *replays;      /* of recorder.c */
-    struct cuda_link *link;            /* to the cards of other ranks (link.c), or NULL */
+    struct cuda_link *link;            /* to the GPUs of other ranks (link.c), or NULL */
     ole_status failed;
     ole_error failure; /* the first one */
 };
@@ -130,7 +130,7 @@ bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const ch
 /* After a kernel launch: counts it and notes its failure. */
 void cuda_launched(ole_device_context *context, const char *kernel);
 
-/* ---- weight gradients beside the stream (side.c) ---- */
+/* ---- weight gradients beside the stream (side_stream.c) ----------------------------------- */
 
 /* Events of context->side; use_side becomes true. */
 ole_status cuda_side_open(ole_device_context *context, ole_error *error);
@@ -150,7 +150,7 @@ void cuda_side_join(ole_device_context *context);
  * for yet. */
 void cuda_side_follow(ole_device_context *context, cudaStream_t stream);
 
-/* ---- choosing how convolutions and products are computed (tune.c) ---- */
+/* ---- choosing how convolutions and products are computed (tune.c) ------------------------- */
 
 ole_status cuda_tune_open(ole_device_context *context, ole_error *error);
 void cuda_tune_close(ole_device_context *context);
@@ -159,7 +159,7 @@ void cuda_tune_close(ole_device_context *context);
 void cuda_setup_lock(void);
 void cuda_setup_unlock(void);
 
-/* ---- tensors (layout.c) ---- */
+/* ---- tensors (layout.c) ------------------------------------------------------------------- */
 
 typedef struct cuda_part {
     int channels, pitch;
@@ -190,7 +190,7 @@ static inline size_t cuda_element(cuda_type type) {
 /* One tensor of the context's type. */
 cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape);
 
-/* ---- ops ---- */
+/* ---- ops ---------------------------------------------------------------------------------- */
 
 typedef struct cuda_request {
     ole_device_context *context;
@@ -240,8 +240,7 @@ typedef struct cuda_op {
     void (*backward)(const cuda_call *call);
 } cuda_op;
 
-extern const cuda_op cuda_conv;                                       /* conv.c */
-extern const cuda_op cuda_linear;                                     /* linear.c: cuBLAS */
+extern const cuda_op cuda_conv, cuda_linear;                          /* conv.c */
 extern const cuda_op cuda_norm;                                       /* norm.cu */
 extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
 extern const cuda_op cuda_concat;                                     /* concat.cu */
@@ -256,14 +255,14 @@ void cuda_adapt_forward(const cuda_call *given, ole_op_call *call);
 void cuda_adapt_backward(const cuda_call *given, const ole_op_plan *plan, ole_op_call *call);
 void cuda_adapt_gradients(const cuda_call *given, const ole_op_call *call);
 
-/* ---- what other ranks hold of the batch (share.c) ---- */
+/* ---- what other ranks hold of the batch (link.c) ------------------------------------------ */
 
 /* data[count], device memory, becomes the sum over the ranks that have rows: queued on
  * context->stream where the share can, else through the host, waited for. */
 void cuda_share_sum(ole_device_context *context, const ole_share *share, double *data,
                     int64_t count);
 
-/* ---- parameters (param.c) ---- */
+/* ---- parameters (param.c) ----------------------------------------------------------------- */
 
 size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const ole_param *param);
 void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
@@ -279,7 +278,7 @@ void cuda_update_all(ole_device_context *context, const ole_update *update,
 void cuda_update_table_free(ole_device_context *context);
 
 /*
- * Copies between host and card on context->stream, and waits.  Plain cudaMemcpy and cudaMemset are
+ * Copies between host and GPU on context->stream, and waits.  Plain cudaMemcpy and cudaMemset are
  * ordered with the default stream only, and may still be at work when they return: kernels queued
  * here would not see it.  The way leads through page-locked memory: a copy to or from other memory
  * waits inside the driver, and the runs beside this one cannot launch anything meanwhile.
@@ -299,7 +298,7 @@ bool cuda_param_is_weight(const ole_param *param);
 /* What convolutions and products read: the master, or the copy that follows it. */
 const void *cuda_weight(const ole_device_context *context, const void *param, int64_t size);
 
-/* ---- helpers of several ops ---- */
+/* ---- helpers of several ops --------------------------------------------------------------- */
 
 /* sums[channels] = sum over pixels of dy, as the gradient of a bias, zero in the padding
  * (reduce.cu).  Uses workspace[0]. */
@@ -310,11 +309,11 @@ void cuda_column_sums(ole_device_context *context, const cuda_layout *layout, co
 void cuda_add_bias(ole_device_context *context, const cuda_layout *layout, const float *bias,
                    void *y);
 
-/* to += from: count elements of a type, a multiple of 8 (accumulate.cu). */
+/* to += from: count elements of a type, a multiple of 8 (elements.cu). */
 void cuda_accumulate(ole_device_context *context, cuda_type type, int64_t count, const void *from,
                      void *to);
 
-/* Numbers between -1 and 1 that look random, to measure with (fill.cu). */
+/* Numbers between -1 and 1 that look random, to measure with (elements.cu). */
 void cuda_fill(ole_device_context *context, cuda_type type, int64_t count, uint32_t seed, void *to);
 
 /* Packs a stacked tensor into one, and adds (or writes) one's gradient to a stacked one
@@ -330,7 +329,7 @@ void cuda_from_plain(ole_device_context *context, const cuda_layout *layout, con
 void cuda_to_plain(ole_device_context *context, const cuda_layout *layout, const void *from,
                    float *plain);
 
-/* ---- losses, updates, batches ---- */
+/* ---- losses, updates, batches ------------------------------------------------------------- */
 
 /*
  * Softmax cross-entropy of logits (`layout`: vectors) with labels in device memory (softmax.cu).
@@ -361,7 +360,7 @@ enum { CUDA_UPDATE_TILE = 4096 };
 void cuda_update(ole_device_context *context, const ole_update *update,
                  const cuda_update_item *items, const int32_t *tiles, int tile_count);
 
-/* Samples that live on the card (batch.cu). */
+/* Samples that live on the GPU (record.cu). */
 typedef struct cuda_samples {
     const uint8_t *bytes; /* [count, c, h, w], or */
     const float *floats;
@@ -379,7 +378,7 @@ typedef struct cuda_samples {
 
 /*
  * Batch clock->batch of the epoch: samples order[batch * stride + i], i < n, cropped, mirrored and
- * normalised as data/augment.c does from the same Philox counters, into the input tensor and
+ * normalised as data/loader/augment.c does from the same Philox counters, into the input tensor and
  * labels[n].  Rows from `valid` on (order entries < 0) are zero, labels -1.
  */
 void cuda_assemble(ole_device_context *context, const cuda_samples *samples, const int32_t *order,
@@ -387,7 +386,7 @@ void cuda_assemble(ole_device_context *context, const cuda_samples *samples, con
                    int32_t *labels);
 
 /*
- * Kernels around a recorded step (clock.cu).  tick: the step is counted, its rate is rates[batch],
+ * Kernels around a recorded step (record.cu).  tick: the step is counted, its rate is rates[batch],
  * clock->now is zero.  check, after the losses: OLÉ's are added to clock->now, which becomes the
  * sum over ranks where they are linked; a loss that is NaN or Inf sets bad_step, so that the update
  * does nothing.  tock: clock->now is added to the epoch's sums, the batch is counted.
@@ -403,11 +402,11 @@ void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
  * loss, and note a bad row; `outcome`: an ole_loss_outcome in device memory. */
 void cuda_add_ole(ole_device_context *context, const void *outcome, double weight, double share);
 
-/* Plain floats of a tensor's rows to all + clock->batch * n rows (keep.cu). */
+/* Plain floats of a tensor's rows to all + clock->batch * n rows (record.cu). */
 void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,
                float *all);
 
-/* ---- the table's parts that have files of their own ---- */
+/* ---- the table's parts that have files of their own --------------------------------------- */
 
 struct ole_linker;
 extern const struct ole_linker cuda_linker; /* link.c */

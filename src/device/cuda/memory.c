@@ -26,13 +26,13 @@ static void release(void *memory) {
 }
 
 static bool copy_in(void *device, const void *host, size_t bytes, ole_error *error) {
-    return succeeded(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying to the card",
+    return succeeded(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying to the GPU",
                      error);
 }
 
 static bool copy_out(void *host, const void *device, size_t bytes, ole_error *error) {
     return succeeded(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost),
-                     "copying from the card", error);
+                     "copying from the GPU", error);
 }
 
 static void *open_stream(ole_error *error) {
@@ -45,7 +45,7 @@ static void close_stream(void *stream) {
 }
 
 static bool wait_for(void *stream, ole_error *error) {
-    return succeeded(cudaStreamSynchronize(stream), "waiting for the card", error);
+    return succeeded(cudaStreamSynchronize(stream), "waiting for the GPU", error);
 }
 
 static bool capture(void *stream, ole_error *error) {

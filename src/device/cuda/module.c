@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/module.c - what libole_cuda.so says of itself and of the cards there are: the
- * table "ole_cuda_device" of base/cuda_module.h.
+ * src/device/cuda/module.c - the versions inside libole_cuda.so and the GPUs it finds: the table
+ * "ole_cuda_device" of base/cuda_module.h.
  */
 #include "base/cuda_module.h"
 
@@ -16,7 +16,7 @@
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
 
-/* The oldest cards that the module has code for. */
+/* The oldest GPUs that the module has code for. */
 enum { MAJOR = 8, MINOR = 0 };
 
 static int count_cards(ole_error *error) {
@@ -30,7 +30,7 @@ static int count_cards(ole_error *error) {
             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else if (code != cudaSuccess || count == 0)
         ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                 "CUDA: no card can be used (%s); see nvidia-smi, or use --device cpu",
+                 "CUDA: no GPU can be used (%s); see nvidia-smi, or use --device cpu",
                  cudaGetErrorString(code != cudaSuccess ? code : cudaErrorNoDevice));
     return code == cudaSuccess ? count : 0;
 }
@@ -40,7 +40,7 @@ static ole_status describe(int card, ole_cuda_card *out, ole_error *error) {
     int count = count_cards(error);
     if (count == 0) return OLE_ERROR_UNSUPPORTED;
     if (card < 0 || card >= count)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: there are %d cards, 0 to %d", card,
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: there are %d GPUs, 0 to %d", card,
                         count, count - 1);
     cudaError_t code = cudaGetDeviceProperties(&properties, card);
     if (code != cudaSuccess)

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/param.c - parameters between plain floats of the host and the card's memory:
- * order, padding, and the bfloat16 copy of weights.
+ * src/device/cuda/param.c - copies parameters between plain floats on the host and GPU memory:
+ * element order, padding, and the bfloat16 copy of weights.
  */
 #include "device/cuda/cuda.h"
 

@@ -1,7 +1,7 @@
 /*
  * src/loss/cuda/call.h - what one evaluation on a GPU passes to its kernels.
  *
- * The kernels, in the order of the stream (plan.cu queues them; docs/maths.md section 7 says why):
+ * The kernels, in the order of the stream (plan.c queues them; docs/maths.md section 7 says why):
  *     group    rows sorted by label; NaN and Inf                              (group.cu)
  *     gram     Gram matrices of the small matrices in twice float64's length  (gram.cu)
  *     small    matrices of up to LOSS_SMALL on their smaller side, a block each    (small.cu)

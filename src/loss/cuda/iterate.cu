@@ -1,8 +1,8 @@
 /*
  * src/loss/cuda/iterate.cu - the polar factors of the matrices with more than LOSS_SMALL rows and
  * columns, all of them at once, by one cooperative launch: matrix products on the tensor cores with
- * a barrier of the whole card between them.  The sizes come from the labels and so are known on the
- * card alone; there nothing is launched in vain and a loop ends when its work is done.
+ * a barrier of the whole GPU between them.  The sizes come from the labels and so are known on the
+ * GPU alone; there nothing is launched in vain and a loop ends when its work is done.
  *
  *     Y <- (a + b Y Y^T + c (Y Y^T)^2) Y          from Y = A / bound, in the steps of schedule.cuh
  *

@@ -1,5 +1,5 @@
 /*
- * src/loss/cuda/phases.cuh - the phases of iterate.cu: what all blocks of the card do together on
+ * src/loss/cuda/phases.cuh - the phases of iterate.cu: what all blocks of the GPU do together on
  * all larger matrices between two barriers.  A phase shares its tiles or rows out over the blocks;
  * what an entry becomes does not depend on who computes it.
  *

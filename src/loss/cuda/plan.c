@@ -1,5 +1,5 @@
 /*
- * src/loss/cuda/plan.c - plans of the loss on a GPU: their memory on the card, which kernels an
+ * src/loss/cuda/plan.c - plans of the loss on a GPU: their memory on the GPU, which kernels an
  * evaluation queues, and the table "ole_cuda_loss" (loss/cuda.h) that libole.so calls.
  */
 #include "base/arena.h"
@@ -42,7 +42,7 @@ static ole_status fail_cuda(cudaError_t code, const char *doing, ole_error *erro
     return ole_fail(error, status, "CUDA: %s: %s", doing, cudaGetErrorString(code));
 }
 
-/* ---- planning ------------------------------------------------------------------------------- */
+/* ---- planning ----------------------------------------------------------------------------- */
 
 static int splits_of(int64_t depth) {
     int64_t splits = depth / GRAM_DEPTH;
@@ -51,7 +51,7 @@ static int splits_of(int64_t depth) {
 
 static void place_grams(loss_call *c, ole_arena *arena) {
     int64_t tiles = (c->max_rows + GRAM_TILE - 1) / GRAM_TILE;
-    /* Many tiles fill the card without a split. */
+    /* Many tiles fill the GPU without a split. */
     c->row_splits = tiles * GRAM_BAND > 512 ? 1 : (int)ole_min(splits_of(c->dim), 4);
     c->gram_rows =
         ole_arena_take(arena, tiles * GRAM_BAND * c->row_splits * GRAM_ENTRIES, sizeof(double2));
@@ -149,7 +149,7 @@ static void fill_call(ole_cuda_loss *loss, int64_t max_rows, int64_t dim, ole_dt
     };
 }
 
-/* Makes the plan's card the current one; `before` is what to go back to. */
+/* Makes the plan's GPU the current one; `before` is what to go back to. */
 static cudaError_t enter(const ole_cuda_loss *loss, int *before) {
     cudaError_t code = cudaGetDevice(before);
     return code == cudaSuccess && *before != loss->card ? cudaSetDevice(loss->card) : code;
@@ -165,7 +165,7 @@ static ole_status prepare(ole_cuda_loss *loss, ole_error *error) {
         cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, loss->card);
     if (code == cudaSuccess) code = loss_iterate_blocks(multiprocessors, &loss->blocks);
     if (code == cudaSuccess) code = loss_small_prepare();
-    if (code != cudaSuccess) return fail_cuda(code, "looking at the card", error);
+    if (code != cudaSuccess) return fail_cuda(code, "querying the GPU", error);
     return allocate(loss, error);
 }
 
@@ -197,12 +197,12 @@ static ole_status create(ole_cuda_loss **result, int64_t max_rows, int64_t dim, 
     loss->card = options->card < 0 ? before : options->card;
     ole_status status = OLE_OK;
     if (code == cudaSuccess && loss->card >= cards)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT, "options.card is %d: there are cards 0 to %d",
+        status = ole_fail(error, OLE_ERROR_ARGUMENT, "options.card is %d: there are GPUs 0 to %d",
                           loss->card, cards - 1);
     else if (code == cudaSuccess)
         code = enter(loss, &before);
     if (status == OLE_OK && code != cudaSuccess)
-        status = fail_cuda(code, "choosing the card", error);
+        status = fail_cuda(code, "selecting the GPU", error);
     if (status == OLE_OK) {
         fill_call(loss, max_rows, dim, dtype);
         status = prepare(loss, error);
@@ -220,7 +220,7 @@ static size_t bytes(const ole_cuda_loss *loss) {
     return loss->bytes;
 }
 
-/* ---- evaluating ----------------------------------------------------------------------------- */
+/* ---- evaluating --------------------------------------------------------------------------- */
 
 static loss_call call_of(const ole_cuda_loss *loss, const ole_loss_batch *batch,
                          const ole_loss_gradient *gradient, ole_loss_outcome *outcome) {

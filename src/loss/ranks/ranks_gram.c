@@ -2,7 +2,7 @@
  * src/loss/ranks/ranks_gram.c - matrices of more rows than columns, whose rows stay where they are.
  *
  * Of X, [n, D] with n > D, only X^T X = sum_r X_r^T X_r is needed to find Σ and V, and with them
- * each rank computes its own rows of polar(X) = X V1 Σ1^-1 V1^T (loss/across_spectra.h).  What
+ * each rank computes its own rows of polar(X) = X V1 Σ1^-1 V1^T (ranks_spectra.h).  What
  * travels does not depend on n.
  */
 #include "loss/ranks/ranks_parts.h"

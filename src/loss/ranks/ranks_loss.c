@@ -1,6 +1,6 @@
 /*
  * src/loss/ranks/ranks_loss.c - the loss of a batch on several ranks: memory, what the ranks tell
- * each other of their rows, and the way of a batch through the route that ranks_loss_cost.c
+ * each other of their rows, and the way of a batch through the route that ranks_cost.c
  * chooses.
  */
 #include "loss/ranks/ranks_loss.h"
@@ -22,7 +22,7 @@ static const int64_t GATHERED = 1 << 23;
 /* What a rank says of its batch, before its labels. */
 enum { SAID_STATUS, SAID_ROWS, SAID_BAD, SAID_CAPACITY, SAID_WANT, SAID_UPSTREAM, SAID_FIELDS };
 
-/* ---- agreeing ------------------------------------------------------------------------------- */
+/* ---- agreeing ----------------------------------------------------------------------------- */
 
 /* The error of the first rank that has one, on every rank; `here` is this rank's. */
 static ole_status agree(const ole_ranks_loss *loss, const ole_error *here, ole_error *error) {
@@ -38,7 +38,7 @@ typedef struct plan_said {
     char kernels[16];
 } plan_said;
 
-/* ---- planning ------------------------------------------------------------------------------- */
+/* ---- planning ----------------------------------------------------------------------------- */
 
 static ole_status check_plan(int64_t max_rows, int64_t dim, const ole_loss_options *options,
                              ole_ranks_loss_route route, ole_error *error) {
@@ -94,7 +94,7 @@ static ole_status meet(ole_ranks_loss *loss, ole_error *error) {
     return status;
 }
 
-/* How many rows each route is planned for: ranks_loss_cost.c chooses among those that have enough.
+/* How many rows each route is planned for: ranks_cost.c chooses among those that have enough.
  */
 static void set_limits(ole_ranks_loss *loss) {
     int64_t total = loss->max_total, dim = loss->dim;
@@ -218,7 +218,7 @@ ole_ranks_loss_route ole_ranks_loss_taken(const ole_ranks_loss *loss) {
     return loss->taken;
 }
 
-/* ---- what the ranks tell each other --------------------------------------------------------- */
+/* ---- what the ranks tell each other ------------------------------------------------------- */
 
 static ole_status check_mine(const ole_ranks_loss *loss, const ole_loss_batch *mine,
                              const ole_loss_gradient *gradient, const ole_loss_result *result,
@@ -319,7 +319,7 @@ static ole_status group(ole_ranks_loss *loss, const talk *all, ole_error *error)
                     all->bad);
 }
 
-/* ---- routes --------------------------------------------------------------------------------- */
+/* ---- routes ------------------------------------------------------------------------------- */
 
 /* Counts the rows that each rank sends, and where each row of the groups will be received. */
 static void plan_gather(ole_ranks_loss *loss, int64_t limit) {

@@ -15,7 +15,7 @@
 
 enum { HEAD = 2 }; /* doubles of an answer before the root: norm and rank */
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------- */
 
 static void place_space(ole_ranks_loss_space *space, ole_arena *arena, int64_t rows, int64_t m,
                         int64_t k, int64_t dim) {
@@ -42,7 +42,7 @@ void ole_ranks_loss_split_lay_out(ole_ranks_loss *loss, ole_arena *arena) {
     }
 }
 
-/* ---- tasks ---------------------------------------------------------------------------------- */
+/* ---- tasks -------------------------------------------------------------------------------- */
 
 /* Doubles of the root of a task: a lower triangle of the smaller side. */
 static int64_t root_size(const ole_ranks_loss *loss, const ole_ranks_loss_task *task) {
@@ -107,7 +107,7 @@ static ole_operand rows_of(const ole_ranks_loss *loss, const ole_ranks_loss_task
     return (ole_operand){rows, OLE_F32, task->rows, dim, dim, 1, false};
 }
 
-/* ---- solving -------------------------------------------------------------------------------- */
+/* ---- solving ------------------------------------------------------------------------------ */
 
 static void solve(const ole_ranks_loss *loss, const ole_ranks_loss_task *task, ole_pool *pool,
                   ole_ranks_loss_space *space, double *answer) {
@@ -146,7 +146,7 @@ static void solve_small(void *context, int64_t t, int worker) {
         solve(loss, task, NULL, &loss->small[worker], answer_here(loss, task));
 }
 
-/* ---- directions ----------------------------------------------------------------------------- */
+/* ---- directions --------------------------------------------------------------------------- */
 
 /* Row i of the symmetric n x n matrix whose lower triangle is given. */
 static void unpack_row(double *to, const double *lower, int64_t i, int64_t n) {
@@ -198,7 +198,7 @@ static void add_small(void *context, int64_t t, int worker) {
         add_rows(loss, task, NULL, &loss->small[worker]);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ---------------------------------------------------------------------------- */
 
 /* Notes the answers; false where a task was not solved. */
 static bool read_answers(ole_ranks_loss *loss) {

@@ -14,7 +14,6 @@
 #include "ranks/mpi.h"
 
 #include "base/error.h"
-#include "ranks/add.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/start.h"
 #include "ranks/mpi/watch.h"
@@ -64,7 +63,7 @@ static void *need(const mpi_ranks *group, void *memory) {
     return memory;
 }
 
-/* ---- Sums ------------------------------------------------------------------------------------ */
+/* ---- Sums --------------------------------------------------------------------------------- */
 
 static char *buffer_of(mpi_ranks *group, job *j, size_t bytes) {
     if (j->room < bytes) {
@@ -196,7 +195,7 @@ static void sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type) {
     }
 }
 
-/* ---- Bytes ----------------------------------------------------------------------------------- */
+/* ---- Bytes -------------------------------------------------------------------------------- */
 
 static void broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root) {
     char *at = data;
@@ -238,7 +237,7 @@ static void gather(ole_ranks *ranks, const void *mine, const int64_t *bytes, voi
     free(counts);
 }
 
-/* ---- Groups ---------------------------------------------------------------------------------- */
+/* ---- Groups ------------------------------------------------------------------------------- */
 
 static mpi_ranks *make_group(MPI_Comm comm);
 

@@ -33,7 +33,7 @@ struct ole_start {
     pthread_t thread;
 };
 
-/* ---- Who has come --------------------------------------------------------------------------- */
+/* ---- Who has come ------------------------------------------------------------------------- */
 
 static socklen_t door_of(const ole_start *start, int rank, struct sockaddr_un *address) {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -66,7 +66,7 @@ static bool is_here(const ole_start *start, int rank, long *pid) {
     return here;
 }
 
-/* ---- What is said --------------------------------------------------------------------------- */
+/* ---- What is said ------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void add(char text[SENTENCE], const char *format,
                                                       ...) {
@@ -115,7 +115,7 @@ static void end_process(const ole_start *start, const char *sentence) {
     _exit(1);
 }
 
-/* ---- The thread ----------------------------------------------------------------------------- */
+/* ---- The thread --------------------------------------------------------------------------- */
 
 /* A rank that is stopped now, and was the last time. */
 static void notice_stopped(ole_start *start) {

@@ -1,6 +1,4 @@
-/*
- * src/ranks/mpi/watch.c - the thread that notices lost ranks, and what it tells the others.
- */
+/* src/ranks/mpi/watch.c - the thread that notices lost ranks, and what it tells the others. */
 #include "ranks/mpi/watch.h"
 
 #include "base/clock.h"
@@ -20,11 +18,11 @@
 #include <unistd.h>
 
 /* What each rank tells of itself at the start. */
-typedef struct card {
+typedef struct rank_info {
     char host[64], task[64], version[16];
     int64_t pid, network; /* which network namespace: two of them do not share a loopback */
     int64_t ranks_on_host;
-} card;
+} rank_info;
 
 /* A rank that this one is connected to. */
 typedef struct peer {
@@ -40,8 +38,8 @@ struct ole_watch {
     double silence, beat; /* seconds */
     ole_ranks_lost *lost;
     void *lost_context;
-    card *cards; /* of every rank */
-    peer *peers; /* rank 0: of every rank; the others: peers[0] */
+    rank_info *infos; /* of every rank */
+    peer *peers;      /* rank 0: of every rank; the others: peers[0] */
     struct pollfd *polls;
     ole_launcher launcher;
     double looked, beaten; /* when the thread last went round, and when it sent its last beat */
@@ -62,7 +60,7 @@ static const double fail_seconds = 2, leave_seconds = 5;
 /* How long a rank that hears of another's failure waits for its own: it may be that of all. */
 static const double own_seconds = 0.4;
 
-/* ---- Telling and ending ---------------------------------------------------------------------- */
+/* ---- Telling and ending ------------------------------------------------------------------- */
 
 static bool is_hub(const ole_watch *watch) {
     return watch->rank == 0;
@@ -162,7 +160,7 @@ static void lose(ole_watch *watch, const char *sentence) {
 }
 
 static void name_rank(const ole_watch *watch, int rank, bool with_pid, char out[128]) {
-    const card *c = &watch->cards[rank];
+    const rank_info *c = &watch->infos[rank];
     if (with_pid)
         snprintf(out, 128, "rank %d (%s, pid %lld)", rank, c->host, (long long)c->pid);
     else
@@ -179,7 +177,7 @@ static void blame(const ole_watch *watch, int rank, const char *reason, char out
         snprintf(out, 600, "%s: %.450s", name, reason);
 }
 
-/* ---- What can be noticed --------------------------------------------------------------------- */
+/* ---- What can be noticed ------------------------------------------------------------------ */
 
 /* The other end is gone. Who was stopped for long finds all others gone, and is itself to blame. */
 static void notice_end(ole_watch *watch, int rank) {
@@ -208,7 +206,7 @@ static void notice_silence(ole_watch *watch, int rank) {
 static void notice_launcher(ole_watch *watch) {
     char sentence[192];
     snprintf(sentence, sizeof sentence, "the launcher (%s on %s, pid %ld) has ended",
-             watch->launcher.name, watch->cards[watch->rank].host, watch->launcher.pid);
+             watch->launcher.name, watch->infos[watch->rank].host, watch->launcher.pid);
     lose(watch, sentence);
 }
 
@@ -257,7 +255,7 @@ static void notice_own_sleep(ole_watch *watch, double now) {
         watch->peers[r].heard += gap;
 }
 
-/* ---- The thread ------------------------------------------------------------------------------ */
+/* ---- The thread --------------------------------------------------------------------------- */
 
 /* When the next beat is due, or a rank has been silent for too long. */
 static double next_date(const ole_watch *watch) {
@@ -351,7 +349,7 @@ static void *keep_watch(void *argument) {
     return NULL;
 }
 
-/* ---- The start ------------------------------------------------------------------------------- */
+/* ---- The start ---------------------------------------------------------------------------- */
 
 static void free_watch(ole_watch *watch) {
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
@@ -360,7 +358,7 @@ static void free_watch(ole_watch *watch) {
     ole_launcher_close(&watch->launcher);
     pthread_mutex_destroy(&watch->mutex);
     pthread_cond_destroy(&watch->changed);
-    free(watch->cards);
+    free(watch->infos);
     free(watch->peers);
     free(watch->polls);
     free(watch);
@@ -379,41 +377,33 @@ static ole_watch *allocate_watch(const ole_ranks *ranks) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&watch->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    watch->cards = calloc((size_t)watch->size, sizeof *watch->cards);
     watch->peers = calloc((size_t)peer_count(watch), sizeof *watch->peers);
     watch->polls = calloc((size_t)peer_count(watch) + 2, sizeof *watch->polls);
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
         watch->peers[r].wire.fd = -1;
-    if (watch->wake >= 0 && watch->cards && watch->peers && watch->polls) return watch;
+    if (watch->wake >= 0 && watch->peers && watch->polls) return watch;
     free_watch(watch);
     return NULL;
 }
 
-static ole_status exchange_cards(ole_watch *watch, ole_ranks *ranks, const char *task,
+static ole_status exchange_infos(ole_watch *watch, ole_ranks *ranks, const char *task,
                                  ole_error *error) {
     struct stat network = {0};
     stat("/proc/self/ns/net", &network);
-    card mine = {
+    rank_info mine = {
         .pid = getpid(), .network = (int64_t)network.st_ino, .ranks_on_host = ranks->ranks_on_host};
     snprintf(mine.host, sizeof mine.host, "%s", ranks->host);
     snprintf(mine.task, sizeof mine.task, "%s", task ? task : "");
     snprintf(mine.version, sizeof mine.version, "%s", ole_version());
-    int64_t *bytes = calloc((size_t)watch->size, sizeof *bytes);
-    ole_status status = OLE_OK;
-    if (!bytes) status = ole_fail(error, OLE_ERROR_MEMORY, "ranks: no memory");
-    for (int r = 0; bytes && r < watch->size; r++)
-        bytes[r] = sizeof mine;
-    status = ole_ranks_agree(ranks, status, error);
-    if (status == OLE_OK) ole_ranks_gather(ranks, &mine, bytes, watch->cards);
-    free(bytes);
-    return status;
+    watch->infos = ole_ranks_gather_records(ranks, &mine, sizeof mine, error);
+    return watch->infos ? OLE_OK : OLE_ERROR_MEMORY;
 }
 
 /* Ranks that were started for different things would wait for each other for ever. */
-static ole_status compare_cards(const ole_watch *watch, ole_error *error) {
-    const card *first = &watch->cards[0];
+static ole_status compare_infos(const ole_watch *watch, ole_error *error) {
+    const rank_info *first = &watch->infos[0];
     for (int r = 1; r < watch->size; r++) {
-        const card *c = &watch->cards[r];
+        const rank_info *c = &watch->infos[r];
         char name[128];
         name_rank(watch, r, true, name);
         if (strcmp(c->version, first->version) != 0)
@@ -430,8 +420,8 @@ static ole_status compare_cards(const ole_watch *watch, ole_error *error) {
 
 static bool on_one_host(const ole_watch *watch) {
     for (int r = 0; r < watch->size; r++)
-        if (watch->cards[r].ranks_on_host != watch->size ||
-            watch->cards[r].network != watch->cards[0].network)
+        if (watch->infos[r].ranks_on_host != watch->size ||
+            watch->infos[r].network != watch->infos[0].network)
             return false;
     return true;
 }
@@ -496,9 +486,9 @@ ole_status ole_watch_start(ole_watch **out, ole_ranks *ranks, const ole_ranks_op
         watch->beat = options->silence < 4 ? options->silence / 4 : 1;
         watch->lost = options->lost;
         watch->lost_context = options->lost_context;
-        status = exchange_cards(watch, ranks, options->task, error);
+        status = exchange_infos(watch, ranks, options->task, error);
     }
-    if (status == OLE_OK) status = compare_cards(watch, error);
+    if (status == OLE_OK) status = compare_infos(watch, error);
     if (status == OLE_OK) status = connect_all(watch, ranks, error);
     if (status == OLE_OK) {
         status = start_thread(watch, error);

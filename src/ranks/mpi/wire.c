@@ -27,7 +27,7 @@ typedef struct hello {
 
 static const double connect_seconds = 5, hello_seconds = 2;
 
-/* ---- Rank 0 ---------------------------------------------------------------------------------- */
+/* ---- Rank 0 ------------------------------------------------------------------------------- */
 
 static void add_address(ole_invitation *invitation, const struct sockaddr *address, uint16_t port) {
     if (invitation->count == OLE_WIRE_ADDRESSES) return;
@@ -155,7 +155,7 @@ int ole_wire_accept(int listener, const ole_invitation *invitation, int size, do
     return -1;
 }
 
-/* ---- The others ------------------------------------------------------------------------------ */
+/* ---- The others --------------------------------------------------------------------------- */
 
 /* 0, or errno. */
 static int try_address(const struct sockaddr_storage *address, int *fd) {
@@ -209,7 +209,7 @@ ole_status ole_wire_connect(const ole_invitation *invitation, int rank, ole_wire
                     text, strerror(reason ? reason : EPIPE));
 }
 
-/* ---- Notes ----------------------------------------------------------------------------------- */
+/* ---- Notes -------------------------------------------------------------------------------- */
 
 void ole_wire_send(ole_wire *wire, ole_note_kind kind, const char *text) {
     if (wire->fd < 0) return;

@@ -1,16 +1,22 @@
 /*
- * src/train/options/options.c - the public functions over the option table, and the checks that
- * involve more than one option.
+ * src/train/options/options.c - the public functions over the option table, the checks that
+ * involve more than one option, and choices left to the data (choose.h).
  */
 #include "train/options/options.h"
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "base/quote.h"
 #include "base/struct_size.h"
 #include "base/utf8.h"
+#include "data/source.h"
 #include "model/option_syntax.h"
+#include "ole/train/net.h"
+#include "train/options/choose.h"
 #include "train/options/schedule.h"
+#include "train/run/run.h"
 
+#include <math.h>
 #include <string.h>
 
 static ole_train_options defaults(void) {
@@ -84,7 +90,7 @@ static ole_status check_utf8(const ole_option *o, const char *text, ole_error *e
                     ole_quote_string(&quoted, text));
 }
 
-/* One option on its own: a missing text gets its default. */
+/* Checks one option on its own; a missing text gets its default. */
 static ole_status check_option(ole_train_options *options, const ole_option *o, ole_error *error) {
     char why[OLE_OPTION_WHY];
     if (o->kind == OLE_TEXT || o->kind == OLE_WORD) {
@@ -98,7 +104,7 @@ static ole_status check_option(ole_train_options *options, const ole_option *o, 
     return ole_fail(error, OLE_ERROR_ARGUMENT, "%s", why);
 }
 
-/* The options whose text has a form of its own. */
+/* Checks the options whose text has a syntax of its own. */
 static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_schedule schedule;
     ole_augment_spec augment;
@@ -146,4 +152,53 @@ ole_status ole_train_options_check(const ole_train_options *given, ole_train_opt
     if (out->lr == 0.0) out->lr = strcmp(out->opt, "adam") == 0 ? 1e-3 : 0.1;
     status = check_together(out, error);
     return status == OLE_OK ? check_texts(out, error) : status;
+}
+
+/* ---- What the data decide -------------------------------------------------------------------- */
+
+enum { LARGE = 128 }; /* pixels of the longer side, up to which images stay as they are */
+
+/* Small sets get more epochs: with fewer steps neither the weights nor batch norm's running
+ * statistics converge. */
+enum { EPOCHS = 20, MOST_EPOCHS = 100, STEPS = 200 };
+
+ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
+    bool folder = strncmp(o->data, "folder:", 7) == 0;
+    bool images = folder && (o->resize == 0 || o->channels == 0);
+    if (o->net && o->epochs > 0 && !images) return OLE_OK;
+    ole_probe probe;
+    ole_status status = ole_dataset_probe(o->data, o->out, &probe, error);
+    if (status != OLE_OK) return status;
+    bool large = probe.height > LARGE || probe.width > LARGE;
+    if (folder && o->resize == 0 && (probe.sizes_differ || (large && !o->net))) {
+        o->resize = probe.side < 48 ? 32 : probe.side < 80 ? 64 : 96; /* the nearest of the three */
+        ole_run_say(o, "images: %dx%d, chosen as they %s; --resize takes another size", o->resize,
+                    o->resize, probe.sizes_differ ? "differ in size" : "are large");
+    }
+    if (folder && o->channels == 0 && probe.channels_differ) {
+        o->channels = 3;
+        ole_run_say(o, "images: in colour, though some are grey; --channels 1 makes all grey");
+    }
+    if (folder && o->resize > 0) probe.height = probe.width = o->resize;
+    if (folder && o->channels > 0) probe.channels = o->channels;
+    if (!o->net) {
+        o->net = ole_net_suggest(probe.channels, probe.height, probe.width);
+        if (probe.height == 1 && probe.width == 1)
+            ole_run_say(o, "net: %s, chosen for vectors of %d; --net takes another", o->net,
+                        probe.channels);
+        else
+            ole_run_say(o, "net: %s, chosen for %dx%dx%d; --net takes another", o->net,
+                        probe.channels, probe.height, probe.width);
+    }
+    if (o->epochs > 0) return OLE_OK;
+    /* Held-out samples do not count; a choice of classes or of samples per class is not known. */
+    double share = (1.0 - o->val_split) * (probe.has_test ? 1.0 : 1.0 - o->test_share);
+    double samples = share * (double)probe.samples;
+    int64_t steps = (int64_t)ceil(samples / (double)o->batch_size);
+    o->epochs = EPOCHS;
+    if (steps == 0 || EPOCHS * steps >= STEPS) return OLE_OK;
+    o->epochs = ole_min((STEPS + steps - 1) / steps, MOST_EPOCHS);
+    ole_run_say(o, "epochs: %lld, chosen for about %.0f samples; --epochs takes another number",
+                (long long)o->epochs, samples);
+    return OLE_OK;
 }

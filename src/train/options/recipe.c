@@ -1,9 +1,9 @@
 /*
- * src/train/options/recipe.c - options from YAML and back, by libyaml.
+ * src/train/options/recipe.c - reads options from YAML and writes them, by libyaml.
  *
- * A recipe is one map from option to scalar; a list of scalars stands for the same with commas
- * between.  The key `paper` has a map of notes, which are kept and change no option.  Aliases and
- * other maps have no place in it; anchors and tags change nothing.
+ * A recipe is one map from options to scalars; a list of scalars is the same with commas between.
+ * The key `paper` has a map of notes, which are kept and change no option.  Aliases and other maps
+ * are errors; anchors and tags change nothing.
  *
  * A recipe may come from anywhere (config.yaml lies beside every model), so reading one takes time
  * and memory in proportion to its size, which is limited.
@@ -23,10 +23,8 @@
 
 #include <yaml.h>
 
-/*
- * Bytes of a recipe; notes in it, which are compared in pairs; and lines for directives, which
- * libyaml compares in pairs.
- */
+/* Limits: bytes; notes, which are compared pairwise; lines for directives, which libyaml compares
+ * pairwise. */
 enum { MAX_BYTES = 1 << 20, MAX_NOTES = 1000, MAX_DIRECTIVES = 100 };
 
 typedef struct kept {
@@ -66,7 +64,7 @@ static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
     return fail_at(r, r->parser.problem_mark, problem, error);
 }
 
-/* Has the recipe free the text, which may be NULL; returns it, or NULL when out of memory. */
+/* Lets the recipe own the text, which may be NULL; returns it, or NULL when out of memory. */
 static const char *keep(ole_recipe *recipe, char *text) {
     kept *k = text ? malloc(sizeof *k) : NULL;
     if (!k) {

@@ -1,6 +1,4 @@
-/*
- * src/train/options/schedule.c - milestones, cosine and warm-up.
- */
+/* src/train/options/schedule.c - milestones, cosine and warm-up. */
 #include "train/options/schedule.h"
 
 #include "base/error.h"
@@ -10,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Fills the milestones, which must rise; false for a mistake.  Where the number of epochs is not
- * known yet (0), shares are compared with shares. */
+/* Fills the milestones, which must rise; false for a mistake. If the number of epochs is not known
+ * yet (0), shares are compared with shares. */
 static bool parse_milestones(ole_schedule *schedule, const char *text) {
     double last[2] = {0.0, 0.0};
     for (const char *at = text; *at;) {

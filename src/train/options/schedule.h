@@ -1,8 +1,8 @@
 /*
  * src/train/options/schedule.h - the learning rate of each step.
  *
- * Time is counted in epochs, a step being a fraction of one.  The rate is multiplied by gamma at
- * each milestone, or falls to 0 along half a cosine; during warm-up it rises linearly.
+ * Time is in epochs, a step being a fraction of one.  The rate is multiplied by gamma at each
+ * milestone, or drops to 0 along half a cosine; during warm-up it rises linearly.
  */
 #ifndef OLE_SRC_TRAIN_OPTIONS_SCHEDULE_H
 #define OLE_SRC_TRAIN_OPTIONS_SCHEDULE_H

@@ -1,6 +1,6 @@
 /*
- * src/train/ranks/job_pool.c - threads that do runs, and the meetings in which ranks share them
- * out.
+ * src/train/ranks/job_pool.c - worker threads that do runs, and the meetings in which ranks divide
+ * the runs among them.
  */
 #include "train/ranks/job_pool.h"
 
@@ -11,117 +11,111 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds between two meetings: short when something has happened, doubled while nothing does. */
+/* Seconds between two meetings: short after something happened, doubled while nothing does. */
 static const double SHORTEST = 0.001, LONGEST = 0.1;
 
 /* The mutex guards all but the plan. */
-struct ole_crew {
-    const ole_crew_plan *plan;
+struct ole_job_pool {
+    const ole_job_plan *plan;
     pthread_mutex_t mutex;
     pthread_cond_t change;
-    int64_t *mine;  /* runs of this rank, [plan->count] */
-    int64_t handed; /* so many of them are there, */
-    int64_t begun;  /* and so many were begun */
+    int64_t *mine;  /* runs assigned to this rank, [plan->count] */
+    int64_t handed; /* how many of them */
+    int64_t begun;  /* how many of those were started */
     int64_t ended;  /* runs of all ranks */
     int running;
     int workers;
-    bool all_handed; /* no more will come */
+    bool all_handed; /* no more runs will be assigned */
     bool stop;
     ole_status status; /* the first failure here */
     ole_error error;
-    char *news; /* of runs that ended here and the others do not know of: number, result */
+    char *news; /* (number, result) of runs that ended here since the last meeting */
     int64_t news_count;
 };
 
-/* What a rank says when they meet. */
+/* What a rank tells the others when they meet. */
 typedef struct report {
     int64_t room;    /* runs it could begin */
-    int64_t pending; /* runs that it has and that did not end before this meeting */
-    int64_t news;    /* runs that ended since the last one */
+    int64_t pending; /* runs that have not ended before this meeting */
+    int64_t news;    /* runs that ended since the last meeting */
     int64_t stop;
 } report;
 
-void ole_crew_lock(ole_crew *crew) {
-    pthread_mutex_lock(&crew->mutex);
+void ole_job_pool_lock(ole_job_pool *pool) {
+    pthread_mutex_lock(&pool->mutex);
 }
 
-void ole_crew_unlock(ole_crew *crew) {
-    pthread_mutex_unlock(&crew->mutex);
+void ole_job_pool_unlock(ole_job_pool *pool) {
+    pthread_mutex_unlock(&pool->mutex);
 }
 
-void ole_crew_stop(ole_crew *crew) {
-    crew->stop = true;
-    pthread_cond_broadcast(&crew->change);
+void ole_job_pool_stop(ole_job_pool *pool) {
+    pool->stop = true;
+    pthread_cond_broadcast(&pool->change);
 }
 
-bool ole_crew_stops(const ole_crew *crew) {
-    return crew->stop;
+bool ole_job_pool_stops(const ole_job_pool *pool) {
+    return pool->stop;
 }
 
-static void fail(ole_crew *crew, ole_status status, const ole_error *error) {
-    if (crew->status == OLE_OK) {
-        crew->status = status;
-        crew->error = *error;
+static void fail(ole_job_pool *pool, ole_status status, const ole_error *error) {
+    if (pool->status == OLE_OK) {
+        pool->status = status;
+        pool->error = *error;
     }
-    ole_crew_stop(crew);
+    ole_job_pool_stop(pool);
 }
 
 /* ---- Workers ------------------------------------------------------------------------------ */
 
-static size_t entry_bytes(const ole_crew *crew) {
-    return sizeof(int64_t) + crew->plan->result_bytes;
+static size_t entry_bytes(const ole_job_pool *pool) {
+    return sizeof(int64_t) + pool->plan->result_bytes;
 }
 
 /* The next run to do; -1: none will come. */
-static int64_t take_run(ole_crew *crew) {
+static int64_t take_run(ole_job_pool *pool) {
     int64_t number = -1;
-    ole_crew_lock(crew);
-    while (!crew->stop && !crew->all_handed && crew->begun == crew->handed)
-        pthread_cond_wait(&crew->change, &crew->mutex);
-    if (!crew->stop && crew->begun < crew->handed) {
-        number = crew->mine[crew->begun++];
-        crew->running++;
+    ole_job_pool_lock(pool);
+    while (!pool->stop && !pool->all_handed && pool->begun == pool->handed)
+        pthread_cond_wait(&pool->change, &pool->mutex);
+    if (!pool->stop && pool->begun < pool->handed) {
+        number = pool->mine[pool->begun++];
+        pool->running++;
     }
-    ole_crew_unlock(crew);
+    ole_job_pool_unlock(pool);
     return number;
 }
 
 /* Under the lock. */
-static void hear(ole_crew *crew, int64_t number, int rank, const void *result) {
-    const ole_crew_plan *plan = crew->plan;
+static void hear(ole_job_pool *pool, int64_t number, int rank, const void *result) {
+    const ole_job_plan *plan = pool->plan;
     ole_error error = {0};
-    crew->ended++;
-    ole_status status = plan->ended(plan->context, crew, number, rank, result, &error);
-    if (status != OLE_OK) fail(crew, status, &error);
-}
-
-/* A run that ended here; under the lock. */
-static void note(ole_crew *crew, int64_t number, const void *result) {
-    if (!crew->plan->ranks) {
-        hear(crew, number, 0, result);
-        return;
-    }
-    char *entry = crew->news + (size_t)crew->news_count++ * entry_bytes(crew);
-    memcpy(entry, &number, sizeof number);
-    memcpy(entry + sizeof number, result, crew->plan->result_bytes);
+    pool->ended++;
+    ole_status status = plan->ended(plan->context, pool, number, rank, result, &error);
+    if (status != OLE_OK) fail(pool, status, &error);
 }
 
 static void *work(void *context) {
-    ole_crew *crew = context;
-    const ole_crew_plan *plan = crew->plan;
+    ole_job_pool *pool = context;
+    const ole_job_plan *plan = pool->plan;
     void *result = malloc(plan->result_bytes);
-    for (int64_t number; (number = take_run(crew)) >= 0;) {
+    for (int64_t number; (number = take_run(pool)) >= 0;) {
         ole_error error = {0};
         bool stopped = false;
         ole_status status = ole_fail(&error, OLE_ERROR_MEMORY, "out of memory");
-        if (result) status = plan->run(plan->context, crew, number, result, &stopped, &error);
-        ole_crew_lock(crew);
-        crew->running--;
-        if (status != OLE_OK)
-            fail(crew, status, &error);
-        else if (!stopped)
-            note(crew, number, result);
-        ole_crew_unlock(crew);
+        if (result) status = plan->run(plan->context, pool, number, result, &stopped, &error);
+        ole_job_pool_lock(pool);
+        pool->running--;
+        if (status != OLE_OK) {
+            fail(pool, status, &error);
+        } else if (!stopped && !plan->ranks) {
+            hear(pool, number, 0, result);
+        } else if (!stopped) { /* the next meeting hears of it */
+            char *entry = pool->news + (size_t)pool->news_count++ * entry_bytes(pool);
+            memcpy(entry, &number, sizeof number);
+            memcpy(entry + sizeof number, result, plan->result_bytes);
+        }
+        ole_job_pool_unlock(pool);
     }
     free(result);
     return NULL;
@@ -129,42 +123,38 @@ static void *work(void *context) {
 
 /* ---- Meetings ----------------------------------------------------------------------------- */
 
-/* What the meetings of a rank need: the same on all of them, but for `news`. */
+/* The state of the meetings, the same on all ranks but for `news`. */
 typedef struct meetings {
-    ole_crew *crew;
+    ole_job_pool *pool;
     int size;
     report *reports; /* [size] */
     int64_t *bytes;  /* [size] */
-    char *news;      /* told here; [plan->count] entries */
-    char *heard;     /* by all; likewise */
-    int64_t next;    /* of plan->order, to be handed out */
+    char *news;      /* of this rank, [plan->count] entries */
+    char *heard;     /* of all ranks, likewise */
+    int64_t next;    /* in plan->order, to be assigned */
     double pause;
 } meetings;
 
-static report make_report(const ole_crew *crew) {
-    int64_t waiting = crew->stop ? 0 : crew->handed - crew->begun;
-    return (report){.room = crew->stop ? 0 : crew->workers - crew->running - waiting,
-                    .pending = waiting + crew->running + crew->news_count,
-                    .news = crew->news_count,
-                    .stop = crew->stop};
-}
-
-/* Who has how many; then what they have to tell. */
+/* Gathers the reports, then the results of runs that ended. */
 static void gather_reports(meetings *m) {
-    ole_crew *crew = m->crew;
-    ole_ranks *ranks = crew->plan->ranks;
-    ole_crew_lock(crew);
-    report mine = make_report(crew);
+    ole_job_pool *pool = m->pool;
+    ole_ranks *ranks = pool->plan->ranks;
+    ole_job_pool_lock(pool);
+    int64_t waiting = pool->stop ? 0 : pool->handed - pool->begun;
+    report mine = {.room = pool->stop ? 0 : pool->workers - pool->running - waiting,
+                   .pending = waiting + pool->running + pool->news_count,
+                   .news = pool->news_count,
+                   .stop = pool->stop};
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): allocated where there are ranks */
-    memcpy(m->news, crew->news, (size_t)mine.news * entry_bytes(crew));
-    crew->news_count = 0;
-    ole_crew_unlock(crew);
+    memcpy(m->news, pool->news, (size_t)mine.news * entry_bytes(pool));
+    pool->news_count = 0;
+    ole_job_pool_unlock(pool);
     for (int r = 0; r < m->size; r++)
         m->bytes[r] = sizeof mine;
     ole_ranks_gather(ranks, &mine, m->bytes, m->reports);
     int64_t news = 0;
     for (int r = 0; r < m->size; r++) {
-        m->bytes[r] = m->reports[r].news * (int64_t)entry_bytes(crew);
+        m->bytes[r] = m->reports[r].news * (int64_t)entry_bytes(pool);
         news += m->reports[r].news;
     }
     if (news > 0) ole_ranks_gather(ranks, m->news, m->bytes, m->heard);
@@ -178,142 +168,121 @@ static int64_t hear_news(meetings *m) {
         for (int64_t i = 0; i < m->reports[r].news; i++, news++) {
             int64_t number;
             memcpy(&number, entry, sizeof number);
-            hear(m->crew, number, r, entry + sizeof number);
-            entry += entry_bytes(m->crew);
+            hear(m->pool, number, r, entry + sizeof number);
+            entry += entry_bytes(m->pool);
         }
     return news;
 }
 
-/* One to each in turn, as long as there is room; under the lock. How many were handed out. */
+/* Assigns runs to ranks in turn, as long as they have room; under the lock. Returns how many. */
 static int64_t hand_out(meetings *m) {
-    const ole_crew_plan *plan = m->crew->plan;
+    const ole_job_plan *plan = m->pool->plan;
     int64_t before = m->next, turn = -1;
     while (m->next < plan->count && turn != m->next) {
         turn = m->next;
         for (int r = 0; r < m->size && m->next < plan->count; r++) {
             if (m->reports[r].room <= 0) continue;
             m->reports[r].room--;
-            if (r == plan->ranks->rank) m->crew->mine[m->crew->handed++] = plan->order[m->next];
+            if (r == plan->ranks->rank) m->pool->mine[m->pool->handed++] = plan->order[m->next];
             m->next++;
         }
     }
-    if (m->next > before) pthread_cond_broadcast(&m->crew->change);
+    if (m->next > before) pthread_cond_broadcast(&m->pool->change);
     return m->next - before;
 }
 
-/* True while there is something to wait for. */
+/* Returns true while there is something to wait for. */
 static bool meet(meetings *m) {
-    ole_crew *crew = m->crew;
+    ole_job_pool *pool = m->pool;
     int64_t pending = 0, stop = 0;
     gather_reports(m);
     for (int r = 0; r < m->size; r++) {
         pending += m->reports[r].pending;
         stop += m->reports[r].stop;
     }
-    ole_crew_lock(crew);
+    ole_job_pool_lock(pool);
     int64_t happened = hear_news(m);
     if (stop > 0)
-        ole_crew_stop(crew);
+        ole_job_pool_stop(pool);
     else
         happened += hand_out(m);
-    ole_crew_unlock(crew);
+    ole_job_pool_unlock(pool);
     m->pause = happened > 0 ? SHORTEST : m->pause < LONGEST / 2 ? 2.0 * m->pause : LONGEST;
-    return pending > 0 || (stop == 0 && (m->next < crew->plan->count || happened > 0));
+    return pending > 0 || (stop == 0 && (m->next < pool->plan->count || happened > 0));
 }
 
-static void wait_a_while(double seconds) {
-    struct timespec time = {.tv_nsec = (long)(seconds * 1e9)};
-    nanosleep(&time, NULL);
-}
-
-static void meet_others(meetings *m) {
-    while (meet(m))
-        wait_a_while(m->pause);
-    ole_crew_lock(m->crew);
-    m->crew->all_handed = true;
-    pthread_cond_broadcast(&m->crew->change);
-    ole_crew_unlock(m->crew);
-}
-
-static bool open_meetings(meetings *m, ole_crew *crew) {
-    size_t size = (size_t)ole_ranks_size(crew->plan->ranks);
-    size_t entries = (size_t)crew->plan->count * entry_bytes(crew) + 1;
-    *m = (meetings){.crew = crew,
+static bool open_meetings(meetings *m, ole_job_pool *pool) {
+    size_t size = (size_t)ole_ranks_size(pool->plan->ranks);
+    size_t entries = (size_t)pool->plan->count * entry_bytes(pool) + 1;
+    *m = (meetings){.pool = pool,
                     .size = (int)size,
                     .reports = calloc(size, sizeof *m->reports),
                     .bytes = calloc(size, sizeof *m->bytes),
                     .news = malloc(entries),
                     .heard = malloc(entries),
                     .pause = SHORTEST};
-    crew->news = malloc(entries);
-    return m->reports && m->bytes && m->news && m->heard && crew->news;
+    pool->news = malloc(entries);
+    return m->reports && m->bytes && m->news && m->heard && pool->news;
 }
 
-static void close_meetings(meetings *m) {
-    free(m->reports);
-    free(m->bytes);
-    free(m->news);
-    free(m->heard);
-    free(m->crew->news);
-}
+/* ---- The pool ----------------------------------------------------------------------------- */
 
-/* ---- The crew ----------------------------------------------------------------------------- */
-
-/* Threads as far as the system has them. */
-static int start_workers(ole_crew *crew, pthread_t *threads, int count) {
+/* As many threads as the system has; returns how many. */
+static int start_workers(ole_job_pool *pool, pthread_t *threads, int count) {
     int started = 0;
-    while (started < count && pthread_create(&threads[started], NULL, work, crew) == 0)
+    while (started < count && pthread_create(&threads[started], NULL, work, pool) == 0)
         started++;
     return started;
 }
 
-/* The calling thread is one of the workers, so that a system without more still gets on. */
-static void work_alone(ole_crew *crew, pthread_t *threads) {
-    memcpy(crew->mine, crew->plan->order, (size_t)crew->plan->count * sizeof *crew->mine);
-    crew->handed = crew->plan->count;
-    crew->all_handed = true;
-    int started = start_workers(crew, threads, crew->plan->jobs - 1);
-    work(crew);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-}
-
-static void work_with_others(ole_crew *crew, meetings *m, pthread_t *threads) {
-    ole_error error;
-    crew->workers = start_workers(crew, threads, crew->plan->jobs);
-    if (crew->workers == 0)
-        fail(crew, ole_fail(&error, OLE_ERROR_MEMORY, "the system has no thread for a run"),
-             &error);
-    meet_others(m);
-    for (int i = 0; i < crew->workers; i++)
-        pthread_join(threads[i], NULL);
-}
-
-ole_status ole_crew_work(const ole_crew_plan *plan, bool *stopped, ole_error *error) {
-    ole_crew crew = {.plan = plan, .mine = calloc((size_t)plan->count + 1, sizeof *crew.mine)};
-    meetings m = {.crew = &crew};
+ole_status ole_job_pool_run(const ole_job_plan *plan, bool *stopped, ole_error *error) {
+    ole_job_pool pool = {.plan = plan, .mine = calloc((size_t)plan->count + 1, sizeof *pool.mine)};
+    meetings m = {.pool = &pool};
     pthread_t *threads = calloc((size_t)plan->jobs, sizeof *threads);
-    bool enough = crew.mine && threads && (!plan->ranks || open_meetings(&m, &crew));
+    bool enough = pool.mine && threads && (!plan->ranks || open_meetings(&m, &pool));
     ole_error first = {0};
     ole_status status =
         enough ? OLE_OK : ole_fail(&first, OLE_ERROR_MEMORY, "out of memory for runs");
     status = ole_ranks_agree(plan->ranks, status, &first);
     if (status == OLE_OK) {
-        pthread_mutex_init(&crew.mutex, NULL);
-        pthread_cond_init(&crew.change, NULL);
-        if (plan->ranks)
-            work_with_others(&crew, &m, threads);
-        else
-            work_alone(&crew, threads);
-        pthread_cond_destroy(&crew.change);
-        pthread_mutex_destroy(&crew.mutex);
-        first = crew.error;
-        status = ole_ranks_agree(plan->ranks, crew.status, &first);
+        pthread_mutex_init(&pool.mutex, NULL);
+        pthread_cond_init(&pool.change, NULL);
+        if (plan->ranks) {
+            pool.workers = start_workers(&pool, threads, plan->jobs);
+            if (pool.workers == 0)
+                fail(&pool,
+                     ole_fail(&first, OLE_ERROR_MEMORY, "the system has no thread for a run"),
+                     &first);
+            while (meet(&m)) {
+                struct timespec pause = {.tv_nsec = (long)(m.pause * 1e9)};
+                nanosleep(&pause, NULL);
+            }
+            ole_job_pool_lock(&pool);
+            pool.all_handed = true;
+            pthread_cond_broadcast(&pool.change);
+            ole_job_pool_unlock(&pool);
+        } else { /* this thread is a worker too, so that it works where there are no more threads */
+            memcpy(pool.mine, plan->order, (size_t)plan->count * sizeof *pool.mine);
+            pool.handed = plan->count;
+            pool.all_handed = true;
+            pool.workers = start_workers(&pool, threads, plan->jobs - 1);
+            work(&pool);
+        }
+        for (int i = 0; i < pool.workers; i++)
+            pthread_join(threads[i], NULL);
+        pthread_cond_destroy(&pool.change);
+        pthread_mutex_destroy(&pool.mutex);
+        first = pool.error;
+        status = ole_ranks_agree(plan->ranks, pool.status, &first);
     }
-    *stopped = crew.ended < plan->count;
+    *stopped = pool.ended < plan->count;
     if (status != OLE_OK && error) *error = first;
-    close_meetings(&m);
-    free(crew.mine);
+    free(m.reports);
+    free(m.bytes);
+    free(m.news);
+    free(m.heard);
+    free(pool.news);
+    free(pool.mine);
     free(threads);
     return status;
 }

@@ -1,6 +1,4 @@
-/*
- * src/train/ranks/link.c - choosing between card to card and host memory, the same on all ranks.
- */
+/* src/train/ranks/link.c - choosing between GPU to GPU and host memory, the same on all ranks. */
 #include "train/ranks/link.h"
 
 #include "base/error.h"
@@ -9,38 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells the others of itself; equal bytes for equal texts. */
-typedef struct place {
+/* What a rank tells the others about itself. */
+typedef struct rank_info {
     char backend[16];
     char host[64];
     char card[OLE_LINK_CARD];
     char why_not[160]; /* it cannot be linked; "": it can */
-} place;
+} rank_info;
 
-/* A text of `room` bytes, cut to fit, zeroed behind its end. */
-static void put(char *to, size_t room, const char *text) {
-    size_t length = strlen(text);
-    memset(to, 0, room);
-    memcpy(to, text, length < room ? length : room - 1);
-}
-
-/* `id`: made by rank 0, for all. */
-static place describe(const ole_link *link, const ole_ranks *ranks, const ole_network *network,
-                      unsigned char id[OLE_LINK_ID]) {
-    place mine;
+/* On rank 0 it also makes the `id` by which all ranks find each other. */
+static rank_info describe(const ole_link *link, const ole_ranks *ranks, const ole_network *network,
+                          unsigned char id[OLE_LINK_ID]) {
+    rank_info mine = {0};
     ole_error error = {0};
-    memset(&mine, 0, sizeof mine);
-    put(mine.backend, sizeof mine.backend, network->backend->name);
-    put(mine.host, sizeof mine.host, ranks->host);
+    snprintf(mine.backend, sizeof mine.backend, "%s", network->backend->name);
+    snprintf(mine.host, sizeof mine.host, "%s", ranks->host);
     if (!link->linker) return mine;
     link->linker->card(link->context, mine.card);
     ole_status status = link->linker->check(&error);
     if (status == OLE_OK && ranks->rank == 0) status = link->linker->make_id(id, &error);
-    if (status != OLE_OK) put(mine.why_not, sizeof mine.why_not, error.message);
+    if (status != OLE_OK) snprintf(mine.why_not, sizeof mine.why_not, "%.159s", error.message);
     return mine;
 }
 
-static ole_status check_backends(const place *all, int size, ole_error *error) {
+static ole_status check_backends(const rank_info *all, int size, ole_error *error) {
     for (int r = 1; r < size; r++)
         if (strcmp(all[r].backend, all[0].backend) != 0)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
@@ -50,13 +40,13 @@ static ole_status check_backends(const place *all, int size, ole_error *error) {
     return OLE_OK;
 }
 
-/* Why ranks cannot be linked, into `how`; false: they can. */
-static bool find_obstacle(const place *all, int size, char how[OLE_LINK_HOW]) {
+/* Writes why ranks cannot be linked into `how`; false if they can. */
+static bool find_obstacle(const rank_info *all, int size, char how[OLE_LINK_HOW]) {
     static const char *const instead = "sums go through host memory, steps are run one by one";
     for (int r = 0; r < size; r++)
         for (int s = r + 1; s < size; s++)
             if (strcmp(all[r].host, all[s].host) == 0 && strcmp(all[r].card, all[s].card) == 0) {
-                snprintf(how, OLE_LINK_HOW, "ranks %d and %d share card %s of %s: %s", r, s,
+                snprintf(how, OLE_LINK_HOW, "ranks %d and %d share GPU %s of %s: %s", r, s,
                          all[r].card, all[r].host, instead);
                 return true;
             }
@@ -69,30 +59,13 @@ static bool find_obstacle(const place *all, int size, char how[OLE_LINK_HOW]) {
     return false;
 }
 
-/* All ranks' places; free() it. */
-static place *gather_places(ole_ranks *ranks, const place *mine, ole_error *error) {
-    int size = ole_ranks_size(ranks);
-    place *all = calloc((size_t)size, sizeof *all);
-    int64_t *bytes = calloc((size_t)size, sizeof *bytes);
-    ole_status status = all && bytes ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    if (ole_ranks_agree(ranks, status, error) != OLE_OK) {
-        free(all);
-        all = NULL;
-    }
-    for (int r = 0; all && r < size; r++)
-        bytes[r] = sizeof *all;
-    if (all) ole_ranks_gather(ranks, mine, bytes, all);
-    free(bytes);
-    return all;
-}
-
 ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *network,
                          ole_error *error) {
     unsigned char id[OLE_LINK_ID] = {0};
     int size = ole_ranks_size(ranks);
     *link = (ole_link){.linker = network->backend->linker, .context = network->context};
-    place mine = describe(link, ranks, network, id);
-    place *all = gather_places(ranks, &mine, error);
+    rank_info mine = describe(link, ranks, network, id);
+    rank_info *all = ole_ranks_gather_records(ranks, &mine, sizeof mine, error);
     if (!all) return OLE_ERROR_MEMORY;
     ole_status status = check_backends(all, size, error);
     bool possible = status == OLE_OK && link->linker && !find_obstacle(all, size, link->how);
@@ -102,7 +75,7 @@ ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *ne
     status = link->linker->open(link->context, id, ranks->rank, size, error);
     link->direct = status == OLE_OK;
     if (link->direct)
-        snprintf(link->how, sizeof link->how, "%d ranks, each on a card of its own, through NCCL",
+        snprintf(link->how, sizeof link->how, "%d ranks, each on a GPU of its own, through NCCL",
                  size);
     return status;
 }

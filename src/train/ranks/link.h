@@ -1,7 +1,6 @@
 /*
- * src/train/ranks/link.h - how the ranks of a run reach each other's tensors where these do not lie
- * in host memory: from card to card (device/link.h) where every rank has a card of its own and the
- * library for it is there, else by way of host memory.
+ * src/train/ranks/link.h - how ranks reach each other's tensors in device memory: from GPU to GPU
+ * (device/link.h) if every rank has a GPU of its own and NCCL is there, else through host memory.
  */
 #ifndef OLE_SRC_TRAIN_RANKS_LINK_H
 #define OLE_SRC_TRAIN_RANKS_LINK_H
@@ -13,15 +12,15 @@
 enum { OLE_LINK_HOW = 320 };
 
 typedef struct ole_link {
-    const ole_linker *linker; /* NULL: tensors lie in host memory */
+    const ole_linker *linker; /* NULL: tensors are in host memory */
     ole_device_context *context;
-    bool direct;            /* from card to card */
-    char how[OLE_LINK_HOW]; /* which of the two and why, for people; "" for host memory */
+    bool direct;            /* from GPU to GPU */
+    char how[OLE_LINK_HOW]; /* which of the two and why, to print; "": host tensors */
 } ole_link;
 
 /*
- * Collective: all ranks come to the same.  An error is one on all ranks where they do not train on
- * the same kind of device, and this rank's own where linking fails.  The context closes the link.
+ * Collective; the result is the same on all ranks.  Training on different kinds of devices is an
+ * error on all ranks; failing to link is this rank's own.  The context closes the link.
  */
 ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *network,
                          ole_error *error);

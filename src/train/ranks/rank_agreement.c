@@ -1,8 +1,8 @@
 /*
- * src/train/ranks/rank_agreement.c - comparing ranks with rank 0, and giving them its weights.
+ * src/train/ranks/rank_agreement.c - compares ranks with rank 0, and sends them its weights.
  *
- * What is compared is written as lines "name=value"; rank 0's go to all, and the first line that
- * differs is the error.
+ * Properties are written as lines "name=value"; rank 0 sends its lines to all, and the first line
+ * that differs is the error.
  */
 #include "train/ranks/rank_agreement.h"
 
@@ -17,24 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Lines --------------------------------------------------------------------------------- */
-
-static void put_options(FILE *to, const ole_train_options *options) {
-    for (const ole_option *o = ole_train_table; o->name; o++) {
-        char room[OLE_OPTION_VALUE];
-        const char *text = ole_option_text(o, options, room);
-        if (!(o->flags & OLE_PER_RANK)) fprintf(to, "%s=%s\n", o->name, text ? text : "");
-    }
-}
-
-static void put_network(FILE *to, const ole_network *network) {
-    size_t bytes;
-    ole_params_gradients(network->params, &bytes);
-    fprintf(to, "device=%s\n", network->backend->name);
-    if (network->backend->kernels)
-        fprintf(to, "instruction set of the CPU=%s\n", network->backend->kernels(network->context));
-    fprintf(to, "bytes of gradients=%zu\n", bytes);
-}
+/* ---- Lines -------------------------------------------------------------------------------- */
 
 /* All labels of a split. */
 static void put_labels(FILE *to, const ole_dataset *set, ole_split split, const char *name) {
@@ -48,7 +31,7 @@ static void put_labels(FILE *to, const ole_dataset *set, ole_split split, const 
     fprintf(to, "%s samples=%" PRId64 "\nMD5 of the %s labels=%s\n", name, count, name, text);
 }
 
-/* Some samples of a split; the normalisation by the training set knows of all of those. */
+/* Some training samples; the normalisation depends on all of them. */
 static ole_status put_samples(FILE *to, const ole_dataset *set, ole_error *error) {
     enum { SAMPLES = 16 };
     char text[OLE_SHA256_DIGITS + 1];
@@ -83,7 +66,7 @@ static ole_status put_data(FILE *to, const ole_dataset *set, const ole_card *car
     return put_samples(to, set, error);
 }
 
-/* ---- Comparing ----------------------------------------------------------------------------- */
+/* ---- Comparing ---------------------------------------------------------------------------- */
 
 /* The first line in which two texts differ is the error. */
 static ole_status compare_lines(const char *ours, const char *theirs, ole_error *error) {
@@ -107,7 +90,7 @@ static ole_status compare_lines(const char *ours, const char *theirs, ole_error 
     return OLE_OK;
 }
 
-/* Rank 0's text on all ranks; NULL without memory. */
+/* The text of rank 0; NULL without memory on some rank. */
 static char *text_of_first(ole_ranks *ranks, const char *text, size_t size) {
     int64_t bytes = (int64_t)size;
     ole_ranks_broadcast(ranks, &bytes, sizeof bytes, 0);
@@ -122,12 +105,7 @@ static char *text_of_first(ole_ranks *ranks, const char *text, size_t size) {
     return first;
 }
 
-static ole_status begin_lines(ole_memory_file *lines, ole_error *error) {
-    return ole_memory_file_open(lines) ? OLE_OK
-                                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-}
-
-/* Compares them with rank 0's, unless `status` is an error on some rank; frees them. */
+/* Compares the lines with rank 0's, unless `status` is an error on some rank; frees them. */
 static ole_status end_lines(ole_memory_file *lines, ole_ranks *ranks, ole_status status,
                             ole_error *error) {
     char *text = ole_memory_file_close(lines);
@@ -144,33 +122,42 @@ static ole_status end_lines(ole_memory_file *lines, ole_ranks *ranks, ole_status
     return status;
 }
 
-ole_status ole_together_options(const ole_train_options *options, ole_error *error) {
+ole_status ole_agree_on_options(const ole_train_options *options, ole_error *error) {
     if (ole_ranks_size(options->ranks) == 1) return OLE_OK;
     ole_memory_file lines;
-    ole_status status = begin_lines(&lines, error);
-    if (status == OLE_OK) {
-        fprintf(lines.file, "version=%s\n", ole_version());
-        put_options(lines.file, options);
+    bool open = ole_memory_file_open(&lines);
+    if (open) fprintf(lines.file, "version=%s\n", ole_version());
+    for (const ole_option *o = ole_train_table; o->name && open; o++) {
+        char room[OLE_OPTION_VALUE];
+        const char *text = ole_option_text(o, options, room);
+        if (!(o->flags & OLE_PER_RANK)) fprintf(lines.file, "%s=%s\n", o->name, text ? text : "");
     }
-    return end_lines(&lines, options->ranks, status, error);
+    return end_lines(&lines, options->ranks, OLE_OK, error);
 }
 
-ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
-                              const ole_card *card, ole_error *error) {
+ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                             const ole_card *card, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
     ole_memory_file lines;
-    ole_status status = begin_lines(&lines, error);
-    if (status == OLE_OK) {
-        put_network(lines.file, network);
+    ole_status status = OLE_OK;
+    if (ole_memory_file_open(&lines)) {
+        const ole_backend *backend = network->backend;
+        size_t bytes;
+        ole_params_gradients(network->params, &bytes);
+        fprintf(lines.file, "device=%s\n", backend->name);
+        if (backend->kernels)
+            fprintf(lines.file, "instruction set of the CPU=%s\n",
+                    backend->kernels(network->context));
+        fprintf(lines.file, "bytes of gradients=%zu\n", bytes);
         status = put_data(lines.file, set, card, error);
     }
     return end_lines(&lines, ranks, status, error);
 }
 
-/* ---- Weights ------------------------------------------------------------------------------- */
+/* ---- Weights ------------------------------------------------------------------------------ */
 
-ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,
-                              ole_error *error) {
+ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int moments,
+                                ole_state *state, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
     float *plain = ole_network_plain(network);
     ole_status status = plain ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -207,7 +194,7 @@ static ole_status checksum(const ole_network *network, char text[OLE_SHA256_DIGI
     return OLE_OK;
 }
 
-ole_status ole_together_verify(ole_ranks *ranks, const ole_network *network, ole_error *error) {
+ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
     char ours[OLE_SHA256_DIGITS + 1] = "", first[OLE_SHA256_DIGITS + 1];
     ole_status status = checksum(network, ours, error);

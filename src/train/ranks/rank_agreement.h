@@ -1,8 +1,8 @@
 /*
- * src/train/ranks/rank_agreement.h - what the ranks of one run must have in common: the recipe, the
- * data, the first weights, and at every epoch's end still the same weights.
+ * src/train/ranks/rank_agreement.h - what all ranks of a run must have in common: the recipe, the
+ * data, the initial weights, and at the end of every epoch the same weights.
  *
- * All of it is collective; without ranks there is nothing to compare.
+ * Everything here is collective; without ranks there is nothing to compare.
  */
 #ifndef OLE_SRC_TRAIN_RANKS_RANK_AGREEMENT_H
 #define OLE_SRC_TRAIN_RANKS_RANK_AGREEMENT_H
@@ -12,21 +12,21 @@
 #include "train/options/options.h"
 
 /*
- * Compares version and options (but for what is a rank's own: data path, folder, device, threads)
- * with rank 0's: before ranks do anything that other options would not do.  An error names the
- * first rank that differs, in what, and both values, on all ranks.
+ * Compares version and options with rank 0, except for a rank's own (data path, folder, device,
+ * threads), before ranks do anything that depends on them. The error, the same on all ranks, names
+ * the first rank that differs, the option and both values.
  */
-ole_status ole_together_options(const ole_train_options *options, ole_error *error);
+ole_status ole_agree_on_options(const ole_train_options *options, ole_error *error);
 
 /* Compares network and data likewise. */
-ole_status ole_together_check(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
-                              const ole_card *card, ole_error *error);
+ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
+                             const ole_card *card, ole_error *error);
 
-/* Weights, the optimiser's `moments` and the state of rank 0 on every rank. */
-ole_status ole_together_start(ole_ranks *ranks, ole_network *network, int moments, ole_state *state,
-                              ole_error *error);
+/* Sends the weights, the optimiser's `moments` and the state of rank 0 to every rank. */
+ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int moments,
+                                ole_state *state, ole_error *error);
 
-/* Whether the weights are the same to the bit on all ranks; an error if they are not. */
-ole_status ole_together_verify(ole_ranks *ranks, const ole_network *network, ole_error *error);
+/* An error unless the weights are the same to the bit on all ranks. */
+ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_error *error);
 
 #endif

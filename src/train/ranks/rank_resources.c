@@ -1,6 +1,4 @@
-/*
- * src/train/ranks/rank_resources.c - the threads and the card of a rank.
- */
+/* src/train/ranks/rank_resources.c - the threads and the GPU of a rank. */
 #include "train/ranks/rank_resources.h"
 
 #include "base/cuda_module.h"
@@ -18,7 +16,7 @@ int ole_rank_threads(int given, const ole_ranks *ranks) {
     return allowed < each ? allowed : (int)each;
 }
 
-/* 0 without a module or a card. */
+/* 0 without a module or a GPU. */
 static int count_cards(void) {
     const void *table;
     ole_error error;

@@ -1,116 +1,106 @@
 /*
  * src/train/recorded/recorded.c - recording the steps of a run, and replaying them.
  *
- * A recorded step reads what changes from the device's clock, so one recording serves all steps of
- * a batch size.  Before it is recorded a step is rehearsed once with updates off: what libraries
- * and kernels load or allocate when they are first used is then there, and failures show.
+ * A recorded step reads everything that changes from device memory, so one recording serves all
+ * steps of a batch size.  A step runs once with updates off before it is recorded: libraries and
+ * kernels load and allocate what they need at first use, and failures show.
  *
- * Ranks whose cards are linked (train/link.h) each queue the steps of their rows: the same
- * recordings, replayed as often, with the sums over ranks inside.  Losses are added up in every
- * step, so that all stop updating at the same bad one and reading them needs nobody else.
+ * Ranks whose GPUs are linked (train/ranks/link.h) each record the steps of their rows, with the
+ * sums over ranks inside, and replay them equally often.  Every step sums the losses over the
+ * ranks, so all stop updating at the same bad step, and reading the sums needs no other rank.
  */
+#include "train/recorded/recorded.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/loader/loader.h"
-#include "train/recorded/recorded_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- samples ------------------------------------------------------------------------------- */
+/* ---- samples ------------------------------------------------------------------------------ */
 
-ole_feed_spec ole_queue_feed(const ole_queue *q, ole_split split, int64_t batches) {
-    const ole_augment *augment = ole_loader_augment(q->loader);
-    const ole_splits *splits = &q->set->splits;
-    return (ole_feed_spec){.resident = q->resident,
+ole_feed_spec ole_recorded_feed(const ole_recorded *r, ole_split split, int64_t batches) {
+    const ole_augment *augment = ole_loader_augment(r->loader);
+    const ole_splits *splits = &r->set->splits;
+    return (ole_feed_spec){.resident = r->resident,
                            .samples = splits->count[split],
                            .index = splits->index[split],
                            .labels = splits->labels[split],
                            .seed = augment->seed,
                            .stream = OLE_RANDOM_AUGMENT,
-                           .channels = ole_statistic_count(&q->set->info),
+                           .channels = ole_statistic_count(&r->set->info),
                            .table = &augment->table[0][0],
                            .mean = augment->mean,
                            .deviation = augment->deviation,
-                           .batch = q->batch,
+                           .batch = r->batch,
                            .batches = batches};
 }
 
-static ole_status bring_samples(ole_queue *q, ole_error *error) {
-    const ole_source *source = &q->set->source;
+static ole_status upload_samples(ole_recorded *r, ole_error *error) {
+    const ole_source *source = &r->set->source;
     const ole_resident_spec resident = {.bytes = source->floating ? NULL : source->bytes,
                                         .floats = source->floating ? source->floats : NULL,
                                         .count = source->count,
                                         .channels = source->channels,
                                         .height = source->height,
                                         .width = source->width};
-    ole_status status = q->recorder->resident_create(q->context, &resident, &q->resident, error);
+    ole_status status = r->recorder->resident_create(r->context, &resident, &r->resident, error);
     if (status != OLE_OK) return status;
-    ole_feed_spec feed = ole_queue_feed(q, OLE_SPLIT_TRAIN, q->batches);
-    feed.crop = ole_loader_augment(q->loader)->crop;
-    feed.flip = ole_loader_augment(q->loader)->flip;
-    return q->recorder->feed_create(q->context, &feed, &q->feed, error);
+    ole_feed_spec feed = ole_recorded_feed(r, OLE_SPLIT_TRAIN, r->batches);
+    feed.crop = ole_loader_augment(r->loader)->crop;
+    feed.flip = ole_loader_augment(r->loader)->flip;
+    return r->recorder->feed_create(r->context, &feed, &r->feed, error);
 }
 
-/* Fills q->order with our part of every batch of an epoch. */
-static void take_order(ole_queue *q, int64_t epoch) {
-    const ole_stepper *s = q->stepper;
-    ole_loader_list(q->loader, epoch, q->list);
-    for (int64_t b = 0; b < q->batches; b++) {
-        int k = b == q->batches - 1 && s->batch[1] > 0;
-        const int64_t *from = q->list + b * q->whole;
-        from += ole_ranks_first(q->ranks, s->batch[k], ole_ranks_rank(q->ranks));
-        for (int64_t i = 0; i < q->batch; i++)
-            q->order[b * q->batch + i] = i < s->rows[k] ? from[i] : -1;
+/* Fills r->order with this rank's part of every batch of an epoch. */
+static void take_order(ole_recorded *r, int64_t epoch) {
+    const ole_stepper *s = r->stepper;
+    ole_loader_list(r->loader, epoch, r->list);
+    for (int64_t b = 0; b < r->batches; b++) {
+        int k = b == r->batches - 1 && s->batch[1] > 0;
+        const int64_t *from = r->list + b * r->whole;
+        from += ole_ranks_first(r->ranks, s->batch[k], ole_ranks_rank(r->ranks));
+        for (int64_t i = 0; i < r->batch; i++)
+            r->order[b * r->batch + i] = i < s->rows[k] ? from[i] : -1;
     }
 }
 
-/* Our share of the rows of a batch. */
-double ole_queue_share(const ole_queue *q, int k) {
-    return (double)q->stepper->rows[k] / (double)q->stepper->batch[k];
+double ole_recorded_share(const ole_recorded *r, int k) {
+    return (double)r->stepper->rows[k] / (double)r->stepper->batch[k];
 }
 
-/* ---- recording ----------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------- */
 
-/* The next batch's images, and its labels, of all ranks where OLÉ is of all rows. */
-static void queue_batch(ole_queue *q, int k) {
-    const ole_stepper *s = q->stepper;
-    q->recorder->assemble(q->context, q->feed, s->rows[k], ole_plan_layout(s->plan[k], 0),
-                          ole_plan_input(s->plan[k]), q->labels);
-    ole_queue_gather_labels(q, k);
-}
-
-/* Queues one step, or a part of one, of whole batches (k = 0) or of the last batch (1). */
-static void queue_part(ole_queue *q, int k, ole_queue_part part) {
-    const ole_recorder *r = q->recorder;
-    ole_stepper *s = q->stepper;
+/* Enqueues a step, or a part of one, for whole batches (k = 0) or for the last batch (1). */
+static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
+    ole_stepper *s = r->stepper;
     ole_plan *plan = s->plan[k];
-    r->tick(q->context, q->feed);
-    if (part != OLE_QUEUE_WITHOUT_DATA) queue_batch(q, k);
+    r->recorder->tick(r->context, r->feed);
+    if (part != OLE_RECORDED_WITHOUT_DATA) {
+        r->recorder->assemble(r->context, r->feed, s->rows[k], ole_plan_layout(plan, 0),
+                              ole_plan_input(plan), r->labels);
+        ole_recorded_gather_labels(r, k);
+    }
     ole_plan_queue_forward(plan, true);
-    if (part == OLE_QUEUE_FORWARD) return;
-    if (s->softmax && part != OLE_QUEUE_WITHOUT_SOFTMAX)
-        ole_plan_queue_softmax(plan, q->labels, ole_queue_share(q, k));
+    if (part == OLE_RECORDED_FORWARD) return;
+    if (s->softmax && part != OLE_RECORDED_WITHOUT_SOFTMAX)
+        ole_plan_queue_softmax(plan, r->labels, ole_recorded_share(r, k));
     else if (s->softmax)
         ole_plan_assume_softmax(plan);
-    ole_queue_seed(q, k, part != OLE_QUEUE_WITHOUT_OLE);
-    if (q->ranks)
+    ole_recorded_seed(r, k, part != OLE_RECORDED_WITHOUT_OLE);
+    if (r->ranks)
         ole_reduce_queue_backward(s->reduce, plan);
     else
         ole_plan_backward(plan);
-    r->check(q->context);
-    if (part != OLE_QUEUE_WITHOUT_UPDATE) ole_params_update(q->network->params, &s->update);
-    r->tock(q->context);
+    r->recorder->check(r->context);
+    if (part != OLE_RECORDED_WITHOUT_UPDATE) ole_params_update(r->network->params, &s->update);
+    r->recorder->tock(r->context);
 }
 
-static void queue_step(ole_queue *q, int k) {
-    queue_part(q, k, OLE_QUEUE_STEP);
-}
-
-/* Gives back what keep_statistics() has kept, and its memory; `whole`: all of it. */
-static void put_back_statistics(ole_queue *q, float **kept, bool whole) {
-    const ole_network *n = q->network;
+/* Restores what keep_statistics() saved, unless it failed (`whole` false), and frees it. */
+static void put_back_statistics(ole_recorded *r, float **kept, bool whole) {
+    const ole_network *n = r->network;
     for (int i = 0; kept && i < n->graph->params; i++) {
         if (whole && kept[i]) ole_params_set(n->params, i, kept[i]);
         free(kept[i]);
@@ -118,9 +108,9 @@ static void put_back_statistics(ole_queue *q, float **kept, bool whole) {
     free(kept);
 }
 
-/* What evaluation uses and steps move along even where they update nothing; NULL without memory. */
-static float **keep_statistics(ole_queue *q, ole_error *error) {
-    const ole_network *n = q->network;
+/* Saves the running statistics, which steps change even with updates off; NULL without memory. */
+static float **keep_statistics(ole_recorded *r, ole_error *error) {
+    const ole_network *n = r->network;
     float **kept = calloc((size_t)n->graph->params + 1, sizeof *kept);
     bool whole = kept != NULL;
     for (int i = 0; whole && i < n->graph->params; i++) {
@@ -130,32 +120,14 @@ static float **keep_statistics(ole_queue *q, ole_error *error) {
         if (whole) ole_params_get(n->params, i, kept[i]);
     }
     if (whole) return kept;
-    put_back_statistics(q, kept, false);
+    put_back_statistics(r, kept, false);
     ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     return NULL;
 }
 
-static ole_status rehearse(ole_queue *q, int k, ole_error *error) {
-    float **kept = keep_statistics(q, error);
-    if (!kept) return OLE_ERROR_MEMORY;
-    queue_step(q, k);
-    ole_status status = ole_queue_acts_status(q, error);
-    ole_status ran = ole_network_wait(q->network, status == OLE_OK ? error : NULL);
-    put_back_statistics(q, kept, true);
-    return status == OLE_OK ? ran : status;
-}
-
-static ole_status record(ole_queue *q, int k, ole_error *error) {
-    ole_status status = q->recorder->begin(q->context, error);
-    if (status != OLE_OK) return status;
-    queue_step(q, k);
-    status = q->recorder->end(q->context, &q->recording[k], error);
-    return status == OLE_OK ? ole_queue_acts_status(q, error) : status;
-}
-
-/* Replays a recording for about `budget` seconds: the median of what bunches of replays took.
- * Ranks replay as often as rank 0. */
-static ole_status time_replays(ole_queue *q, ole_recording *recording, double budget,
+/* Replays a recording for about `budget` seconds; returns the median time per replay.  Ranks replay
+ * as often as rank 0. */
+static ole_status time_replays(ole_recorded *r, ole_recording *recording, double budget,
                                double *seconds, ole_error *error) {
     enum { BUNCHES = 15, MOST = 200 };
     double took[BUNCHES] = {0};
@@ -164,11 +136,11 @@ static ole_status time_replays(ole_queue *q, ole_recording *recording, double bu
     for (int i = -2; i < BUNCHES && status == OLE_OK; i++) {
         double start = ole_clock();
         for (int k = 0; k < bunch; k++)
-            q->recorder->replay(q->context, recording);
-        status = ole_network_wait(q->network, error);
+            r->recorder->replay(r->context, recording);
+        status = ole_network_wait(r->network, error);
         double each = (ole_clock() - start) / bunch;
         if (i == -1) bunch = (int)fmin(MOST, 1.0 + budget / BUNCHES / each);
-        if (i == -1) ole_ranks_broadcast(q->ranks, &bunch, sizeof bunch, 0);
+        if (i == -1) ole_ranks_broadcast(r->ranks, &bunch, sizeof bunch, 0);
         int at = i;
         for (; at > 0 && took[at - 1] > each; at--)
             took[at] = took[at - 1];
@@ -178,209 +150,203 @@ static ole_status time_replays(ole_queue *q, ole_recording *recording, double bu
     return status;
 }
 
-/* OLÉ alone, on what the rehearsal left, recorded and timed. */
-static ole_status time_ole(ole_queue *q, ole_error *error) {
-    if (q->stepper->acts == 0) return OLE_OK;
+/* Records and times OLÉ alone, on the features of the last step. */
+static ole_status time_ole(ole_recorded *r, ole_error *error) {
+    if (r->stepper->acts == 0) return OLE_OK;
     ole_recording *recording = NULL;
-    ole_status status = q->recorder->begin(q->context, error);
+    ole_status status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
-    for (int i = 0; i < q->stepper->acts; i++)
-        ole_plan_queue_seed(q->stepper->plan[0], q->act[i].act->node);
-    q->recorder->check(q->context);
-    status = q->recorder->end(q->context, &recording, error);
-    if (status == OLE_OK) status = time_replays(q, recording, 0.02, &q->ole_seconds, error);
-    q->recorder->recording_free(q->context, recording);
+    for (int i = 0; i < r->stepper->acts; i++)
+        ole_plan_queue_seed(r->stepper->plan[0], r->act[i].act->node);
+    r->recorder->check(r->context);
+    status = r->recorder->end(r->context, &recording, error);
+    if (status == OLE_OK) status = time_replays(r, recording, 0.02, &r->ole_seconds, error);
+    r->recorder->recording_free(r->context, recording);
     return status;
 }
 
-/* Steps as they are recorded, and without anything between ranks. */
-static ole_status time_both(ole_queue *q, ole_error *error) {
+/* Times steps as they are recorded and without communication: the difference is what ranks cost. */
+static ole_status time_ranks(ole_recorded *r, ole_error *error) {
+    if (!r->ranks) return OLE_OK;
+    float **kept = keep_statistics(r, error);
+    if (!kept) return OLE_ERROR_MEMORY;
     ole_recording *alone = NULL;
     double with = 0.0, without = 0.0;
-    ole_status status = time_replays(q, q->recording[0], 0.05, &with, error);
-    if (status == OLE_OK) status = q->recorder->begin(q->context, error);
-    if (status != OLE_OK) return status;
-    q->link->linker->mute(q->context, true);
-    queue_step(q, 0);
-    q->link->linker->mute(q->context, false);
-    status = q->recorder->end(q->context, &alone, error);
-    if (status == OLE_OK) status = time_replays(q, alone, 0.05, &without, error);
-    q->recorder->recording_free(q->context, alone);
-    q->comm_seconds = fmax(0.0, with - without);
-    return status;
-}
-
-/* What ranks cost a step. */
-static ole_status time_ranks(ole_queue *q, ole_error *error) {
-    if (!q->ranks) return OLE_OK;
-    float **kept = keep_statistics(q, error);
-    if (!kept) return OLE_ERROR_MEMORY;
-    ole_status status = time_both(q, error);
-    put_back_statistics(q, kept, true);
-    return status;
-}
-
-/* An epoch that only lets steps run: with updates off, or at a rate of 0. */
-static ole_status start_idle(ole_queue *q, bool updates, ole_error *error) {
-    take_order(q, 0);
-    memset(q->rates, 0, (size_t)q->batches * sizeof *q->rates);
-    const ole_feed_epoch epoch = {.order = q->order, .rates = q->rates, .idle = !updates};
-    return q->recorder->start(q->context, q->feed, &epoch, error);
-}
-
-static ole_status record_steps(ole_queue *q, ole_error *error) {
-    ole_status status = OLE_OK;
-    q->recorder->lock(q->context);
-    for (int k = 1; k >= 0 && status == OLE_OK; k--) {
-        if (q->stepper->rows[k] == 0) continue;
-        status = start_idle(q, false, error);
-        if (status == OLE_OK) status = rehearse(q, k, error);
-        if (status == OLE_OK) status = record(q, k, error);
+    ole_status status = time_replays(r, r->recording[0], 0.05, &with, error);
+    if (status == OLE_OK) status = r->recorder->begin(r->context, error);
+    if (status == OLE_OK) {
+        r->link->linker->mute(r->context, true);
+        queue_part(r, 0, OLE_RECORDED_STEP);
+        r->link->linker->mute(r->context, false);
+        status = r->recorder->end(r->context, &alone, error);
+        if (status == OLE_OK) status = time_replays(r, alone, 0.05, &without, error);
+        r->recorder->recording_free(r->context, alone);
+        r->comm_seconds = fmax(0.0, with - without);
     }
-    if (status == OLE_OK) status = time_ole(q, error);
-    if (status == OLE_OK) status = time_ranks(q, error);
-    q->recorder->unlock(q->context);
+    put_back_statistics(r, kept, true);
     return status;
 }
 
-const char *ole_queue_obstacle(const ole_stepper *stepper) {
+/* Starts an epoch that learns nothing: updates off, or with a learning rate of 0. */
+static ole_status start_idle(ole_recorded *r, bool updates, ole_error *error) {
+    take_order(r, 0);
+    memset(r->rates, 0, (size_t)r->batches * sizeof *r->rates);
+    const ole_feed_epoch epoch = {.order = r->order, .rates = r->rates, .idle = !updates};
+    return r->recorder->start(r->context, r->feed, &epoch, error);
+}
+
+static ole_status record_steps(ole_recorded *r, ole_error *error) {
+    ole_status status = OLE_OK;
+    r->recorder->lock(r->context);
+    for (int k = 1; k >= 0 && status == OLE_OK; k--) {
+        if (r->stepper->rows[k] == 0) continue;
+        status = start_idle(r, false, error);
+        float **kept = status == OLE_OK ? keep_statistics(r, error) : NULL;
+        if (status == OLE_OK && !kept) status = OLE_ERROR_MEMORY;
+        if (status != OLE_OK) break;
+        queue_part(r, k, OLE_RECORDED_STEP); /* once before it is recorded */
+        status = ole_recorded_acts_status(r, error);
+        ole_status ran = ole_network_wait(r->network, status == OLE_OK ? error : NULL);
+        if (status == OLE_OK) status = ran;
+        put_back_statistics(r, kept, true);
+        if (status == OLE_OK) status = r->recorder->begin(r->context, error);
+        if (status != OLE_OK) break;
+        queue_part(r, k, OLE_RECORDED_STEP);
+        status = r->recorder->end(r->context, &r->recording[k], error);
+        if (status == OLE_OK) status = ole_recorded_acts_status(r, error);
+    }
+    if (status == OLE_OK) status = time_ole(r, error);
+    if (status == OLE_OK) status = time_ranks(r, error);
+    r->recorder->unlock(r->context);
+    return status;
+}
+
+const char *ole_recorded_obstacle(const ole_stepper *stepper) {
     if (!stepper->reduce) return NULL;
-    const ole_link *link = ole_reduce_link(stepper->reduce);
-    int size = ole_ranks_size(ole_reduce_ranks(stepper->reduce));
-    if (!link->direct) return link->how;
-    if (stepper->batch[1] > 0 && stepper->batch[1] < size)
+    const ole_reduce *reduce = stepper->reduce;
+    if (!reduce->link.direct) return reduce->link.how;
+    if (stepper->batch[1] > 0 && stepper->batch[1] < ole_ranks_size(reduce->ranks))
         return "the last batch of an epoch leaves ranks without samples: steps are run one by one";
     return NULL;
 }
 
-/* All that a rank does for itself before the first step. */
-static ole_status prepare(ole_queue *q, ole_error *error) {
-    const ole_backend *backend = q->network->backend;
-    size_t parts = (size_t)ole_ranks_size(q->ranks);
-    q->list = malloc((size_t)(q->batches * q->whole) * sizeof *q->list);
-    q->order = malloc((size_t)(q->batches * q->batch) * sizeof *q->order);
-    q->rates = calloc((size_t)q->batches, sizeof *q->rates);
-    q->bytes = calloc(parts, sizeof *q->bytes);
-    q->labels = backend->allocate(q->context, (size_t)q->batch * sizeof *q->labels);
-    q->all_labels = backend->allocate(q->context, (size_t)q->whole * sizeof *q->all_labels);
-    if (!q->list || !q->order || !q->rates || !q->bytes || !q->labels || !q->all_labels)
+/* What each rank does on its own before the first step. */
+static ole_status prepare(ole_recorded *r, ole_error *error) {
+    const ole_backend *backend = r->network->backend;
+    size_t parts = (size_t)ole_ranks_size(r->ranks);
+    r->list = malloc((size_t)(r->batches * r->whole) * sizeof *r->list);
+    r->order = malloc((size_t)(r->batches * r->batch) * sizeof *r->order);
+    r->rates = calloc((size_t)r->batches, sizeof *r->rates);
+    r->bytes = calloc(parts, sizeof *r->bytes);
+    r->labels = backend->allocate(r->context, (size_t)r->batch * sizeof *r->labels);
+    r->all_labels = backend->allocate(r->context, (size_t)r->whole * sizeof *r->all_labels);
+    if (!r->list || !r->order || !r->rates || !r->bytes || !r->labels || !r->all_labels)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    ole_status status = bring_samples(q, error);
-    for (int i = 0; i < q->stepper->acts && status == OLE_OK; i++)
-        status = ole_queue_plan_act(q, i, error);
+    ole_status status = upload_samples(r, error);
+    for (int i = 0; i < r->stepper->acts && status == OLE_OK; i++)
+        status = ole_recorded_plan_act(r, i, error);
     return status;
 }
 
-/* Out of memory where the other ranks are under way: they would queue steps, and this one not. */
-static ole_status fail_alone(ole_error *error) {
-    ole_error cause = error ? *error : (ole_error){0};
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%.400s: take smaller batches, or OLE_NCCL=off for steps that are run one by "
-                    "one",
-                    cause.message);
-}
-
-ole_status ole_queue_create(ole_queue **result, ole_stepper *stepper, const ole_dataset *set,
-                            ole_loader *loader, ole_error *error) {
+ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, const ole_dataset *set,
+                               ole_loader *loader, ole_error *error) {
     *result = NULL;
-    ole_queue *q = calloc(1, sizeof *q);
-    if (!q) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    *q = (ole_queue){.stepper = stepper,
-                     .ranks = stepper->reduce ? ole_reduce_ranks(stepper->reduce) : NULL,
-                     .link = stepper->reduce ? ole_reduce_link(stepper->reduce) : NULL,
-                     .network = stepper->network,
-                     .recorder = stepper->network->backend->recorder,
-                     .context = stepper->network->context,
-                     .set = set,
-                     .loader = loader,
-                     .whole = stepper->batch[0],
-                     .batch = stepper->rows[0],
-                     .batches = ole_loader_batches(loader)};
-    ole_status status = ole_ranks_agree(q->ranks, prepare(q, error), error);
+    ole_recorded *r = calloc(1, sizeof *r);
+    if (!r) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    *r = (ole_recorded){.stepper = stepper,
+                        .ranks = stepper->reduce ? stepper->reduce->ranks : NULL,
+                        .link = stepper->reduce ? &stepper->reduce->link : NULL,
+                        .network = stepper->network,
+                        .recorder = stepper->network->backend->recorder,
+                        .context = stepper->network->context,
+                        .set = set,
+                        .loader = loader,
+                        .whole = stepper->batch[0],
+                        .batch = stepper->rows[0],
+                        .batches = ole_loader_batches(loader)};
+    ole_status status = ole_ranks_agree(r->ranks, prepare(r, error), error);
     if (status == OLE_OK) {
-        status = record_steps(q, error);
-        if (q->ranks && status == OLE_ERROR_MEMORY) status = fail_alone(error);
+        status = record_steps(r, error);
+        if (r->ranks && status == OLE_ERROR_MEMORY) { /* the other ranks do not run single steps */
+            ole_error cause = error ? *error : (ole_error){0};
+            status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                              "%.400s: take smaller batches, or OLE_NCCL=off for steps that are "
+                              "run one by one",
+                              cause.message);
+        }
     }
     if (status == OLE_OK)
-        *result = q;
+        *result = r;
     else
-        ole_queue_free(q);
+        ole_recorded_free(r);
     return status;
 }
 
-void ole_queue_free(ole_queue *q) {
-    if (!q) return;
-    const ole_backend *backend = q->network->backend;
-    for (int i = 0; i < q->stepper->acts; i++)
-        ole_queue_free_act(q, i);
-    for (int i = 0; i < OLE_QUEUE_SPLITS; i++)
-        ole_queue_free_split(q, &q->split[i]);
+void ole_recorded_free(ole_recorded *r) {
+    if (!r) return;
+    const ole_backend *backend = r->network->backend;
+    for (int i = 0; i < r->stepper->acts; i++)
+        ole_recorded_free_act(r, i);
+    for (int i = 0; i < OLE_RECORDED_SPLITS; i++)
+        ole_recorded_free_split(r, &r->split[i]);
     for (int k = 0; k < 2; k++)
-        q->recorder->recording_free(q->context, q->recording[k]);
-    q->recorder->feed_free(q->context, q->feed);
-    q->recorder->resident_free(q->context, q->resident);
-    if (q->labels) backend->free(q->context, q->labels);
-    if (q->all_labels) backend->free(q->context, q->all_labels);
-    free(q->list);
-    free(q->order);
-    free(q->rates);
-    free(q->bytes);
-    free(q);
+        r->recorder->recording_free(r->context, r->recording[k]);
+    r->recorder->feed_free(r->context, r->feed);
+    r->recorder->resident_free(r->context, r->resident);
+    if (r->labels) backend->free(r->context, r->labels);
+    if (r->all_labels) backend->free(r->context, r->all_labels);
+    free(r->list);
+    free(r->order);
+    free(r->rates);
+    free(r->bytes);
+    free(r);
 }
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------ */
 
-ole_status ole_queue_start(ole_queue *q, const ole_schedule *schedule, int64_t epoch, int64_t first,
-                           int64_t updates, ole_error *error) {
-    take_order(q, epoch);
-    for (int64_t b = 0; b < q->batches; b++)
-        q->rates[b] = ole_schedule_rate(schedule, epoch, b);
+ole_status ole_recorded_start(ole_recorded *r, const ole_schedule *schedule, int64_t epoch,
+                              int64_t first, int64_t updates, ole_error *error) {
+    take_order(r, epoch);
+    for (int64_t b = 0; b < r->batches; b++)
+        r->rates[b] = ole_schedule_rate(schedule, epoch, b);
     const ole_feed_epoch start = {.epoch = epoch,
                                   .first = first,
                                   .step = (uint64_t)updates,
-                                  .order = q->order,
-                                  .rates = q->rates};
-    q->next = first;
-    return q->recorder->start(q->context, q->feed, &start, error);
+                                  .order = r->order,
+                                  .rates = r->rates};
+    r->next = first;
+    return r->recorder->start(r->context, r->feed, &start, error);
 }
 
-ole_status ole_queue_step(ole_queue *q, ole_error *error) {
-    bool last = q->next == q->batches - 1 && q->stepper->batch[1] > 0;
-    q->recorder->replay(q->context, q->recording[last]);
-    q->next++;
-    return q->recorder->follow(q->context, OLE_QUEUE_AHEAD, error);
+ole_status ole_recorded_step(ole_recorded *r, ole_error *error) {
+    bool last = r->next == r->batches - 1 && r->stepper->batch[1] > 0;
+    r->recorder->replay(r->context, r->recording[last]);
+    r->next++;
+    return r->recorder->follow(r->context, OLE_RECORDED_AHEAD, error);
 }
 
-ole_status ole_queue_read(ole_queue *q, ole_queue_sums *sums, ole_error *error) {
-    return q->recorder->read(q->context, sums, error);
+ole_status ole_recorded_read(ole_recorded *r, ole_step_sums *sums, ole_error *error) {
+    return r->recorder->read(r->context, sums, error);
 }
 
-double ole_queue_ole_seconds(const ole_queue *q) {
-    return q->ole_seconds;
+int64_t ole_recorded_nodes(const ole_recorded *r) {
+    return r->recorder->recording_nodes(r->recording[0]);
 }
 
-double ole_queue_comm_seconds(const ole_queue *q) {
-    return q->comm_seconds;
-}
-
-int64_t ole_queue_nodes(const ole_queue *q) {
-    return q->recorder->recording_nodes(q->recording[0]);
-}
-
-ole_status ole_queue_measure(ole_queue *q, ole_queue_part part, ole_op op, double budget,
-                             double *seconds, ole_error *error) {
-    ole_plan *plan = q->stepper->plan[0];
+ole_status ole_recorded_measure(ole_recorded *r, ole_recorded_part part, ole_op op, double budget,
+                                double *seconds, ole_error *error) {
+    ole_plan *plan = r->stepper->plan[0];
     ole_recording *recording = NULL;
-    ole_status status = start_idle(q, part < OLE_QUEUE_STEP_IDLE, error);
-    if (status == OLE_OK) status = q->recorder->begin(q->context, error);
+    ole_status status = start_idle(r, part < OLE_RECORDED_STEP_IDLE, error);
+    if (status == OLE_OK) status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
-    if (part >= OLE_QUEUE_WITHOUT_OP)
-        ole_plan_skip(plan, (int)op, part == OLE_QUEUE_WITHOUT_OP_BACKWARD);
-    queue_part(q, 0, part);
+    if (part >= OLE_RECORDED_WITHOUT_OP)
+        ole_plan_skip(plan, (int)op, part == OLE_RECORDED_WITHOUT_OP_BACKWARD);
+    queue_part(r, 0, part);
     ole_plan_skip(plan, -1, false);
-    ole_queue_seed(q, 0, true);
-    status = q->recorder->end(q->context, &recording, error);
-    if (status == OLE_OK) status = time_replays(q, recording, budget, seconds, error);
-    q->recorder->recording_free(q->context, recording);
+    ole_recorded_seed(r, 0, true);
+    status = r->recorder->end(r->context, &recording, error);
+    if (status == OLE_OK) status = time_replays(r, recording, budget, seconds, error);
+    r->recorder->recording_free(r->context, recording);
     return status;
 }

@@ -1,7 +1,10 @@
 /*
- * src/train/recorded/recorded.h - training and evaluation on a device that queues its steps by
- * itself (device/recorder.h): samples, order and rates are brought over, each step is one replay of
- * a recording, and results are read when somebody wants to see them.
+ * src/train/recorded/recorded.h - training and evaluation on a device that runs recorded steps
+ * (device/recorder.h): samples, their order and the learning rates are uploaded, each step is one
+ * replay of a recording, and results are read only when somebody asks.
+ *
+ * recorded.c records and replays steps, recorded_ole.c has the losses inside them,
+ * recorded_evaluate.c runs whole splits.
  */
 #ifndef OLE_SRC_TRAIN_RECORDED_RECORDED_H
 #define OLE_SRC_TRAIN_RECORDED_RECORDED_H
@@ -11,62 +14,137 @@
 #include "train/options/schedule.h"
 #include "train/run/step.h"
 
-typedef struct ole_queue ole_queue;
+/* Fields other than ole_seconds and comm_seconds are private to train/recorded. */
+typedef struct ole_recorded ole_recorded;
 
-/* Why the steps of ranks cannot be queued; NULL: they can, or there are none. The same on all. */
-const char *ole_queue_obstacle(const ole_stepper *stepper);
+enum { OLE_RECORDED_AHEAD = 32 }; /* replays that may wait on the device */
+
+/* OLÉ at one node, on the device. */
+typedef struct ole_recorded_act {
+    ole_recorded *recorded;
+    const ole_act *act;
+    int k; /* index of the plan being recorded */
+    ole_loss_plan *loss;
+    ole_rows rows;
+    bool global;               /* over the rows of all ranks */
+    ole_loss_outcome *outcome; /* device memory, like the next three */
+    char *features, *gradient; /* of all rows; NULL if the tensor itself serves */
+    float *plain;              /* this rank's rows, to be gathered; NULL likewise */
+    bool failed;
+} ole_recorded_act;
+
+/* A split uploaded for evaluation. */
+typedef struct ole_recorded_split {
+    ole_feed *feed;
+    ole_recording *recording[3]; /* that keep nothing, features, features and logits */
+    float *features;             /* device memory [batches * batch, D] */
+    float *logits;               /* device memory [batches * batch, classes] */
+    int64_t first, count;        /* this rank's samples */
+    int64_t batches;
+} ole_recorded_split;
+
+enum { OLE_RECORDED_SPLITS = 3 };
+
+struct ole_recorded {
+    ole_stepper *stepper;
+    const ole_network *network;
+    const ole_recorder *recorder;
+    ole_device_context *context;
+    const ole_dataset *set;
+    ole_loader *loader;
+    ole_resident *resident;
+    ole_feed *feed;
+    ole_recording *recording[2]; /* of whole batches and of the last */
+    ole_ranks *ranks;            /* NULL: one process */
+    const ole_link *link;        /* between them */
+    int64_t *bytes;              /* [ranks]: what each gives in a gather */
+    int32_t *labels;             /* device memory [batch] */
+    int32_t *all_labels;         /* ... of all ranks */
+    ole_recorded_act act[OLE_MAX_ACTS];
+    ole_recorded_split split[OLE_RECORDED_SPLITS];
+    int64_t *list;  /* samples of the epoch, [batches * whole] */
+    int64_t *order; /* this rank's part of it, [batches * batch] */
+    double *rates;
+    int64_t whole; /* samples per batch, on all ranks */
+    int64_t batch; /* ... and on this one */
+    int64_t batches;
+    int64_t next;        /* batch to replay next */
+    double ole_seconds;  /* OLÉ per step, measured at creation */
+    double comm_seconds; /* communication between ranks per step, likewise */
+    ole_error failure;   /* of OLÉ while recording */
+};
+
+/* Why steps of ranks cannot be recorded, the same on all; NULL if they can or there are no ranks.
+ */
+const char *ole_recorded_obstacle(const ole_stepper *stepper);
 
 /*
- * Takes over the steps of `stepper` and the order and augmentation of `loader`, all of which must
- * outlive it.  OLE_ERROR_MEMORY when the data set has no room on the device: then steps can still
- * be run one by one.  The device must have a recorder.  Ranks, between which there is no obstacle,
- * all call it, and are out of memory together; any other error may be one rank's alone.
+ * Records the steps of `stepper` with the order and augmentation of `loader`; both must outlive it.
+ * The device must have a recorder.  OLE_ERROR_MEMORY if the data set does not fit on the device:
+ * steps can still run one by one.  With ranks (and no obstacle) it is collective, and they run out
+ * of memory together; any other error may be one rank's alone.
  */
-ole_status ole_queue_create(ole_queue **queue, ole_stepper *stepper, const ole_dataset *set,
-                            ole_loader *loader, ole_error *error);
-void ole_queue_free(ole_queue *queue);
+ole_status ole_recorded_create(ole_recorded **recorded, ole_stepper *stepper,
+                               const ole_dataset *set, ole_loader *loader, ole_error *error);
+void ole_recorded_free(ole_recorded *recorded);
 
-/* Begins with batch `first` of an epoch, `updates` steps having been done before. */
-ole_status ole_queue_start(ole_queue *queue, const ole_schedule *schedule, int64_t epoch,
-                           int64_t first, int64_t updates, ole_error *error);
+/* Starts at batch `first` of an epoch, after `updates` steps in all. */
+ole_status ole_recorded_start(ole_recorded *recorded, const ole_schedule *schedule, int64_t epoch,
+                              int64_t first, int64_t updates, ole_error *error);
 
-/* Queues the next step; waits only where the device has fallen far behind. */
-ole_status ole_queue_step(ole_queue *queue, ole_error *error);
+/* Replays the next step; waits only if the device is far behind. */
+ole_status ole_recorded_step(ole_recorded *recorded, ole_error *error);
 
-/* Waits, and tells what was done since the start; of ranks each can do so when it likes. */
-ole_status ole_queue_read(ole_queue *queue, ole_queue_sums *sums, ole_error *error);
+/* Waits for the device and returns the sums since the start; ranks need not call it together. */
+ole_status ole_recorded_read(ole_recorded *recorded, ole_step_sums *sums, ole_error *error);
 
-/* Seconds that OLÉ takes in a step, measured when the queue was made. */
-double ole_queue_ole_seconds(const ole_queue *queue);
+/* Kernels and copies per step, as recorded. */
+int64_t ole_recorded_nodes(const ole_recorded *recorded);
 
-/* Seconds that a step takes longer for what goes between ranks, measured likewise. */
-double ole_queue_comm_seconds(const ole_queue *queue);
-
-/* Kernels and copies of a step, as recorded. */
-int64_t ole_queue_nodes(const ole_queue *queue);
-
-/* What ole_queue_measure() runs. */
-typedef enum ole_queue_part {
-    OLE_QUEUE_STEP,            /* whole steps */
-    OLE_QUEUE_FORWARD,         /* only assembling and forward */
-    OLE_QUEUE_WITHOUT_DATA,    /* all but assembling the batch, ... */
-    OLE_QUEUE_WITHOUT_SOFTMAX, /* ... the softmax loss */
-    OLE_QUEUE_WITHOUT_OLE,
-    OLE_QUEUE_WITHOUT_UPDATE,
-    OLE_QUEUE_STEP_IDLE,           /* whole steps whose updates find nothing to do: for comparing */
-    OLE_QUEUE_WITHOUT_OP,          /* the latter with one kind of op left out in forward */
-    OLE_QUEUE_WITHOUT_OP_BACKWARD, /* ... or in backward */
-} ole_queue_part;
+/* What ole_recorded_measure() runs. */
+typedef enum ole_recorded_part {
+    OLE_RECORDED_STEP,            /* whole steps */
+    OLE_RECORDED_FORWARD,         /* only assembling the batch and forward */
+    OLE_RECORDED_WITHOUT_DATA,    /* all but assembling the batch, ... */
+    OLE_RECORDED_WITHOUT_SOFTMAX, /* ... the softmax loss */
+    OLE_RECORDED_WITHOUT_OLE,
+    OLE_RECORDED_WITHOUT_UPDATE,
+    OLE_RECORDED_STEP_IDLE,           /* whole steps with updates off, to compare with: */
+    OLE_RECORDED_WITHOUT_OP,          /* the same without one kind of op in forward */
+    OLE_RECORDED_WITHOUT_OP_BACKWARD, /* ... or in backward */
+} ole_recorded_part;
 
 /*
- * Seconds that one replay takes of a step recorded so: what a step takes less without something is
- * what that costs inside it.  Updates run at a rate of 0.  op: of the last two.
+ * Seconds per replay of such a step: the time that a step saves without something is what it costs.
+ * The learning rate is 0.  `op` is for the last two.
  */
-ole_status ole_queue_measure(ole_queue *queue, ole_queue_part part, ole_op op, double budget,
-                             double *seconds, ole_error *error);
+ole_status ole_recorded_measure(ole_recorded *recorded, ole_recorded_part part, ole_op op,
+                                double budget, double *seconds, ole_error *error);
 
-/* ole_split_run() by recorded batches.  Ranks each run their part and all get the whole. */
-ole_status ole_queue_evaluate(ole_queue *queue, ole_split split, ole_runner_outputs *outputs,
-                              ole_error *error);
+/* ole_split_run() by recorded batches.  Ranks each run a part, and all get the whole. */
+ole_status ole_recorded_evaluate(ole_recorded *recorded, ole_split split,
+                                 ole_runner_outputs *outputs, ole_error *error);
+
+/* ---- Private to train/recorded ------------------------------------------------------------ */
+
+/* What feeds of all splits have in common. */
+ole_feed_spec ole_recorded_feed(const ole_recorded *recorded, ole_split split, int64_t batches);
+
+/* This rank's share of the rows of whole batches (k = 0) or of the last (1). */
+double ole_recorded_share(const ole_recorded *recorded, int k);
+
+ole_status ole_recorded_plan_act(ole_recorded *recorded, int i, ole_error *error);
+void ole_recorded_free_act(ole_recorded *recorded, int i);
+
+/* Gathers the labels of all ranks if a loss is over all rows. */
+void ole_recorded_gather_labels(ole_recorded *recorded, int k);
+
+/* Switches the losses, and their gradients in backward of plan k, on or off. */
+void ole_recorded_seed(ole_recorded *recorded, int k, bool on);
+
+/* What went wrong while losses were enqueued. */
+ole_status ole_recorded_acts_status(const ole_recorded *recorded, ole_error *error);
+
+void ole_recorded_free_split(ole_recorded *recorded, ole_recorded_split *split);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * src/train/run/evaluate.c - splits taken through the network (split_runner.h), and their errors.
+ * src/train/run/evaluate.c - runs splits through the network (split_runner.h) and measures errors.
  *
- * With ranks every rank has all features and searches the neighbours of its part of the queries.
+ * With ranks, every rank has all features and searches the neighbours of its part of the queries.
  */
 #include "train/run/evaluate.h"
 
 #include "base/error.h"
-#include "features/knn1_error.h"
+#include "features/nearest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ static ole_status evaluate(evaluated *e, const ole_measure *m, ole_split split, 
         status = ole_ranks_agree(runner->ranks, status, error);
     }
     if (status == OLE_OK)
-        status = m->queue ? ole_queue_evaluate(m->queue, split, &e->out, error)
-                          : ole_split_run(runner, m->set, split, &e->out, error);
+        status = m->recorded ? ole_recorded_evaluate(m->recorded, split, &e->out, error)
+                             : ole_split_run(runner, m->set, split, &e->out, error);
     if (status != OLE_OK) {
         free(e->out.features);
         free(e->out.logits);

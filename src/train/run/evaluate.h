@@ -17,15 +17,15 @@ typedef struct ole_errors {
 /* What to measure, and how. */
 typedef struct ole_measure {
     ole_split_runner runner;
-    ole_queue *queue; /* replays recorded batches in place of the runner; or NULL */
+    ole_recorded *recorded; /* replays recorded batches instead of the runner; or NULL */
     const ole_dataset *set;
-    bool classifier; /* false: it is not trained; validation is judged by 1-NN, test is NaN */
+    bool classifier; /* false: it is not trained; validation error by 1-NN, test NaN */
     bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */
               /* to the validation split) */
     ole_outputs *outputs; /* NULL, or where what that split comes to is kept; free it */
 } ole_measure;
 
-/* With ranks the errors are those of the whole splits, the same on all. */
+/* With ranks the errors are those of the whole splits, the same on all ranks. */
 ole_status ole_errors_measure(ole_errors *errors, const ole_measure *measure, ole_error *error);
 
 #endif

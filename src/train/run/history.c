@@ -1,6 +1,4 @@
-/*
- * src/train/run/history.c - reading metrics.jsonl back; metrics.c writes it.
- */
+/* src/train/run/history.c - reading metrics.jsonl back; metrics.c writes it. */
 #include "ole/train/history.h"
 
 #include "base/error.h"

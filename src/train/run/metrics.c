@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,13 +30,10 @@ static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *
                     ole_quote_string(&quoted, metrics->path), strerror(number));
 }
 
-/* ---- Checking before a run goes on --------------------------------------------------------- */
+/* ---- Checking before a run goes on -------------------------------------------------------- */
 
-/*
- * Whether the line at `bytes` is one of a run's: of this epoch, or of any, or of the end, where
- * that is 0.  *next is the line after it; NULL: this one is cut off, which is good where it begins
- * well.
- */
+/* Whether the line at `bytes` belongs to a run: to this epoch or, for 0, to any epoch or the end.
+ * *next is the line after it; NULL: this one is cut off, which is fine if it starts like one. */
 static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const char **next,
                       bool *no_memory) {
     static const char start[] = "{\"event\":";
@@ -100,7 +96,7 @@ ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, boo
     return status;
 }
 
-/* ---- Opening and writing ------------------------------------------------------------------- */
+/* ---- Opening and writing ------------------------------------------------------------------ */
 
 ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep,
                             ole_error *error) {
@@ -123,7 +119,7 @@ void ole_metrics_close(ole_metrics *metrics) {
     *metrics = (ole_metrics){.fd = -1};
 }
 
-/* Writes and syncs a whole line; a line that does not fit on the disk is taken back. */
+/* Writes and syncs a whole line; if it does not fit on the disk, nothing of it stays. */
 static ole_status append(ole_metrics *metrics, const char *line, size_t size, ole_error *error) {
     if (!metrics->cut && ftruncate(metrics->fd, metrics->bytes) != 0)
         return fail_write(metrics, errno, error);

@@ -1,9 +1,8 @@
 /*
  * src/train/run/run.c - opening a run, new or from its checkpoint, and saving it.
  *
- * On multiple ranks each opens data and network for itself; only rank 0 touches the folder and
- * reads
- * --init-from, and the others get their weights from it.
+ * Each rank opens data and network for itself; only rank 0 touches the run folder and reads
+ * --init-from, and sends its weights to the others.
  */
 #include "train/run/run.h"
 
@@ -39,7 +38,7 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
     options->message(options->callback_context, text);
 }
 
-/* The ranks that the run shares its host with: its own, or those at other runs; or NULL. */
+/* The ranks that share the host: those of the run, or those of other runs; or NULL. */
 static const ole_ranks *neighbours(const ole_train_options *options) {
     return options->ranks ? options->ranks : options->beside;
 }
@@ -69,32 +68,25 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
     return status;
 }
 
-/* What the data do not allow, by the names of the options. */
-static ole_status check_batches(const ole_run *run, const ole_augment_spec *augment,
-                                const ole_sampler_spec *sampler, ole_error *error) {
-    const ole_dataset_info *info = ole_dataset_get_info(run->set);
-    ole_quoted quoted;
-    if (sampler->classes > info->classes)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "sampler %s: %s has %d classes: give that many or fewer",
-                        ole_quote_string(&quoted, run->options.sampler), info->name, info->classes);
-    if ((augment->crop > 0 || augment->flip) && info->height == 1 && info->width == 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "augment %s: for images, and %s has vectors: leave it out",
-                        ole_quote_string(&quoted, run->options.augment), info->name);
-    return OLE_OK;
-}
-
-/* The loader of the training split, and the sizes of its batches. */
+/* Opens the loader of the training split, and finds the sizes of its batches. */
 static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_error *error) {
     const ole_train_options *o = &run->options;
     ole_augment_spec augment;
     ole_sampler_spec sampler;
     ole_status status = ole_augment_parse(&augment, o->augment, error);
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
-    if (status == OLE_OK) status = check_batches(run, &augment, &sampler, error);
     if (status != OLE_OK) return status;
-    int64_t count = ole_dataset_get_info(run->set)->count[OLE_SPLIT_TRAIN];
+    const ole_dataset_info *info = ole_dataset_get_info(run->set);
+    ole_quoted quoted;
+    if (sampler.classes > info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "sampler %s: %s has %d classes: give that many or fewer",
+                        ole_quote_string(&quoted, o->sampler), info->name, info->classes);
+    if ((augment.crop > 0 || augment.flip) && info->height == 1 && info->width == 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "augment %s: for images, and %s has vectors: leave it out",
+                        ole_quote_string(&quoted, o->augment), info->name);
+    int64_t count = info->count[OLE_SPLIT_TRAIN];
     bool balanced = sampler.classes > 0;
     *batch = balanced ? (int64_t)sampler.classes * sampler.samples
                       : (o->batch_size < count ? o->batch_size : count);
@@ -104,7 +96,7 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     options.batch_size = *batch;
     options.seed = o->seed;
     options.shuffle = true;
-    options.drop_last = *last == 1; /* batch norm can make nothing of one sample */
+    options.drop_last = *last == 1; /* batch norm cannot use a single sample */
     options.crop = augment.crop;
     options.flip = augment.flip;
     options.balanced_classes = sampler.classes;
@@ -159,7 +151,7 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     return status;
 }
 
-/* The data against those of the checkpoint: samples of one shape, labels that mean the same. */
+/* Data and checkpoint must have the same sample shape and class names. */
 static ole_status compare_data(const ole_card *now, const ole_card *then, const char *path,
                                ole_error *error) {
     static const char advice[] = "go on with the same data, or start another";
@@ -183,30 +175,6 @@ static ole_status compare_data(const ole_card *now, const ole_card *then, const 
     return OLE_OK;
 }
 
-static ole_status check_data(const ole_run *run, const ole_safetensors *file, const char *path,
-                             ole_error *error) {
-    ole_card then;
-    ole_status status = ole_card_read(&then, file, path, error);
-    if (status != OLE_OK) return status;
-    status = compare_data(&run->card, &then, path, error);
-    if (status == OLE_OK && !ole_card_same_samples(&run->card, &then))
-        ole_run_say(&run->options,
-                    "warning: the training samples of %s are not those that the run began with: "
-                    "those it is tested on may be some that it was trained on",
-                    run->options.data);
-    ole_card_free(&then);
-    return status;
-}
-
-static ole_status check_epochs(const ole_run *run, const char *path, ole_error *error) {
-    int64_t begun = run->state.epoch + (run->state.step > 0), asked = run->options.epochs;
-    ole_quoted quoted;
-    if (begun <= asked) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: the run is at epoch %lld: --epochs %lld would end before that",
-                    ole_quote_string(&quoted, path), (long long)begun, (long long)asked);
-}
-
 static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     char path[OLE_RUN_PATH];
     ole_status status = ole_run_path(path, run->options.out, name, error);
@@ -214,15 +182,28 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     ole_safetensors *file;
     status = ole_safetensors_open(&file, path, error);
     if (status == OLE_OK) status = check_config(run, file, path, error);
-    if (status == OLE_OK) status = check_data(run, file, path, error);
+    ole_card then = {0};
+    if (status == OLE_OK) status = ole_card_read(&then, file, path, error);
+    if (status == OLE_OK) status = compare_data(&run->card, &then, path, error);
+    if (status == OLE_OK && !ole_card_same_samples(&run->card, &then))
+        ole_run_say(&run->options,
+                    "warning: the training samples of %s are not those that the run began with: "
+                    "those it is tested on may be some that it was trained on",
+                    run->options.data);
+    ole_card_free(&then);
     if (status == OLE_OK)
         status = ole_checkpoint_load(file, path, &run->network, run->moments, &run->state, error);
-    if (status == OLE_OK) status = check_epochs(run, path, error);
+    int64_t begun = run->state.epoch + (run->state.step > 0), epochs = run->options.epochs;
+    ole_quoted quoted;
+    if (status == OLE_OK && begun > epochs)
+        status = ole_fail(error, OLE_ERROR_ARGUMENT,
+                          "%s: the run is at epoch %lld: --epochs %lld would end before that",
+                          ole_quote_string(&quoted, path), (long long)begun, (long long)epochs);
     ole_safetensors_close(file);
     return status;
 }
 
-/* From last.safetensors; where that is damaged or gone, from the one before it. */
+/* Resumes from last.safetensors or, if that is damaged or gone, from the one before it. */
 static ole_status load_state(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     ole_status status = load_from(run, "last.safetensors", error);
@@ -237,7 +218,7 @@ static ole_status load_state(ole_run *run, ole_error *error) {
 
 /* ---- The folder --------------------------------------------------------------------------- */
 
-/* Before anything takes time: the folder is there, ours, and not in use. */
+/* Checks early that the folder exists, is ours, and is not in use. */
 static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_train_options *o = &run->options;
     if (!o->out) return OLE_OK;
@@ -282,7 +263,7 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* The network with its weights: resumed, from a file, or initial ones.  Only rank 0 reads files. */
+/* Opens the network with its weights: resumed, from a file, or random. Only rank 0 reads files. */
 static ole_status open_network(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     char device[OLE_DEVICE_NAME], report[OLE_REPORT_ROOM];
@@ -307,18 +288,18 @@ static ole_status open_network(ole_run *run, ole_error *error) {
     return status;
 }
 
-/* Where the device cannot record the steps of linked ranks, or has no room for the data set, it
- * gets batches one by one. */
-static ole_status open_queue(ole_run *run, ole_error *error) {
+/* Records the steps if the device can; without room for the data set it gets batches one by one. */
+static ole_status open_recorded(ole_run *run, ole_error *error) {
     if (!run->network.backend->recorder) return OLE_OK;
     if (run->stepper->reduce) {
-        const char *obstacle = ole_queue_obstacle(run->stepper);
-        const char *how = obstacle ? obstacle : ole_reduce_link(run->stepper->reduce)->how;
+        const char *obstacle = ole_recorded_obstacle(run->stepper);
+        const char *how = obstacle ? obstacle : run->stepper->reduce->link.how;
         if (how[0]) ole_run_say(&run->options, "%s", how);
         if (obstacle) return OLE_OK;
     }
     ole_error reason;
-    ole_status status = ole_queue_create(&run->queue, run->stepper, run->set, run->loader, &reason);
+    ole_status status =
+        ole_recorded_create(&run->recorded, run->stepper, run->set, run->loader, &reason);
     if (status == OLE_ERROR_MEMORY && ole_network_wait(&run->network, NULL) == OLE_OK) {
         ole_run_say(&run->options, "%s; batches are sent to it one by one", reason.message);
         return OLE_OK;
@@ -327,26 +308,20 @@ static ole_status open_queue(ole_run *run, ole_error *error) {
     return status;
 }
 
-static bool has_norms(const ole_graph *graph) {
-    for (int n = 0; n < graph->nodes; n++)
-        if (graph->node[n].op == OLE_OP_NORM) return true;
-    return false;
-}
-
-static bool is_all_frozen(const ole_network *network) {
-    for (int i = 0; i < network->graph->params; i++)
-        if (!ole_params_is_frozen(network->params, i)) return false;
-    return true;
-}
-
-/* Options that do not do what they seem to. */
+/* Warns of options that do not do what they seem to. */
 static void warn_of_options(const ole_run *run, int64_t batch) {
     const ole_train_options *o = &run->options;
     const ole_schedule *s = &run->schedule;
-    if (batch == 1 && has_norms(run->network.graph))
+    const ole_graph *graph = run->network.graph;
+    bool norms = false, all_frozen = true;
+    for (int n = 0; n < graph->nodes; n++)
+        norms |= graph->node[n].op == OLE_OP_NORM;
+    for (int i = 0; i < graph->params; i++)
+        all_frozen &= ole_params_is_frozen(run->network.params, i);
+    if (batch == 1 && norms)
         ole_run_say(o, "warning: batches of one sample, of which batch norm can make nothing: take "
                        "larger ones");
-    if (is_all_frozen(&run->network))
+    if (all_frozen)
         ole_run_say(o, "warning: freeze %s: every weight is frozen, nothing is learned", o->freeze);
     if (s->warmup >= s->epochs)
         ole_run_say(o, "warning: a warm-up of %g in %g epochs: the rate never reaches lr",
@@ -356,7 +331,7 @@ static void warn_of_options(const ole_run *run, int64_t batch) {
                     s->epochs);
 }
 
-/* Where ranks meet, an error of one is that of all; only open_queue() may fail on one alone. */
+/* An error on one rank is an error on all; only open_recorded() may fail on one alone. */
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error) {
     *run = (ole_run){.options = *options,
                      .metrics = {.fd = -1},
@@ -383,19 +358,19 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
         status = ole_ranks_agree(o->ranks, status, error);
     }
     if (status == OLE_OK)
-        status = ole_together_check(o->ranks, &run->network, run->set, &run->card, error);
+        status = ole_agree_on_data(o->ranks, &run->network, run->set, &run->card, error);
     if (status == OLE_OK)
-        status = ole_together_start(o->ranks, &run->network, run->moments, &run->state, error);
+        status = ole_agree_on_weights(o->ranks, &run->network, run->moments, &run->state, error);
 
     if (status == OLE_OK)
         status = ole_stepper_create(&run->stepper, &run->network, o, batch, last, error);
     if (status == OLE_OK) {
-        status = ole_inference_open(&run->inference, &run->network, ole_stepper_plan(run->stepper),
+        status = ole_inference_open(&run->inference, &run->network, run->stepper->plan[0],
                                     run->stepper->rows[0], error);
         status = ole_ranks_agree(o->ranks, status, error);
     }
-    if (status == OLE_OK) status = open_queue(run, error);
-    if (status == OLE_OK && !run->queue) status = ole_stepper_prepare(run->stepper, error);
+    if (status == OLE_OK) status = open_recorded(run, error);
+    if (status == OLE_OK && !run->recorded) status = ole_stepper_prepare(run->stepper, error);
     if (status == OLE_OK) status = ole_ranks_agree(o->ranks, open_folder(run, error), error);
     if (status == OLE_OK) return OLE_OK;
     if (run->made > 0) ole_run_remove_folder(run->options.out, run->made);
@@ -406,7 +381,7 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
 void ole_run_close(ole_run *run) {
     ole_metrics_close(&run->metrics);
     ole_inference_close(&run->inference);
-    ole_queue_free(run->queue);
+    ole_recorded_free(run->recorded);
     ole_stepper_free(run->stepper);
     ole_network_close(&run->network);
     ole_loader_destroy(run->loader);
@@ -419,13 +394,6 @@ void ole_run_close(ole_run *run) {
 
 /* ---- Saving ------------------------------------------------------------------------------- */
 
-/* A second name for the old file; on file systems without links there is no previous one. */
-static void keep_previous(const char *last, const char *previous) {
-    unlink(previous);
-    int failed = link(last, previous);
-    (void)failed;
-}
-
 ole_status ole_run_save(ole_run *run, ole_error *error) {
     if (!run->options.out) return OLE_OK;
     char last[OLE_RUN_PATH], previous[OLE_RUN_PATH];
@@ -434,7 +402,11 @@ ole_status ole_run_save(ole_run *run, ole_error *error) {
         status = ole_run_output(previous, run->options.out, "previous.safetensors", error);
     if (status != OLE_OK) return status;
     run->state.metrics_bytes = run->metrics.bytes;
-    if (run->has_last) keep_previous(last, previous);
+    if (run->has_last) { /* file systems without links have no previous checkpoint */
+        unlink(previous);
+        int failed = link(last, previous);
+        (void)failed;
+    }
     status = ole_checkpoint_save(last, &run->network, &run->card, run->moments, run->config,
                                  &run->state, error);
     run->has_last |= status == OLE_OK;

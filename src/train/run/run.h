@@ -23,7 +23,7 @@ typedef struct ole_run {
     ole_card card;
     ole_network network;
     ole_stepper *stepper;
-    ole_queue *queue;        /* the recorded steps, where the device records them; else NULL */
+    ole_recorded *recorded;  /* steps, if the device records them; else NULL */
     ole_inference inference; /* on the stepper's plan */
     ole_loader *loader;      /* of the training split */
     int64_t batches;         /* of an epoch */
@@ -45,11 +45,11 @@ void ole_run_close(ole_run *run);
 ole_status ole_run_save(ole_run *run, ole_error *error);
 ole_status ole_run_save_best(const ole_run *run, ole_error *error);
 
-/* Passes a sentence to the caller's message function, on rank 0. */
+/* Passes a message to the caller's function, on rank 0. */
 void ole_run_say(const ole_train_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Checks that options that a resumed run may not change are as they were. */
+/* Checks that options which a resumed run may not change are unchanged. */
 ole_status ole_run_compare(const ole_train_options *options, const ole_train_options *then,
                            const char *path, ole_error *error);
 

@@ -1,9 +1,9 @@
 /*
  * src/train/run/seeds.c - several runs with different seeds.
  *
- * On a device that queues its steps one run leaves much of it idle, so all run at once, each in a
- * thread of its own; elsewhere they follow each other, since each uses all cores.  Ranks share the
- * runs out, each done by one of them alone.
+ * One run leaves much of a device with recorded steps idle, so there all run at once, each in a
+ * thread of its own; elsewhere they run one after the other, since each uses all cores.  Ranks
+ * divide the runs among them, one rank per run.
  */
 #include "train/run/seeds.h"
 
@@ -17,24 +17,23 @@
 #include "train/run/run.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What all runs share; guarded by the crew's lock. */
+/* What all runs share, under the pool's lock. */
 typedef struct seeds {
     const ole_train_options *options;
-    int64_t speaker;              /* the run whose steps are shown: the first at work here */
-    bool *working;                /* [seeds], here */
-    ole_train_summary *summaries; /* [seeds], of those that have ended or were stopped here */
+    int64_t speaker;              /* the run whose steps are reported: the first that is running */
+    bool *working;                /* [seeds]: on this rank */
+    ole_train_summary *summaries; /* [seeds]: of runs that ended, or were stopped on this rank */
     bool *ended;                  /* [seeds] */
 } seeds;
 
 typedef struct one_run {
     seeds *all;
-    ole_crew *crew;
+    ole_job_pool *pool;
     int64_t index;
     ole_train_options options;
     char out[OLE_RUN_PATH];
@@ -42,7 +41,7 @@ typedef struct one_run {
 
 /* ---- One of them -------------------------------------------------------------------------- */
 
-/* Of all runs: each has counted those after it, which ranks do side by side. */
+/* Of all runs: a run counts those after it one by one, but ranks do them concurrently. */
 static double seconds_left(const seeds *all, const ole_train_progress *p) {
     double step = p->epoch_done ? 1.0 : (double)p->step / (double)p->steps;
     double own = 1.0 - ((double)p->epoch - 1.0 + step) / (double)p->epochs;
@@ -51,32 +50,32 @@ static double seconds_left(const seeds *all, const ole_train_progress *p) {
     return p->seconds_left * (own + (double)(later / ranks)) / (own + (double)later);
 }
 
-/* An ole_train_callback: passes on the steps of one run and the epochs of all. */
+/* An ole_train_callback: reports the steps of one run and the epochs of all. */
 static bool pass_progress(void *context, const ole_train_progress *progress) {
     one_run *run = context;
     seeds *all = run->all;
     const ole_train_options *o = all->options;
     ole_train_progress shown = *progress;
     shown.seconds_left = seconds_left(all, progress);
-    ole_crew_lock(run->crew);
+    ole_job_pool_lock(run->pool);
     bool said = progress->epoch_done || run->index == all->speaker;
-    if (said && o->callback && !ole_crew_stops(run->crew) &&
+    if (said && o->callback && !ole_job_pool_stops(run->pool) &&
         o->callback(o->callback_context, &shown))
-        ole_crew_stop(run->crew);
-    bool stop = ole_crew_stops(run->crew);
-    ole_crew_unlock(run->crew);
+        ole_job_pool_stop(run->pool);
+    bool stop = ole_job_pool_stops(run->pool);
+    ole_job_pool_unlock(run->pool);
     return stop;
 }
 
 static void pass_message(void *context, const char *text) {
     one_run *run = context;
     const ole_train_options *o = run->all->options;
-    ole_crew_lock(run->crew);
+    ole_job_pool_lock(run->pool);
     if (o->message) o->message(o->callback_context, text);
-    ole_crew_unlock(run->crew);
+    ole_job_pool_unlock(run->pool);
 }
 
-/* The folder of run k, in that of all. */
+/* The folder of run k inside the shared one. */
 enum { NAME_ROOM = 40 };
 static const char *name_run(const ole_train_options *o, int64_t k, char name[NAME_ROOM]) {
     snprintf(name, NAME_ROOM, "seed-%" PRIu64, o->seed + (uint64_t)k);
@@ -84,9 +83,10 @@ static const char *name_run(const ole_train_options *o, int64_t k, char name[NAM
 }
 
 /* The options of run k, and its folder. */
-static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, ole_error *error) {
+static ole_status prepare(one_run *run, seeds *all, ole_job_pool *pool, int64_t k,
+                          ole_error *error) {
     const ole_train_options *o = all->options;
-    *run = (one_run){.all = all, .crew = crew, .index = k, .options = *o};
+    *run = (one_run){.all = all, .pool = pool, .index = k, .options = *o};
     run->options.seed = o->seed + (uint64_t)k;
     run->options.seeds = 1;
     run->options.ranks = NULL;
@@ -102,40 +102,40 @@ static ole_status prepare(one_run *run, seeds *all, ole_crew *crew, int64_t k, o
     return status;
 }
 
-/* Whose steps are shown is said anew when a run begins or ends. */
+/* Chooses whose steps are reported, whenever a run starts or ends. */
 static void set_working(one_run *run, bool working) {
     seeds *all = run->all;
-    ole_crew_lock(run->crew);
+    ole_job_pool_lock(run->pool);
     all->working[run->index] = working;
     all->speaker = 0;
     while (all->speaker < all->options->seeds && !all->working[all->speaker])
         all->speaker++;
-    ole_crew_unlock(run->crew);
+    ole_job_pool_unlock(run->pool);
 }
 
-/* An ole_crew_plan's run. */
-static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *result, bool *stopped,
-                         ole_error *error) {
+/* The run() of an ole_job_plan. */
+static ole_status do_run(void *context, ole_job_pool *pool, int64_t number, void *result,
+                         bool *stopped, ole_error *error) {
     seeds *all = context;
     ole_train_summary *summary = result;
     one_run *run = malloc(sizeof *run);
     if (!run) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    ole_status status = prepare(run, all, crew, number, error);
+    ole_status status = prepare(run, all, pool, number, error);
     if (status == OLE_OK) {
         set_working(run, true);
         status = ole_train_once(&run->options, number + 1, all->options->seeds, summary, error);
         set_working(run, false);
         *stopped = status == OLE_OK && summary->interrupted;
-        if (*stopped) all->summaries[number] = *summary; /* of this run's alone */
+        if (*stopped) all->summaries[number] = *summary; /* nobody else writes it */
     }
     free(run);
     return status;
 }
 
-/* An ole_crew_plan's ended. */
-static ole_status take_in(void *context, ole_crew *crew, int64_t number, int rank,
+/* The ended() of an ole_job_plan. */
+static ole_status take_in(void *context, ole_job_pool *pool, int64_t number, int rank,
                           const void *result, ole_error *error) {
-    (void)crew;
+    (void)pool;
     (void)error;
     seeds *all = context;
     const ole_train_options *o = all->options;
@@ -154,12 +154,12 @@ static ole_status take_in(void *context, ole_crew *crew, int64_t number, int ran
 
 /* The folder of all runs. */
 typedef struct shared_folder {
-    int lock;    /* -1: not taken */
-    size_t made; /* of its path */
-    bool began;  /* the recipe in it is this call's */
+    int lock;    /* -1: not locked */
+    size_t made; /* by ole_run_make_folder() */
+    bool began;  /* this call wrote the recipe in it */
 } shared_folder;
 
-/* Runs go on with the recipe they began with. */
+/* Resumed runs must have the recipe they started with. */
 static ole_status compare_recipe(const ole_train_options *o, const char *path, ole_error *error) {
     if (!o->resume || !ole_run_has(o->out, "config.yaml")) return OLE_OK;
     ole_train_options then;
@@ -171,7 +171,7 @@ static ole_status compare_recipe(const ole_train_options *o, const char *path, o
     return status;
 }
 
-/* By rank 0: taken, with the recipe in it. */
+/* On rank 0: locks the folder and writes the recipe. */
 static ole_status open_folder(const ole_train_options *o, shared_folder *folder, ole_error *error) {
     char path[OLE_RUN_PATH];
     ole_quoted quoted;
@@ -189,7 +189,7 @@ static ole_status open_folder(const ole_train_options *o, shared_folder *folder,
     return ole_recipe_write(path, o, error);
 }
 
-/* Where no run began nothing is left of it. */
+/* Removes what this call created if no run has started. */
 static void close_folder(const ole_train_options *o, const shared_folder *folder, bool failed) {
     char path[OLE_RUN_PATH], name[NAME_ROOM];
     bool empty = failed && folder->began;
@@ -200,7 +200,7 @@ static void close_folder(const ole_train_options *o, const shared_folder *folder
     if (folder->lock >= 0) close(folder->lock);
 }
 
-/* Means of those that have ended. */
+/* Means over the runs that have ended. */
 static void sum_up(const seeds *all, ole_train_summary *summary) {
     ole_spread test = {0}, validation = {0}, knn1 = {0};
     *summary = (ole_train_summary){0};
@@ -236,15 +236,15 @@ static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
         for (int64_t k = 0; k < o->seeds; k++)
             order[k] = k;
         int64_t ranks = ole_ranks_size(o->ranks), each = (o->seeds + ranks - 1) / ranks;
-        const ole_crew_plan plan = {.ranks = o->ranks,
-                                    .order = order,
-                                    .count = o->seeds,
-                                    .jobs = ole_device_queues(o->device) ? (int)each : 1,
-                                    .result_bytes = sizeof *all->summaries,
-                                    .run = do_run,
-                                    .ended = take_in,
-                                    .context = all};
-        status = ole_crew_work(&plan, stopped, error);
+        const ole_job_plan plan = {.ranks = o->ranks,
+                                   .order = order,
+                                   .count = o->seeds,
+                                   .jobs = ole_device_queues(o->device) ? (int)each : 1,
+                                   .result_bytes = sizeof *all->summaries,
+                                   .run = do_run,
+                                   .ended = take_in,
+                                   .context = all};
+        status = ole_job_pool_run(&plan, stopped, error);
     }
     free(order);
     return status;

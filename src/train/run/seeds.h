@@ -1,18 +1,18 @@
 /*
- * src/train/run/seeds.h - several runs that differ in their seeds: one after the other, side by
- * side on a device that has room for that, or on several ranks.
+ * src/train/run/seeds.h - several runs that differ in their seeds: one after the other,
+ * concurrently on a device with room for them, or on several ranks.
  */
 #ifndef OLE_SRC_TRAIN_RUN_SEEDS_H
 #define OLE_SRC_TRAIN_RUN_SEEDS_H
 
 #include "ole/train/train.h"
 
-/* Run `number` of `runs`, from 1; the options have been checked (train.c). */
+/* Does run `number` of `runs`, from 1, with checked options (train.c). */
 ole_status ole_train_once(const ole_train_options *options, int64_t number, int64_t runs,
                           ole_train_summary *summary, ole_error *error);
 
-/* options->seeds runs, in folders out/seed-N; means and deviations over those that were finished.
- * options->ranks share the runs out, and all get the same summary or error. */
+/* Does options->seeds runs, in folders out/seed-N, and returns means and deviations over the
+ * finished ones. options->ranks divide the runs, and all get the same summary or error. */
 ole_status ole_train_seeds(const ole_train_options *options, ole_train_summary *summary,
                            ole_error *error);
 

@@ -1,11 +1,11 @@
 /*
  * src/train/run/step.c - planning and running training steps.
  *
- * OLÉ reads a node's output, and its gradient is added there as a seed for backward: what lies
- * above the node, the classifier in the usual case, never sees it.
+ * OLÉ reads a node's output, and backward starts with its gradient there: nodes above it, usually
+ * the classifier, never see it.
  *
- * On ranks everything is scaled so that the sums over them are what one process would have: the
- * softmax loss, a mean, and its gradient by our share of the rows.
+ * With ranks, everything is scaled so that the sums over ranks are what one process would compute:
+ * the softmax loss, a mean, and its gradient by this rank's share of the rows.
  */
 #include "train/run/step.h"
 
@@ -19,7 +19,7 @@
 /* ---- Planning ----------------------------------------------------------------------------- */
 
 static ole_ranks *ranks_of(const ole_stepper *s) {
-    return s->reduce ? ole_reduce_ranks(s->reduce) : NULL;
+    return s->reduce ? s->reduce->ranks : NULL;
 }
 
 /* Finds the nodes where OLÉ acts. */
@@ -40,14 +40,14 @@ static ole_status find_acts(ole_stepper *s, const ole_train_options *options, ol
     return OLE_OK;
 }
 
-/* A plan for each batch size of which we have rows, with taps where OLÉ reads. */
+/* Plans each batch size of which this rank has rows, with taps where OLÉ reads. */
 static ole_status plan_batches(ole_stepper *s, ole_error *error) {
     const ole_network *n = s->network;
     ole_status status = OLE_OK;
     for (int k = 0; k < 2 && status == OLE_OK; k++) {
         if (s->rows[k] == 0) continue;
         ole_plan_options options = {.batch = s->rows[k], .train = true};
-        if (s->reduce) options.share = ole_reduce_share(s->reduce, k);
+        if (s->reduce) options.share = &s->reduce->batch[k].share;
         for (int i = 0; i < s->acts; i++)
             if (s->act[i].node != n->graph->features) options.tap[options.taps++] = s->act[i].node;
         status = ole_plan_create(&s->plan[k], n->graph, n->params, n->backend, n->context, &options,
@@ -90,7 +90,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
         bool sync = strcmp(options->bn, "sync") == 0;
         status = ole_reduce_create(&s->reduce, network, options->ranks, s->batch, sync, error);
         for (int k = 0; k < 2 && status == OLE_OK; k++)
-            s->rows[k] = ole_reduce_rows(s->reduce, k);
+            s->rows[k] = s->reduce->batch[k].rows;
     }
     if (status == OLE_OK) {
         if (s->ole) status = find_acts(s, options, error);
@@ -104,7 +104,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     return status;
 }
 
-/* What every rank does for itself comes first, so that none waits for one that failed. */
+/* What each rank does on its own comes first, so that none waits for one that failed. */
 ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
     const ole_graph *graph = s->network->graph;
     ole_ranks *ranks = ranks_of(s);
@@ -150,21 +150,15 @@ void ole_stepper_free(ole_stepper *s) {
     free(s);
 }
 
-ole_plan *ole_stepper_plan(const ole_stepper *stepper) {
-    return stepper->plan[0];
-}
-
 /* ---- Losses ------------------------------------------------------------------------------- */
 
-/* Our share of the batch's rows. */
+/* This rank's share of the batch's rows. */
 static double share_of(const ole_stepper *s, bool last) {
     return (double)s->rows[last] / (double)s->batch[last];
 }
 
-/*
- * The value and the seed at one place; NaN instead of an error for NaN or Inf in the features.
- * `plan` NULL: we have no rows of the batch.
- */
+/* Evaluates OLÉ at one node and seeds its gradient; NaN instead of an error for NaN or Inf in the
+ * features. `plan` NULL: this rank has no rows of the batch. */
 static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double share,
                           double *value, ole_error *error) {
     const ole_loss_batch rows = {.rows = batch->count,
@@ -228,14 +222,14 @@ ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool sof
 
 /* ---- A step ------------------------------------------------------------------------------- */
 
-/* What the ranks tell each other in a step: sums over them. */
+/* What ranks sum up in a step. */
 typedef struct numbers {
     double softmax_loss, ole_loss, weighted_ole, correct, stop;
 } numbers;
 
 enum { NUMBERS = sizeof(numbers) / sizeof(double) };
 
-/* Backward on ranks: gradients and the step's numbers become sums over them.  OLÉ of the whole
+/* Backward on ranks: gradients and the step's numbers become sums over the ranks. OLÉ of the whole
  * batch, which all ranks have, is counted once. */
 static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step_result *result) {
     double share = share_of(s, step->last), ole = share;
@@ -270,14 +264,14 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
                            ole_error *error) {
     ole_status status = ole_stepper_prepare(s, error);
     if (status != OLE_OK) return status;
-    double mark = ole_clock(), waited = s->reduce ? ole_reduce_seconds(s->reduce) : 0.0;
+    double mark = ole_clock(), waited = s->reduce ? s->reduce->seconds : 0.0;
     double share = share_of(s, step->last);
-    ole_plan *plan = s->plan[step->last]; /* NULL: we have no rows of this batch */
+    ole_plan *plan = s->plan[step->last]; /* NULL: this rank has no rows of the batch */
     *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
     if (plan) ole_plan_forward(plan, step->batch->images, true, (uint64_t)step->number);
     lap(result, OLE_STEP_FORWARD, &mark);
 
-    /* Means over our rows, but OLÉ over ranks is that of the whole batch. */
+    /* Means over this rank's rows; OLÉ over ranks is that of the whole batch. */
     if (s->softmax && plan)
         ole_plan_softmax(plan, step->batch->labels, share, NULL, &result->softmax_loss,
                          &result->correct);
@@ -307,6 +301,6 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     ole_params_update(s->network->params, &update);
     status = ole_network_wait(s->network, error);
     lap(result, OLE_STEP_UPDATE, &mark);
-    if (s->reduce) result->comm_seconds = ole_reduce_seconds(s->reduce) - waited;
+    if (s->reduce) result->comm_seconds = s->reduce->seconds - waited;
     return status;
 }

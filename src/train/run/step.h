@@ -1,8 +1,8 @@
 /*
  * src/train/run/step.h - one training step: forward, softmax, OLÉ where it acts, backward, update.
  *
- * On multiple ranks each runs its rows of the batch (reduce.h); the results are those of the whole
- * batch and the same on all, and so are the parameters afterwards.
+ * With ranks, each runs its rows of the batch (reduce.h); results and parameters are those of the
+ * whole batch, the same on all ranks.
  */
 #ifndef OLE_SRC_TRAIN_RUN_STEP_H
 #define OLE_SRC_TRAIN_RUN_STEP_H
@@ -15,7 +15,7 @@
 #include "ole/train/train.h"
 #include "train/ranks/reduce.h"
 
-/* One place where OLÉ acts. */
+/* OLÉ at one node. */
 typedef struct ole_act {
     int node;
     double weight;
@@ -26,7 +26,6 @@ typedef struct ole_act {
     float *gradient;            /* [batch, D] */
 } ole_act;
 
-/* The fields are for step.c and queue.c. */
 typedef struct ole_stepper {
     ole_network *network;
     ole_loss_options loss; /* OLÉ's, but for device and threads */
@@ -36,9 +35,9 @@ typedef struct ole_stepper {
     bool prepared;      /* to run steps one by one */
     ole_update update;  /* but for rate and step */
     int64_t batch[2];   /* rows of whole batches and of the last; 0: there is none */
-    int64_t rows[2];    /* ours of them: all, unless there are ranks */
+    int64_t rows[2];    /* this rank's part of them */
     ole_plan *plan[2];  /* NULL without rows */
-    ole_reduce *reduce; /* NULL: alone */
+    ole_reduce *reduce; /* NULL: one process */
     bool wants_stop;    /* tells the other ranks in the next step */
     int acts;
     ole_act act[OLE_MAX_ACTS];
@@ -67,8 +66,8 @@ typedef struct ole_step_result {
 /*
  * Plans for batches of `batch` rows and, unless 0, of `last` rows.  Taken from the options: loss,
  * lambda, ole_at, the deltas, opt and its numbers; ranks, bn, ole_scope.  Freeze parameters before;
- * OLÉ alone freezes the classifier.  The network must outlive the stepper.  With ranks this is
- * collective, and an error is one on all.
+ * OLÉ alone freezes the classifier.  The network must outlive the stepper.  Collective; fails on
+ * all ranks or none.
  */
 ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
                               const ole_train_options *options, int64_t batch, int64_t last,
@@ -76,14 +75,10 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
 void ole_stepper_free(ole_stepper *stepper);
 
 /*
- * Plans the losses of steps that ole_stepper_run() runs; a queue computes them on the device and
- * needs none.  Call it early to have failures early: the first step does it otherwise.  With ranks
- * this is collective, and an error is one on all.
+ * Plans the losses of steps that ole_stepper_run() runs; recorded steps have their own.  The first
+ * step does it otherwise: call it to have failures early.  Collective; fails on all ranks or none.
  */
 ole_status ole_stepper_prepare(ole_stepper *stepper, ole_error *error);
-
-/* The plan for whole batches, for evaluation. */
-ole_plan *ole_stepper_plan(const ole_stepper *stepper);
 
 /* One step's batch and rate. */
 typedef struct ole_step {
@@ -93,10 +88,8 @@ typedef struct ole_step {
     double lr;
 } ole_step;
 
-/*
- * A loss that is NaN or Inf is OLE_ERROR_NUMERIC that names the layer; the parameters are as before
- * then, the running statistics aside.
- */
+/* A loss that is NaN or Inf is OLE_ERROR_NUMERIC, which names the layer; all parameters but the
+ * running statistics are then as before. */
 ole_status ole_stepper_run(ole_stepper *stepper, const ole_step *step, ole_step_result *result,
                            ole_error *error);
 

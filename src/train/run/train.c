@@ -4,11 +4,11 @@
  *
  * Read it from the bottom: ole_train() checks the options and runs ole_train_once() for each seed,
  * which opens a run (run.h), takes it through its epochs and closes it.  Steps run one by one, or
- * the device replays recorded ones (queue.h).
+ * the device replays recorded ones (recorded.h).
  *
- * Ranks take the same steps and stop after the same one: each tells the others in a step whether
- * its caller wants to stop.  With recorded steps they agree when they read the device's results,
- * which they do after the same steps.
+ * All ranks stop after the same step: in every step each tells the others whether its caller wants
+ * to stop.  With recorded steps they agree whenever they read the device's sums, which they do
+ * after the same steps.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,9 +23,7 @@
 #include "train/run/seeds.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A run under way. */
 typedef struct loop {
@@ -45,7 +43,7 @@ typedef struct loop {
     int64_t saved_epoch; /* after how many epochs */
     bool saved;          /* by this process */
     bool wants_stop;     /* our caller does */
-    bool stopped;        /* our caller's wish or another rank's: after the same step everywhere */
+    bool stopped;        /* by our caller or another rank: after the same step on all */
 } loop;
 
 /* Whether a step takes the smaller batch at the end of the epoch. */
@@ -53,8 +51,7 @@ static bool is_last(const ole_run *run, int64_t step) {
     return run->stepper->batch[1] > 0 && step == run->batches - 1;
 }
 
-/* ---- Reporting to the caller -------------------------------------------------------------------
- */
+/* ---- Reporting to the caller -------------------------------------------------------------- */
 
 static double elapsed(const loop *l) {
     return l->seconds_before + ole_clock() - l->started;
@@ -70,7 +67,7 @@ static double seconds_left(const loop *l) {
     return left * (ole_clock() - l->started) / (double)l->steps_here;
 }
 
-/* Calls back; true when the caller wants to stop. `sums` are those of the epoch shown. */
+/* Calls back; true if the caller wants to stop. `sums` are those of the reported epoch. */
 static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) {
     const ole_run *run = &l->run;
     if (!run->options.callback) return false;
@@ -136,41 +133,41 @@ static void warn_of_single_samples(loop *l) {
 
 /* ---- An epoch ----------------------------------------------------------------------------- */
 
-static void add_step(ole_sums *sums, const ole_step_result *result, int64_t images,
-                     double seconds) {
-    sums->loss += result->loss;
-    sums->softmax_loss += result->softmax_loss;
-    sums->ole_loss += result->ole_loss;
-    sums->seconds += seconds;
-    sums->ole_seconds += result->seconds[OLE_STEP_OLE];
-    sums->comm_seconds += result->comm_seconds;
-    sums->steps++;
-    sums->images += images;
-    sums->correct += result->correct;
-}
-
-static ole_status run_step(loop *l, ole_error *error) {
+/* Runs the steps of an epoch one by one. */
+static ole_status run_steps(loop *l, ole_error *error) {
     ole_run *run = &l->run;
-    double start = ole_clock();
-    ole_batch batch;
-    ole_status status =
-        ole_loader_get(run->loader, run->state.epoch, run->state.step, &batch, error);
-    if (status != OLE_OK) return status;
-    warn_of_single_samples(l);
-    l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->state.step);
-    const ole_step step = {.batch = &batch,
-                           .last = is_last(run, run->state.step),
-                           .number = run->state.updates + 1,
-                           .lr = l->lr};
-    ole_step_result result;
-    run->stepper->wants_stop = l->wants_stop;
-    status = ole_stepper_run(run->stepper, &step, &result, error);
-    if (status != OLE_OK) return status;
-    run->state.updates++;
-    run->state.step++;
-    l->steps_here++;
-    l->stopped = result.stop;
-    add_step(&run->state.sums, &result, run->stepper->batch[step.last], ole_clock() - start);
+    ole_state *state = &run->state;
+    while (state->step < run->batches && !l->stopped) {
+        double start = ole_clock();
+        ole_batch batch;
+        ole_status status = ole_loader_get(run->loader, state->epoch, state->step, &batch, error);
+        if (status != OLE_OK) return status;
+        warn_of_single_samples(l);
+        l->lr = ole_schedule_rate(&run->schedule, state->epoch, state->step);
+        const ole_step step = {.batch = &batch,
+                               .last = is_last(run, state->step),
+                               .number = state->updates + 1,
+                               .lr = l->lr};
+        ole_step_result result;
+        run->stepper->wants_stop = l->wants_stop;
+        status = ole_stepper_run(run->stepper, &step, &result, error);
+        if (status != OLE_OK) return status;
+        state->updates++;
+        state->step++;
+        l->steps_here++;
+        l->stopped = result.stop;
+        state->sums.loss += result.loss;
+        state->sums.softmax_loss += result.softmax_loss;
+        state->sums.ole_loss += result.ole_loss;
+        state->sums.seconds += ole_clock() - start;
+        state->sums.ole_seconds += result.seconds[OLE_STEP_OLE];
+        state->sums.comm_seconds += result.comm_seconds;
+        state->sums.steps++;
+        state->sums.images += run->stepper->batch[step.last];
+        state->sums.correct += result.correct;
+        if (tell(l, &state->sums, state->epoch + 1, false)) l->wants_stop = true;
+        if (!run->options.ranks) l->stopped = l->wants_stop;
+    }
     return OLE_OK;
 }
 
@@ -181,7 +178,7 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                                          .ranks = run->options.ranks,
                                          .batch = run->stepper->batch[0],
                                          .workers = run->options.workers},
-                              .queue = run->queue,
+                              .recorded = run->recorded,
                               .set = run->set,
                               .classifier = run->options.loss != OLE_LOSS_OLE,
                               .knn = knn,
@@ -221,7 +218,7 @@ static ole_status check_ranks(loop *l, ole_error *error) {
     if (!run->stepper->reduce) return OLE_OK;
     ole_status status = ole_reduce_statistics(run->stepper->reduce, error);
     if (status != OLE_OK) return status;
-    return ole_together_verify(run->options.ranks, &run->network, error);
+    return ole_verify_weights(run->options.ranks, &run->network, error);
 }
 
 /* Rank 0 writes; if it cannot, all ranks end.  Without a validation split the best model is the
@@ -279,30 +276,18 @@ static ole_status finish_epoch(loop *l, ole_error *error) {
     return l->stopped && l->saved_epoch < run->state.epoch ? save(l, error) : OLE_OK;
 }
 
-/* One step after the other. */
-static ole_status run_steps(loop *l, ole_error *error) {
-    ole_run *run = &l->run;
-    while (run->state.step < run->batches && !l->stopped) {
-        ole_status status = run_step(l, error);
-        if (status != OLE_OK) return status;
-        if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
-        if (!run->options.ranks) l->stopped = l->wants_stop;
-    }
-    return OLE_OK;
-}
+/* ---- An epoch of recorded steps ----------------------------------------------------------- */
 
-/* ---- An epoch of recorded steps ------------------------------------------- */
-
-/* Where the epoch stood when the device took over. */
-typedef struct queued {
+/* The state of the epoch when the device took over. */
+typedef struct takeover {
     ole_sums sums;
     int64_t step, updates;
     double started;
-} queued;
+} takeover;
 
 /* Runs the first step with a bad loss again to find the layer. */
-static ole_status fail_queued(loop *l, const queued *from, const ole_queue_sums *now,
-                              ole_error *error) {
+static ole_status fail_recorded(loop *l, const takeover *from, const ole_step_sums *now,
+                                ole_error *error) {
     ole_run *run = &l->run;
     ole_batch batch;
     int64_t step = from->step + now->bad_step - from->updates - 1;
@@ -317,13 +302,13 @@ static ole_status fail_queued(loop *l, const queued *from, const ole_queue_sums 
                     cause.message, (long long)now->bad_row);
 }
 
-/* Waits for the device and takes over its sums. */
-static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
+/* Waits for the device and adds its sums. */
+static ole_status catch_up(loop *l, const takeover *from, ole_error *error) {
     ole_run *run = &l->run;
-    ole_queue_sums now;
-    ole_status status = ole_queue_read(run->queue, &now, error);
+    ole_step_sums now;
+    ole_status status = ole_recorded_read(run->recorded, &now, error);
     if (status != OLE_OK) return status;
-    if (now.bad_step) return fail_queued(l, from, &now, error);
+    if (now.bad_step) return fail_recorded(l, from, &now, error);
     int64_t rows = run->stepper->batch[0], done = from->step + now.steps;
     int64_t images = now.steps * rows;
     if (done == run->batches && run->stepper->batch[1]) images += run->stepper->batch[1] - rows;
@@ -333,9 +318,8 @@ static ole_status catch_up(loop *l, const queued *from, ole_error *error) {
         .softmax_loss = run->stepper->softmax ? before->softmax_loss + now.softmax_loss : NAN,
         .ole_loss = run->stepper->ole ? before->ole_loss + now.added_loss : NAN,
         .seconds = before->seconds + ole_clock() - from->started,
-        .ole_seconds = before->ole_seconds + (double)now.steps * ole_queue_ole_seconds(run->queue),
-        .comm_seconds =
-            before->comm_seconds + (double)now.steps * ole_queue_comm_seconds(run->queue),
+        .ole_seconds = before->ole_seconds + (double)now.steps * run->recorded->ole_seconds,
+        .comm_seconds = before->comm_seconds + (double)now.steps * run->recorded->comm_seconds,
         .steps = before->steps + now.steps,
         .images = before->images + images,
         .correct = before->correct + now.correct};
@@ -355,11 +339,6 @@ typedef struct reading {
 
 static const double READ_EVERY = 0.2; /* seconds */
 
-static bool is_due(const loop *l, const reading *last, int64_t done) {
-    if (done == l->run.batches) return true;
-    return l->run.options.ranks ? done >= last->next : ole_clock() - last->at >= READ_EVERY;
-}
-
 /* Ranks agree whether to stop, and after which step to read next: rank 0 decides by its pace. */
 static void agree_on_next(loop *l, reading *last, int64_t done) {
     double pace = (double)(done - last->step) / fmax(ole_clock() - last->at, 1e-6);
@@ -370,18 +349,19 @@ static void agree_on_next(loop *l, reading *last, int64_t done) {
     *last = (reading){ole_clock(), done, done + ahead};
 }
 
-/* Lets the device replay the steps, reading its sums now and then. */
-static ole_status queue_steps(loop *l, ole_error *error) {
+/* Lets the device replay the steps, and reads its sums now and then. */
+static ole_status replay_steps(loop *l, ole_error *error) {
     ole_run *run = &l->run;
-    queued from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
+    takeover from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
     if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
     warn_of_single_samples(l);
-    ole_status status = ole_queue_start(run->queue, &run->schedule, run->state.epoch, from.step,
-                                        from.updates, error);
+    ole_status status = ole_recorded_start(run->recorded, &run->schedule, run->state.epoch,
+                                           from.step, from.updates, error);
     reading last = {from.started, from.step, from.step + 1};
     for (int64_t b = from.step; b < run->batches && status == OLE_OK && !l->stopped; b++) {
-        status = ole_queue_step(run->queue, error);
-        if (status != OLE_OK || !is_due(l, &last, b + 1)) continue;
+        status = ole_recorded_step(run->recorded, error);
+        bool due = run->options.ranks ? b + 1 >= last.next : ole_clock() - last.at >= READ_EVERY;
+        if (status != OLE_OK || (!due && b + 1 < run->batches)) continue;
         status = catch_up(l, &from, error);
         if (status != OLE_OK) continue;
         if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
@@ -393,7 +373,7 @@ static ole_status queue_steps(loop *l, ole_error *error) {
 /* Steps until the epoch is over or the caller stops it, in which case the run is saved. */
 static ole_status run_epoch(loop *l, ole_error *error) {
     ole_run *run = &l->run;
-    ole_status status = run->queue ? queue_steps(l, error) : run_steps(l, error);
+    ole_status status = run->recorded ? replay_steps(l, error) : run_steps(l, error);
     if (status != OLE_OK) return status;
     if (!l->stopped) return finish_epoch(l, error);
     run->state.seconds = elapsed(l);
@@ -407,7 +387,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     ole_run *run = &l->run;
     const ole_train_options *o = &run->options;
     ole_status status = OLE_OK;
-    if (!l->measured) /* resumed where nothing was left to do */
+    if (!l->measured) /* resumed with nothing left to do */
         status = measure(l, true, error);
     if (status == OLE_OK)
         status = ole_metrics_end(&run->metrics, &l->errors, elapsed(l), run->network.backend->name,
@@ -431,16 +411,6 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     return status;
 }
 
-/* A numeric error in the middle of a run also names the last checkpoint. */
-static ole_status fail_run(const loop *l, ole_status status, ole_error *error) {
-    const ole_run *run = &l->run;
-    if (!error || status != OLE_ERROR_NUMERIC || !run->has_last) return status;
-    ole_error cause = *error;
-    ole_quoted quoted;
-    return ole_fail(error, status, "%.280s; %s/last.safetensors holds epoch %lld", cause.message,
-                    ole_quote_string(&quoted, run->options.out), (long long)l->saved_epoch);
-}
-
 ole_status ole_train_once(const ole_train_options *options, int64_t number, int64_t runs,
                           ole_train_summary *summary, ole_error *error) {
     loop *l = calloc(1, sizeof *l);
@@ -459,7 +429,12 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
             status = run_epoch(l, error);
         bool finished = l->run.state.epoch >= options->epochs;
         if (status == OLE_OK && finished) status = finish_run(l, summary, error);
-        status = fail_run(l, status, error);
+        if (error && status == OLE_ERROR_NUMERIC && l->run.has_last) {
+            ole_error cause = *error;
+            ole_quoted quoted;
+            ole_fail(error, status, "%.280s; %s/last.safetensors holds epoch %lld", cause.message,
+                     ole_quote_string(&quoted, l->run.options.out), (long long)l->saved_epoch);
+        }
         summary->epochs = l->run.state.epoch;
         summary->interrupted = l->stopped && !finished;
         summary->seconds = elapsed(l);
@@ -479,7 +454,7 @@ ole_status ole_train(const ole_train_options *options, ole_train_summary *summar
     status = ole_ranks_agree(checked.ranks, status, error);
     if (status == OLE_OK)
         status = ole_ranks_agree(checked.ranks, ole_train_choose(&checked, error), error);
-    if (status == OLE_OK) status = ole_together_options(&checked, error);
+    if (status == OLE_OK) status = ole_agree_on_options(&checked, error);
     if (status == OLE_OK) {
         if (checked.seeds > 1) {
             status = ole_train_seeds(&checked, &result, error);

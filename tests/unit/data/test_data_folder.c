@@ -1,7 +1,7 @@
 /*
  * tests/unit/data/test_data_folder.c - folders of images: classes, parts, sizes, bad images.
  */
-#include "data/probe.h"
+#include "data/source.h"
 #include "data_files.h"
 
 /* A pgm of width x height, all pixels `value`. */

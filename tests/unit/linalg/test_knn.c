@@ -2,7 +2,7 @@
  * tests/unit/linalg/test_knn.c - nearest neighbours by cosine against the obvious way, over block
  * edges.
  */
-#include "features/knn1_error.h"
+#include "features/nearest.h"
 
 #include "base/philox.h"
 #include "data/formats/generated.h"

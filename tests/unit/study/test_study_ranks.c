@@ -1,7 +1,7 @@
 /*
- * tests/unit/study/test_study_ranks.c - runs shared out over ranks: crews, ole_train() with seeds,
- * and studies give what one process alone gives, however many ranks there are, also when they are
- * stopped or one of them fails.
+ * tests/unit/study/test_study_ranks.c - runs shared out over ranks: job pools, ole_train() with
+ * seeds, and studies give what one process alone gives, however many ranks there are, also when
+ * they are stopped or one of them fails.
  */
 #include "ole/train/study.h"
 
@@ -82,14 +82,14 @@ typedef struct board {
     atomic_int at_once[MOST], most_at_once;
 } board;
 
-/* What a crew's context is on one rank. */
+/* What a pool's context is on one rank. */
 typedef struct member {
     board *board;
     int rank;
 } member;
 
-static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *result, bool *stopped,
-                         ole_error *error) {
+static ole_status do_run(void *context, ole_job_pool *pool, int64_t number, void *result,
+                         bool *stopped, ole_error *error) {
     const member *m = context;
     board *b = m->board;
     int here = atomic_fetch_add(&b->at_once[m->rank], 1) + 1;
@@ -102,9 +102,9 @@ static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *re
     b->by[number] = m->rank;
     if (number == b->fails) return ole_fail(error, OLE_ERROR_IO, "run %" PRId64 " broke", number);
     if (number == b->stops) {
-        ole_crew_lock(crew);
-        ole_crew_stop(crew);
-        ole_crew_unlock(crew);
+        ole_job_pool_lock(pool);
+        ole_job_pool_stop(pool);
+        ole_job_pool_unlock(pool);
         *stopped = true;
         return OLE_OK;
     }
@@ -113,10 +113,10 @@ static ole_status do_run(void *context, ole_crew *crew, int64_t number, void *re
     return OLE_OK;
 }
 
-static ole_status hear(void *context, ole_crew *crew, int64_t number, int rank, const void *result,
-                       ole_error *error) {
+static ole_status hear(void *context, ole_job_pool *pool, int64_t number, int rank,
+                       const void *result, ole_error *error) {
     const member *m = context;
-    (void)crew;
+    (void)pool;
     assert_int_equal(m->board->by[number], rank);
     memcpy(&m->board->heard[m->rank][number], result, sizeof(int64_t));
     if (number == m->board->refuses && m->rank == 0)
@@ -124,20 +124,20 @@ static ole_status hear(void *context, ole_crew *crew, int64_t number, int rank, 
     return OLE_OK;
 }
 
-static void work_in_crew(one_rank *r) {
+static void work_in_pool(one_rank *r) {
     int64_t order[RUNS];
     for (int64_t i = 0; i < RUNS; i++)
         order[i] = RUNS - 1 - i;
     member m = {r->context, ole_ranks_rank(r->ranks)};
-    const ole_crew_plan plan = {.ranks = r->ranks,
-                                .order = order,
-                                .count = RUNS,
-                                .jobs = m.board->jobs,
-                                .result_bytes = sizeof(int64_t),
-                                .run = do_run,
-                                .ended = hear,
-                                .context = &m};
-    r->status = ole_crew_work(&plan, &r->stopped, &r->error);
+    const ole_job_plan plan = {.ranks = r->ranks,
+                               .order = order,
+                               .count = RUNS,
+                               .jobs = m.board->jobs,
+                               .result_bytes = sizeof(int64_t),
+                               .run = do_run,
+                               .ended = hear,
+                               .context = &m};
+    r->status = ole_job_pool_run(&plan, &r->stopped, &r->error);
 }
 
 static board *new_board(int jobs) {
@@ -147,13 +147,13 @@ static board *new_board(int jobs) {
 }
 
 /* Every run is done once, by any number of ranks and threads, and everyone hears of it. */
-static void test_crew(void **state) {
+static void test_job_pool(void **state) {
     (void)state;
     for (int size = 1; size <= MOST; size++)
         for (int jobs = 1; jobs <= 3; jobs += 2) {
             board *b = new_board(jobs);
             one_rank ranks[MOST];
-            run_ranks(ranks, size, work_in_crew, b);
+            run_ranks(ranks, size, work_in_pool, b);
             assert_true(atomic_load(&b->most_at_once) <= jobs);
             for (int r = 0; r < size; r++) {
                 assert_ok(ranks[r].status, &ranks[r].error);
@@ -167,13 +167,13 @@ static void test_crew(void **state) {
 }
 
 /* A slow rank gets fewer runs than the others. */
-static void test_crew_with_a_slow_rank(void **state) {
+static void test_job_pool_with_a_slow_rank(void **state) {
     (void)state;
     board *b = new_board(1);
     one_rank ranks[MOST];
     int shares[3] = {0};
     b->slow = 1;
-    run_ranks(ranks, 3, work_in_crew, b);
+    run_ranks(ranks, 3, work_in_pool, b);
     for (int i = 0; i < RUNS; i++)
         shares[b->by[i]]++;
     assert_true(shares[1] >= 1);
@@ -188,12 +188,12 @@ static int count_heard(const board *b, int rank) {
 }
 
 /* One wish to stop ends all; what had ended by then is known to all. */
-static void test_crew_stopped(void **state) {
+static void test_job_pool_stopped(void **state) {
     (void)state;
     board *b = new_board(1);
     one_rank ranks[MOST];
     b->stops = RUNS - 6;
-    run_ranks(ranks, 3, work_in_crew, b);
+    run_ranks(ranks, 3, work_in_pool, b);
     for (int r = 0; r < 3; r++) {
         assert_ok(ranks[r].status, &ranks[r].error);
         assert_true(ranks[r].stopped);
@@ -205,13 +205,13 @@ static void test_crew_stopped(void **state) {
 }
 
 /* An error names the rank, and is everyone's. */
-static void test_crew_fails(void **state) {
+static void test_job_pool_fails(void **state) {
     (void)state;
     board *b = new_board(1);
     one_rank ranks[MOST];
     char name[40];
     b->fails = RUNS - 5;
-    run_ranks(ranks, 3, work_in_crew, b);
+    run_ranks(ranks, 3, work_in_pool, b);
     snprintf(name, sizeof name, "rank %d (", b->by[b->fails]);
     for (int r = 0; r < 3; r++) {
         assert_int_equal(ranks[r].status, OLE_ERROR_IO);
@@ -220,7 +220,7 @@ static void test_crew_fails(void **state) {
     }
     b = new_board(1);
     b->refuses = 4;
-    run_ranks(ranks, 3, work_in_crew, b);
+    run_ranks(ranks, 3, work_in_pool, b);
     for (int r = 0; r < 3; r++) {
         assert_int_equal(ranks[r].status, OLE_ERROR_IO);
         assert_says(ranks[r].error.message, "rank 0 (");
@@ -474,10 +474,10 @@ static void test_seeds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crew),
-        cmocka_unit_test(test_crew_with_a_slow_rank),
-        cmocka_unit_test(test_crew_stopped),
-        cmocka_unit_test(test_crew_fails),
+        cmocka_unit_test(test_job_pool),
+        cmocka_unit_test(test_job_pool_with_a_slow_rank),
+        cmocka_unit_test(test_job_pool_stopped),
+        cmocka_unit_test(test_job_pool_fails),
         cmocka_unit_test(test_agree),
         cmocka_unit_test_teardown(test_studies, clear),
         cmocka_unit_test_teardown(test_stopped_anywhere, clear),

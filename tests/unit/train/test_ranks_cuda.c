@@ -93,9 +93,9 @@ static ole_status train(void *context, ole_ranks *ranks, ole_error *error) {
     ole_status status = ole_train_options_check(&options, &checked, error);
     if (status == OLE_OK) status = ole_run_open(&run, &checked, error);
     if (status != OLE_OK) return status;
-    if (keep) t->queued = run.queue != NULL;
-    ole_queue_free(run.queue); /* it would seed backward too */
-    run.queue = NULL;
+    if (keep) t->queued = run.recorded != NULL;
+    ole_recorded_free(run.recorded); /* it would seed backward too */
+    run.recorded = NULL;
     status = run_steps(t, &run, keep, error);
     if (status == OLE_OK && keep) keep_weights(t, &run);
     ole_run_close(&run);
@@ -195,7 +195,7 @@ static void sharing_is_said(void **state) {
     card_table("ole_cuda_backend");
     trace t = trace_of(make(nets[0], "cuda:0"), 2);
     assert_false(t.queued);
-    if (!strstr(t.said, "ranks 0 and 1 share card ") || !strstr(t.said, "host memory"))
+    if (!strstr(t.said, "ranks 0 and 1 share GPU ") || !strstr(t.said, "host memory"))
         fail_msg("nothing of a shared card in '%s'", t.said);
     free(t.weights);
 }
@@ -288,15 +288,15 @@ static void join_alone(ole_run *run, ole_ranks *group, bool sync, bool global) {
     ole_stepper *s = run->stepper;
     const ole_network *n = &run->network;
     ole_error error;
-    ole_queue_free(run->queue);
-    run->queue = NULL;
+    ole_recorded_free(run->recorded);
+    run->recorded = NULL;
     assert_ok(ole_reduce_create(&s->reduce, &run->network, group, s->batch, sync, &error), &error);
-    assert_true(ole_reduce_link(s->reduce)->direct);
-    assert_null(ole_queue_obstacle(s));
+    assert_true(s->reduce->link.direct);
+    assert_null(ole_recorded_obstacle(s));
     for (int k = 0; k < 2; k++) {
         if (!s->plan[k]) continue;
         const ole_plan_options options = {
-            .batch = s->rows[k], .train = true, .share = ole_reduce_share(s->reduce, k)};
+            .batch = s->rows[k], .train = true, .share = &s->reduce->batch[k].share};
         ole_plan_free(s->plan[k]);
         assert_ok(ole_plan_create(&s->plan[k], n->graph, n->params, n->backend, n->context,
                                   &options, &error),
@@ -304,7 +304,7 @@ static void join_alone(ole_run *run, ole_ranks *group, bool sync, bool global) {
     }
     run->inference.plan = s->plan[0];
     s->global = global;
-    assert_ok(ole_queue_create(&run->queue, s, run->set, run->loader, &error), &error);
+    assert_ok(ole_recorded_create(&run->recorded, s, run->set, run->loader, &error), &error);
 }
 
 /* Two epochs, recorded, and an evaluation. */
@@ -315,15 +315,16 @@ static trace recorded(ole_train_options options, ole_ranks *group, bool sync, bo
     ole_error error;
     assert_ok(ole_train_options_check(&options, &checked, &error), &error);
     assert_ok(ole_run_open(&run, &checked, &error), &error);
-    assert_non_null(run.queue);
+    assert_non_null(run.recorded);
     if (group) join_alone(&run, group, sync, global);
     for (int64_t epoch = 0; epoch < 2; epoch++) {
-        ole_queue_sums sums;
-        assert_ok(ole_queue_start(run.queue, &run.schedule, epoch, 0, epoch * run.batches, &error),
-                  &error);
+        ole_step_sums sums;
+        assert_ok(
+            ole_recorded_start(run.recorded, &run.schedule, epoch, 0, epoch * run.batches, &error),
+            &error);
         for (int64_t b = 0; b < run.batches; b++)
-            assert_ok(ole_queue_step(run.queue, &error), &error);
-        assert_ok(ole_queue_read(run.queue, &sums, &error), &error);
+            assert_ok(ole_recorded_step(run.recorded, &error), &error);
+        assert_ok(ole_recorded_read(run.recorded, &sums, &error), &error);
         assert_int_equal(sums.bad_step, 0);
         assert_int_equal(sums.steps, run.batches);
         t.losses[epoch] = sums.loss;
@@ -332,7 +333,7 @@ static trace recorded(ole_train_options options, ole_ranks *group, bool sync, bo
         t.correct[epoch] = sums.correct;
     }
     ole_runner_outputs outputs = {0};
-    assert_ok(ole_queue_evaluate(run.queue, OLE_SPLIT_TEST, &outputs, &error), &error);
+    assert_ok(ole_recorded_evaluate(run.recorded, OLE_SPLIT_TEST, &outputs, &error), &error);
     t.correct[2] = outputs.wrong;
     keep_weights(&t, &run);
     assert_non_null(t.weights);

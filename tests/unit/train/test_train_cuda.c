@@ -35,13 +35,13 @@ static void open_run(ole_run *run, const ole_train_options *o) {
 static void check_batch(ole_run *run, int64_t epoch, int64_t number) {
     ole_error error;
     ole_batch batch;
-    ole_queue_sums sums;
+    ole_step_sums sums;
     int64_t size = ole_network_image_size(&run->network);
     float *images = malloc((size_t)(32 * size) * sizeof *images);
     assert_non_null(images);
-    assert_ok(ole_queue_start(run->queue, &run->schedule, epoch, number, 0, &error), &error);
-    assert_ok(ole_queue_step(run->queue, &error), &error);
-    assert_ok(ole_queue_read(run->queue, &sums, &error), &error);
+    assert_ok(ole_recorded_start(run->recorded, &run->schedule, epoch, number, 0, &error), &error);
+    assert_ok(ole_recorded_step(run->recorded, &error), &error);
+    assert_ok(ole_recorded_read(run->recorded, &sums, &error), &error);
     assert_int_equal(sums.steps, 1);
     assert_ok(ole_loader_get(run->loader, epoch, number, &batch, &error), &error);
     ole_plan_read(run->stepper->plan[batch.count == 32 ? 0 : 1], 0, images);
@@ -58,7 +58,7 @@ static void same_batches(void **state) {
     ole_train_options o = small_run("C8-MP-FC16", "cuda");
     ole_run run;
     open_run(&run, &o);
-    assert_non_null(run.queue);
+    assert_non_null(run.recorded);
     for (int64_t epoch = 0; epoch < 3; epoch++)
         for (int64_t b = 0; b < 7; b += 3)
             check_batch(&run, epoch, b);
@@ -74,12 +74,12 @@ static void run_steps(ole_run *run, bool recorded, double losses[3]) {
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         losses[epoch] = 0;
         if (recorded) {
-            ole_queue_sums sums;
-            assert_ok(ole_queue_start(run->queue, &run->schedule, epoch, 0, updates, &error),
+            ole_step_sums sums;
+            assert_ok(ole_recorded_start(run->recorded, &run->schedule, epoch, 0, updates, &error),
                       &error);
             for (int64_t b = 0; b < run->batches; b++)
-                assert_ok(ole_queue_step(run->queue, &error), &error);
-            assert_ok(ole_queue_read(run->queue, &sums, &error), &error);
+                assert_ok(ole_recorded_step(run->recorded, &error), &error);
+            assert_ok(ole_recorded_read(run->recorded, &sums, &error), &error);
             assert_int_equal(sums.bad_step, 0);
             losses[epoch] = sums.loss;
             updates += run->batches;

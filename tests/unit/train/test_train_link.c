@@ -189,7 +189,7 @@ static ole_status open_loaders(ole_loader *loaders[2], const ole_dataset *set, o
 }
 
 static void keep(seen *s, const ole_stepper *stepper, const ole_network *n) {
-    const ole_link *link = ole_reduce_link(stepper->reduce);
+    const ole_link *link = &stepper->reduce->link;
     for (int i = 0; i < n->graph->params; i++)
         s->count += n->graph->param[i].count;
     s->weights = malloc((size_t)s->count * sizeof *s->weights);
@@ -305,8 +305,8 @@ static void check_said(setting which, const char *text) {
 
 static void says_which_way(void **state) {
     (void)state;
-    check_said(OWN_CARDS, "3 ranks, each on a card of its own");
-    check_said(SHARED, "ranks 1 and 2 share card card-1 of ");
+    check_said(OWN_CARDS, "3 ranks, each on a GPU of its own");
+    check_said(SHARED, "ranks 1 and 2 share GPU card-1 of ");
     check_said(MISSING, "rank 1 (");
     check_said(MISSING, "no such library; sums go through host memory");
 }

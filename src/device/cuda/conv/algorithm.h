@@ -1,10 +1,10 @@
 /*
- * src/device/cuda/conv/algorithm.h - a pass of a convolution or linear layer, and one way to
- * compute it.
+ * src/device/cuda/conv/algorithm.h - one pass of a convolution or linear layer as a problem, and
+ * one way to compute it.
  *
  * A linear layer is a 1 x 1 convolution of 1 x 1 images: x [n, in], w [out, in], y [n, out].  All
- * three tensors are packed with channels innermost, channel counts already rounded up (cuda.h);
- * elements have one type, sums are made in float.
+ * three tensors are packed with channels innermost and channel counts rounded up (cuda.h); elements
+ * have one type, sums are in float.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_ALGORITHM_H
 #define OLE_SRC_DEVICE_CUDA_CONV_ALGORITHM_H
@@ -21,8 +21,8 @@ typedef enum cuda_pass {
 
 typedef struct cuda_problem {
     cuda_pass pass;
-    bool add;  /* CUDA_PASS_DATA: to what is there */
-    bool bias; /* CUDA_PASS_FORWARD: a number for each output channel is added */
+    bool add;  /* CUDA_PASS_DATA: adds to what is there */
+    bool bias; /* CUDA_PASS_FORWARD: adds a number per output channel */
     cuda_type type;
     ole_precision precision;
     bool direct; /* neither Winograd nor FFT */
@@ -30,10 +30,10 @@ typedef struct cuda_problem {
     int64_t kernel, stride, pad;
 } cuda_problem;
 
-/* What a pass works on: x, w, y or their gradients, device memory aligned to 16 bytes. */
+/* The tensors of a pass: x, w, y or their gradients, in device memory aligned to 16 bytes. */
 typedef struct cuda_arrays {
     void *x, *w, *y;
-    const float *bias; /* [out], where the problem has one */
+    const float *bias; /* [out], if the problem has one */
     void *scratch;     /* of cuda_solver_scratch() bytes */
     void *workspace;   /* of context->workspace_bytes */
     cudaStream_t stream;
@@ -42,16 +42,16 @@ typedef struct cuda_arrays {
 enum { CUDA_WAY_NAME = 320, CUDA_TENSOR_ALIGNMENT = 16 };
 
 /*
- * One way to compute a problem.  Its name says exactly which, for the same versions of the
- * libraries: "cudnn:ENGINE:KNOB=VALUE:...", "cublas:" and the words of an algorithm, "narrow:" and
- * that of a variant, or "apart".
+ * One way to compute a problem. For given versions of the libraries its name identifies it:
+ * "cudnn:ENGINE:KNOB=VALUE:...", "cublas:" and the words of an algorithm, "narrow:" and a variant,
+ * or "apart".
  */
 typedef struct cuda_way {
     enum {
         CUDA_WAY_DNN,     /* a cuDNN plan */
         CUDA_WAY_PRODUCT, /* a matrix product by cuBLASLt */
         CUDA_WAY_NARROW,  /* a kernel of our own (narrow.h) */
-        CUDA_WAY_APART,   /* as without `add` (into scratch) or `bias`, and then added */
+        CUDA_WAY_APART,   /* without `add` (into scratch) or `bias`, then an addition */
     } kind;
     size_t workspace; /* bytes */
     bool bias;        /* a cuDNN plan that adds it */
@@ -73,7 +73,7 @@ static inline int64_t cuda_problem_y(const cuda_problem *p) {
     return p->n * p->out_h * p->out_w * p->out;
 }
 
-/* Whether the pass is one matrix product: every pixel by itself. */
+/* Whether the pass is one matrix product, with every pixel on its own. */
 static inline bool cuda_problem_is_product(const cuda_problem *p) {
     return p->kernel == 1 && p->stride == 1 && p->pad == 0;
 }

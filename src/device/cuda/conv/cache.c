@@ -1,10 +1,10 @@
 /*
- * src/device/cuda/conv/cache.c - the file of what was measured.
+ * src/device/cuda/conv/cache.c - reads and writes the file of measured algorithms.
  *
- * Text: a header, then a line for each problem: its key, microseconds, the way, and a checksum of
- * the line up to there.  Lines that do not match theirs are passed over; a file with another header
- * counts as empty.  Before it is written it is read again, so that what other processes have found
- * meanwhile is kept; of two ways for one problem the writer's own stays.
+ * It is text: a header, then one line per problem with its key, microseconds, the algorithm and a
+ * checksum of the line.  Lines with a wrong checksum are ignored; a file with another header counts
+ * as empty.  The file is read again before it is written, so results of other processes are kept;
+ * if two have an algorithm for one problem, the writer's own stays.
  */
 #include "device/cuda/conv/cache.h"
 
@@ -44,7 +44,7 @@ static line *find(const cuda_cache *cache, const char *key) {
     return NULL;
 }
 
-/* The place of `key`, new where there was none; NULL: no memory. */
+/* The line of `key`, new if there was none; NULL: no memory. */
 static line *place_of(cuda_cache *cache, const char *key) {
     line *known = find(cache, key);
     if (known) return known;

@@ -1,9 +1,9 @@
 /*
- * src/device/cuda/conv/cache.h - the file of what was measured: which way each problem is computed
- * best.
+ * src/device/cuda/conv/cache.h - the file that remembers which algorithm is fastest for each
+ * problem.
  *
- * It lies in the folder $OLE_CACHE, else $XDG_CACHE_HOME/ole, else ~/.cache/ole; OLE_CACHE set to
- * nothing means none.  A file that cannot be read or written is no error: measuring is done again.
+ * It is in $OLE_CACHE, else $XDG_CACHE_HOME/ole, else ~/.cache/ole; an empty OLE_CACHE means no
+ * file. A file that cannot be read or written is no error: the problem is measured again.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_CACHE_H
 #define OLE_SRC_DEVICE_CUDA_CONV_CACHE_H
@@ -14,13 +14,13 @@ typedef struct cuda_cache cuda_cache;
 cuda_cache *cuda_cache_open(const char *file);
 void cuda_cache_close(cuda_cache *cache);
 
-/* The name of the way for a problem, or NULL; good until the next put. */
+/* The name of the algorithm for a problem, or NULL; valid until the next put. */
 const char *cuda_cache_find(const cuda_cache *cache, const char *key);
 
-/* Takes in what others have written since, so that runs side by side choose alike. */
+/* Reads what others have written since, so that concurrent runs choose alike. */
 void cuda_cache_refresh(cuda_cache *cache);
 
-/* Remembers a way and writes the file. Neither key nor way may hold white space. */
+/* Remembers an algorithm and writes the file. Neither text may have white space. */
 void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds);
 
 #endif

@@ -1,88 +1,153 @@
 /*
- * src/device/cuda/conv/conv.c - convolution: by cuDNN, where it is one as a matrix product, or to
- * few channels by kernels of our own.
+ * src/device/cuda/conv/conv.c - layers with weights: convolutions, by cuDNN, as matrix products or
+ * (with few channels) by our own kernels, and linear layers, by cuBLASLt.
  *
- * A convolution has up to four passes: forward, the gradient of its input (written, or added to
- * what is there), and the gradient of its weight.  Each is a problem of which tune.c knows the best
- * way.  The weight's gradient is queued first and on the side stream, where it runs beside the
- * input's; who reads it waits for the end of backward (side.c).
+ *     y[n, o] = bias[o] + sum over i of weight[o, i] * x[n, i]
  *
- * Padding channels need no care: inputs, weights and gradients hold zeros there, so that sums over
- * them add nothing, and what comes out for them is zero.
+ * A layer has up to four passes: forward, the gradient of its input (written, or added to what is
+ * there) and the gradient of its weight.  Each is a problem for which tune.c finds the fastest
+ * algorithm.  The weight gradient of a convolution is enqueued first, on the side stream, where it
+ * runs concurrently with the input gradient; the end of backward waits for it (side_stream.c).
+ *
+ * Padding channels need no care: inputs, weights and gradients are zero there, so sums over them
+ * add nothing, and their outputs are zero.
  */
-#include "device/cuda/conv/layer.h"
+#include "base/error.h"
+#include "device/cuda/conv/tune.h"
 
-static cuda_problem problem_of(const cuda_request *r) {
-    const ole_node *node = r->node;
-    const ole_device_options *options = &r->context->options;
-    return (cuda_problem){.type = r->context->type,
-                          .precision = options->precision,
-                          .direct = options->conv == OLE_CONV_DIRECT,
-                          .n = r->n,
-                          .in = cuda_pitch(node->in.c),
-                          .in_h = node->in.h,
-                          .in_w = node->in.w,
-                          .out = cuda_pitch(node->out.c),
-                          .out_h = node->out.h,
-                          .out_w = node->out.w,
-                          .kernel = node->kernel,
-                          .stride = node->stride,
-                          .pad = node->pad};
+#include <stdlib.h>
+
+/* The passes of a layer, each with the algorithm that was chosen; NULL if it is not needed. */
+typedef struct layer {
+    cuda_state base;
+    int64_t weight_size; /* elements */
+    const cuda_solver *forward, *data, *data_add, *weight;
+} layer;
+
+/* ---- Planning ----------------------------------------------------------------------------- */
+
+static ole_status find(const cuda_request *r, cuda_problem problem, cuda_pass pass, bool add,
+                       const cuda_solver **solver, ole_error *error) {
+    problem.pass = pass;
+    problem.add = add;
+    problem.bias = pass == CUDA_PASS_FORWARD && r->node->bias;
+    return cuda_solver_find(r->context, &problem, r->node->name, solver, error);
+}
+
+/* Plans a node whose passes are those of `problem` (pass, add and bias aside). */
+static ole_status plan_layer(const cuda_request *r, cuda_problem problem, ole_op_plan *plan,
+                             ole_error *error) {
+    layer *l = cuda_state_create(r, sizeof *l, plan);
+    if (!l) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    l->weight_size = cuda_problem_w(&problem);
+    ole_status status = find(r, problem, CUDA_PASS_FORWARD, false, &l->forward, error);
+    if (status == OLE_OK && r->train)
+        status = find(r, problem, CUDA_PASS_WEIGHT, false, &l->weight, error);
+    if (status == OLE_OK && r->train && r->needs_dx)
+        status = find(r, problem, CUDA_PASS_DATA, false, &l->data, error);
+    if (status == OLE_OK && r->train && r->needs_dx)
+        status = find(r, problem, CUDA_PASS_DATA, true, &l->data_add, error);
+    if (status != OLE_OK) {
+        free(l);
+        plan->state = NULL;
+        return status;
+    }
+    plan->backward_reads_x = true;
+    if (l->data_add) plan->scratch_bytes = cuda_solver_scratch(l->data_add);
+    return OLE_OK;
 }
 
 static ole_status plan_conv(const cuda_request *r, ole_op_plan *plan, ole_error *error) {
-    cuda_problem problem = problem_of(r);
-    return cuda_layer_plan(r, &problem, plan, error);
+    const ole_node *node = r->node;
+    const ole_device_options *options = &r->context->options;
+    return plan_layer(r,
+                      (cuda_problem){.type = r->context->type,
+                                     .precision = options->precision,
+                                     .direct = options->conv == OLE_CONV_DIRECT,
+                                     .n = r->n,
+                                     .in = cuda_pitch(node->in.c),
+                                     .in_h = node->in.h,
+                                     .in_w = node->in.w,
+                                     .out = cuda_pitch(node->out.c),
+                                     .out_h = node->out.h,
+                                     .out_w = node->out.w,
+                                     .kernel = node->kernel,
+                                     .stride = node->stride,
+                                     .pad = node->pad},
+                      plan, error);
 }
 
-/* ---- running ------------------------------------------------------------------------------ */
+static ole_status plan_linear(const cuda_request *r, ole_op_plan *plan, ole_error *error) {
+    const ole_node *node = r->node;
+    if (node->in.h * node->in.w != 1)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "layer %s: a linear layer takes vectors, its input is %lld x %lld; put a "
+                        "flatten before it",
+                        node->name, (long long)node->in.h, (long long)node->in.w);
+    return plan_layer(r,
+                      (cuda_problem){.type = r->context->type,
+                                     .precision = r->context->options.precision,
+                                     .n = r->n,
+                                     .in = cuda_pitch(node->in.c),
+                                     .in_h = 1,
+                                     .in_w = 1,
+                                     .out = cuda_pitch(node->out.c),
+                                     .out_h = 1,
+                                     .out_w = 1,
+                                     .kernel = 1,
+                                     .stride = 1},
+                      plan, error);
+}
 
-static void *weight_of(const cuda_call *c) {
-    const cuda_layer *state = c->state;
-    return (void *)cuda_weight(c->context, c->call->param[0], state->weight_size);
+/* ---- Running ------------------------------------------------------------------------------ */
+
+/* What all passes have in common; each sets the one of x, w and y that it writes. */
+static cuda_arrays arrays_of(const cuda_call *c) {
+    const layer *l = c->state;
+    return (cuda_arrays){.x = (void *)c->call->x[0],
+                         .w = (void *)cuda_weight(c->context, c->call->param[0], l->weight_size),
+                         .y = (void *)c->call->dy,
+                         .scratch = c->call->scratch,
+                         .workspace = c->context->workspace[0],
+                         .stream = c->context->stream};
 }
 
 static void forward(const cuda_call *c) {
-    const cuda_layer *state = c->state;
-    cuda_solver_run(c->context, state->forward,
-                    &(cuda_arrays){.x = (void *)c->call->x[0],
-                                   .w = weight_of(c),
-                                   .y = c->call->y,
-                                   .bias = c->node->bias ? c->call->param[1] : NULL,
-                                   .workspace = c->context->workspace[0],
-                                   .stream = c->context->stream});
+    const layer *l = c->state;
+    cuda_arrays arrays = arrays_of(c);
+    arrays.y = c->call->y;
+    arrays.bias = c->node->bias ? c->call->param[1] : NULL;
+    cuda_solver_run(c->context, l->forward, &arrays);
 }
 
-static void backward_weight(const cuda_call *c) {
-    const cuda_layer *state = c->state;
-    cudaStream_t stream = cuda_side_begin(c->context);
-    int beside = stream != c->context->stream;
-    cuda_solver_run(c->context, state->weight,
-                    &(cuda_arrays){.x = (void *)c->call->x[0],
-                                   .w = c->call->dparam[0],
-                                   .y = (void *)c->call->dy,
-                                   .workspace = c->context->workspace[beside],
-                                   .stream = stream});
-    cuda_side_end(c->context);
-}
-
-static void backward_data(const cuda_call *c) {
-    const cuda_layer *state = c->state;
-    cuda_solver_run(c->context, c->call->accumulate[0] ? state->data_add : state->data,
-                    &(cuda_arrays){.x = c->call->dx[0],
-                                   .w = weight_of(c),
-                                   .y = (void *)c->call->dy,
-                                   .scratch = c->call->scratch,
-                                   .workspace = c->context->workspace[0],
-                                   .stream = c->context->stream});
-}
-
-static void backward(const cuda_call *c) {
-    const cuda_layer *state = c->state;
-    if (c->call->dparam[0]) backward_weight(c);
-    if (c->call->dx[0]) backward_data(c);
+static void run_backward(const cuda_call *c, bool use_side) {
+    const layer *l = c->state;
+    if (c->call->dparam[0]) {
+        cuda_arrays arrays = arrays_of(c);
+        arrays.w = c->call->dparam[0];
+        if (use_side) {
+            arrays.stream = cuda_side_begin(c->context);
+            arrays.workspace = c->context->workspace[arrays.stream != c->context->stream];
+        }
+        cuda_solver_run(c->context, l->weight, &arrays);
+        if (use_side) cuda_side_end(c->context);
+    }
+    if (c->call->dx[0]) {
+        cuda_arrays arrays = arrays_of(c);
+        arrays.x = c->call->dx[0];
+        cuda_solver_run(c->context, c->call->accumulate[0] ? l->data_add : l->data, &arrays);
+    }
     if (c->node->bias && c->call->dparam[1])
-        cuda_column_sums(c->context, &state->base.y, c->call->dy, c->call->dparam[1]);
+        cuda_column_sums(c->context, &l->base.y, c->call->dy, c->call->dparam[1]);
 }
 
-const cuda_op cuda_conv = {.plan = plan_conv, .forward = forward, .backward = backward};
+static void backward_conv(const cuda_call *c) {
+    run_backward(c, true);
+}
+
+static void backward_linear(const cuda_call *c) {
+    run_backward(c, false);
+}
+
+const cuda_op cuda_conv = {.plan = plan_conv, .forward = forward, .backward = backward_conv};
+const cuda_op cuda_linear = {.plan = plan_linear, .forward = forward, .backward = backward_linear};

@@ -1,11 +1,11 @@
 /*
  * src/device/cuda/conv/dnn.c - one pass of a convolution by cuDNN's graph interface.
  *
- * A problem becomes an operation graph of one convolution, and of adding the bias where it has one
- * (in float alone: for bfloat16 cuDNN wants a bias of that type).  Heuristics list engine
- * configurations (an engine and the values of its knobs); those whose engine's numerical notes
- * break no rule are made into execution plans.  A configuration is named by its engine's number and
- * its knobs, from which it is rebuilt without asking the heuristics again.
+ * A problem becomes an operation graph of one convolution and, for float, the addition of its bias
+ * (with bfloat16 cuDNN requires a bfloat16 bias).  Heuristics list engine configurations (an engine
+ * and the values of its knobs); those whose numerical notes break no rule become execution plans. A
+ * configuration's name is its engine's number and its knobs, so it can be rebuilt without the
+ * heuristics.
  */
 #include "device/cuda/conv/dnn.h"
 
@@ -80,8 +80,8 @@ static bool get_one(descriptor d, cudnnBackendAttributeName_t name,
 
 enum { ID_X = 1, ID_W, ID_Y, ID_BIAS, ID_SUMS };
 
-/* A packed tensor of dims [n, c, h, w] with channels innermost.  ID_SUMS has no memory: it is what
- * one operation hands to the next. */
+/* A packed tensor of dims [n, c, h, w] with channels innermost. ID_SUMS has no memory: one
+ * operation passes it to the next. */
 static descriptor describe_tensor(int64_t id, cuda_type type, int64_t n, int64_t c, int64_t h,
                                   int64_t w) {
     bool passing = id == ID_SUMS;
@@ -113,7 +113,7 @@ static descriptor describe_convolution(const cuda_problem *p) {
     return d;
 }
 
-/* What cuDNN calls the parts of each pass. */
+/* cuDNN's names for the tensors of each pass. */
 typedef struct pass_names {
     cudnnBackendDescriptorType_t operation;
     cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -241,7 +241,7 @@ static bool engine_obeys(const cuda_problem *p, descriptor engine) {
     return true;
 }
 
-/* Writes what follows the engine in a name; false where it does not fit or cannot be read. */
+/* Writes the knobs of a name; false if they do not fit or cannot be read. */
 static bool name_knobs(descriptor config, char *name, size_t size) {
     descriptor knob[CUDNN_KNOB_TYPE_COUNTS];
     bool ok = true;
@@ -281,7 +281,7 @@ static bool name_config(const dnn_graph *g, descriptor config, char name[CUDA_WA
     return name_knobs(config, name + written, CUDA_WAY_NAME - (size_t)written);
 }
 
-/* A configuration from its name's numbers; NULL where this cuDNN has none such. */
+/* Rebuilds a configuration from the numbers of its name; NULL if this cuDNN has none. */
 static descriptor rebuild_config(const dnn_graph *g, int64_t index, const int *types,
                                  const int64_t *values, int knobs) {
     descriptor knob[CUDNN_KNOB_TYPE_COUNTS] = {NULL};
@@ -333,7 +333,7 @@ static int list_configs(const dnn_graph *g, cudnnBackendHeurMode_t mode,
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
-/* Makes a plan of a configuration, which becomes the way's; on failure it is destroyed. */
+/* Makes a plan of a configuration, which the way then owns; on failure it is destroyed. */
 static bool make_way(const dnn_graph *g, descriptor config, size_t workspace, cuda_way *way) {
     int64_t bytes = 0;
     way->kind = CUDA_WAY_DNN;
@@ -386,7 +386,7 @@ static void gather_from(gathering *g, cudnnBackendHeurMode_t mode) {
     }
 }
 
-/* Where the heuristics know nothing that obeys: every engine there is, with its usual knobs. */
+/* If no heuristic has an engine that obeys: tries every engine with default knobs. */
 static void gather_all(gathering *g) {
     int64_t engines = 0;
     get_one(g->graph->graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64,

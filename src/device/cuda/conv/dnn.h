@@ -8,8 +8,8 @@
  *     dnn_way_release(&ways[i]);
  *     dnn_graph_destroy(graph);
  *
- * Only plans that obey the problem are made: they repeat bit for bit, sum in float, round inputs
- * only where tf32 is asked for, and are neither Winograd nor FFT where it is `direct`.
+ * Plans obey the problem: they repeat bit for bit, sum in float, round inputs only for tf32, and
+ * are neither Winograd nor FFT if it is `direct`.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_DNN_H
 #define OLE_SRC_DEVICE_CUDA_CONV_DNN_H
@@ -22,13 +22,12 @@ typedef struct dnn_graph dnn_graph;
 dnn_graph *dnn_graph_create(cudnnHandle_t handle, const cuda_problem *problem);
 void dnn_graph_destroy(dnn_graph *graph);
 
-/* Fills up to `room` ways, those first that cuDNN believes fast, and returns how many.  Making one
- * may take long (some are compiled): after `deadline` (ole_clock) none is begun, but for a first.
- */
+/* Fills up to `room` ways, in the order of cuDNN's estimates, and returns how many. Making one may
+ * take long (some are compiled): none but the first starts after `deadline` (ole_clock). */
 int dnn_graph_ways(const dnn_graph *graph, size_t workspace, double deadline, cuda_way *ways,
                    int room);
 
-/* The way of that name; false where there is none any more, or it needs more workspace. */
+/* The way of that name; false if it does not exist any more or needs more workspace. */
 bool dnn_graph_named(const dnn_graph *graph, size_t workspace, const char *name, cuda_way *way);
 
 cudnnStatus_t dnn_way_run(cudnnHandle_t handle, const cuda_way *way, const cuda_arrays *arrays);

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/conv/narrow.c - which convolutions the kernels of narrow.h are for, and which of
- * their variants suit one.
+ * src/device/cuda/conv/narrow.c - which convolutions the kernels of narrow.h can compute, and which
+ * of their variants fit.
  */
 #include "device/cuda/conv/narrow.h"
 
@@ -32,7 +32,7 @@ static size_t workspace_of(const ole_device_context *context, const cuda_problem
     return v->workspace ? v->workspace(context, p) : 0;
 }
 
-/* Whether little of its tiles lies beyond the image or the channels. */
+/* Whether its tiles fit the image and the channels with little waste. */
 static bool suits(const ole_device_context *context, const cuda_problem *p,
                   const narrow_variant *v) {
     int64_t rest = p->in_w % 16;

@@ -144,7 +144,7 @@ __device__ inline void add_floats(float (&sum)[8], const float *from) {
         sum[k] += more[k];
 }
 
-/* Lets a kernel have so much dynamic shared memory; false where the card has less. */
+/* Lets a kernel have so much dynamic shared memory; false where the GPU has less. */
 template <class KERNEL>
 bool allow_shared(KERNEL *kernel, int bytes) {
     cudaError_t code =

@@ -1,12 +1,12 @@
 /*
- * src/device/cuda/conv/narrow.h - convolutions to few channels by kernels of our own, in bfloat16.
+ * src/device/cuda/conv/narrow.h - our own kernels for convolutions to few channels, in bfloat16.
  *
- * The libraries compute tiles of 64 output channels and more; a convolution to 12 or 32 uses a
- * fraction of each.  The kernels here have tiles of exactly 16 or 32: 3 x 3, stride 1, pad 1, from
- * any number of channels, on images of any size.  They come in variants, which differ in how pixels
- * and channels are shared out among warps; measuring chooses (tune.c).  Used as dnn.h is.
+ * The libraries compute tiles of at least 64 output channels; a convolution to 12 or 32 uses a
+ * fraction of each.  These kernels have tiles of exactly 16 or 32: 3 x 3, stride 1, pad 1, from any
+ * number of channels, on images of any size.  Their variants differ in how pixels and channels are
+ * divided among warps; tune.c measures which is fastest.  Used like dnn.h.
  *
- * All repeat bit for bit: every sum is made in one order, which the shape and the variant fix.
+ * All repeat bit for bit: the shape and the variant fix the order of every sum.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_NARROW_H
 #define OLE_SRC_DEVICE_CUDA_CONV_NARROW_H
@@ -24,7 +24,7 @@ typedef struct narrow_variant {
     int channels; /* of x that a thread block works on at a time */
     /* Bytes of workspace; NULL: none. */
     size_t (*workspace)(const ole_device_context *context, const cuda_problem *problem);
-    /* Queues it; false where the card refuses, with nothing queued. */
+    /* Enqueues it; false, with nothing enqueued, if the GPU refuses. */
     bool (*run)(ole_device_context *context, const cuda_problem *problem,
                 const cuda_arrays *arrays);
 } narrow_variant;

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(S::THREADS) weight(weight_job job) {
     write_partial<S>(job, all, first);
 }
 
-/* ---- adding the slices --------------------------------------------------------------------- */
+/* ---- adding the slices -------------------------------------------------------------------- */
 
 enum { ADD_WARPS = 8 };
 
@@ -163,14 +163,14 @@ __global__ void __launch_bounds__(32 * ADD_WARPS)
     store8<bfloat16>(dw, vector, sum);
 }
 
-/* ---- launching ----------------------------------------------------------------------------- */
+/* ---- launching ---------------------------------------------------------------------------- */
 
 template <class S>
 int chunks_of(const cuda_problem *p) {
     return (int)((p->in + S::CHUNK - 1) / S::CHUNK);
 }
 
-/* Slices: so many that all chunks' thread blocks fill the card, with the same number of tiles each
+/* Slices: so many that all chunks' thread blocks fill the GPU, with the same number of tiles each
  * but for the last. */
 template <class S>
 int slices_of(const ole_device_context *context, const cuda_problem *p) {

@@ -44,7 +44,7 @@ static bool describe_operation(cuda_product *product, const void *aligned) {
         cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b) |
         cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                        sizeof epilogue);
-    if (p->bias) /* each run sets its own; choosing looks at how it is aligned */
+    if (p->bias) /* set by each run; algorithms are chosen by its alignment */
         failed |= cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &aligned,
                                                  sizeof aligned);
     return failed == CUBLAS_STATUS_SUCCESS;
@@ -82,7 +82,7 @@ void cuda_product_destroy(cuda_product *product) {
     free(product);
 }
 
-/* What is multiplied and what becomes of it. */
+/* Describes the operands and the result. */
 typedef struct operands {
     cublasLtMatrixLayout_t a, b, c;
 } operands;
@@ -121,7 +121,7 @@ static cublasLtMatmulPreference_t create_preference(size_t workspace) {
     return NULL;
 }
 
-/* Whether the sum is whole, or its parts are added in float. */
+/* Whether the sum is not split, or its parts are added in float. */
 static bool repeats(const cublasLtMatmulAlgo_t *algorithm) {
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_INPLACE;
     size_t written = 0;

@@ -1,9 +1,9 @@
 /*
  * src/device/cuda/conv/product.h - one pass of a linear layer or a 1 x 1 convolution as a matrix
- * product by cuBLASLt: its description, algorithms for it, and running one.  Used as dnn.h is.
+ * product by cuBLASLt: its description, algorithms for it, and running one.  Used like dnn.h.
  *
- * Only algorithms that repeat bit for bit are taken: where the sum is split, the parts are added in
- * float, in order.  Float is rounded to tf32 only where that is asked for.
+ * Only algorithms that repeat bit for bit are used: if a sum is split, its parts are added in
+ * float, in order.  Floats are rounded to tf32 only on request.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_PRODUCT_H
 #define OLE_SRC_DEVICE_CUDA_CONV_PRODUCT_H

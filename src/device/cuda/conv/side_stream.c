@@ -1,14 +1,14 @@
 /*
- * src/device/cuda/conv/side_stream.c - weight gradients beside the stream: where they start and
- * when they are waited for.
+ * src/device/cuda/conv/side_stream.c - weight gradients on a side stream: when they start, and when
+ * the main stream waits for them.
  *
- * event[0] marks where side work may start; it is waited for at once, so one is enough.  The ends
- * are a ring of CUDA_LAG events, one for each of the last CUDA_LAG backwards of nodes: next_event
- * is the slot of the node at work, and side_pending says which slots hold an end that stream has
- * not waited for.  Work on side runs in order: an end covers all that was queued before it.
+ * event[0] marks where side work may start; the side stream waits for it at once, so one is enough.
+ * The ends are a ring of CUDA_LAG events, one per node of the last CUDA_LAG backwards: next_event
+ * is the slot of the current node, and side_pending has the slots whose end the main stream has not
+ * waited for.  The side stream runs in order, so an end covers everything enqueued before it.
  *
- * Events and waits that are captured become edges of the graph.  Nothing stays pending after
- * cuda_side_join, so that no wait of a capture reaches for an event from before it.
+ * Captured events and waits become edges of the graph.  Nothing is pending after cuda_side_join, so
+ * no wait inside a capture refers to an event from before it.
  */
 #include "base/error.h"
 #include "device/cuda/cuda.h"
@@ -67,7 +67,7 @@ void cuda_side_advance(ole_device_context *context) {
     context->side_pending &= ~bit;
 }
 
-/* The slot of the latest end that is pending, which covers the others; -1: there is none. */
+/* The slot of the latest pending end, which covers the others; -1: none. */
 static int latest(const ole_device_context *context) {
     for (int back = 0; back < CUDA_LAG; back++) {
         int slot = (context->next_event + CUDA_LAG - back) % CUDA_LAG;

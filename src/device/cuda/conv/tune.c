@@ -1,16 +1,16 @@
 /*
- * src/device/cuda/conv/tune.c - choosing how each problem is computed: from the file, or by
+ * src/device/cuda/conv/tune.c - chooses how to compute each problem: from the file, or by
  * measuring.
  *
- * Ways are cuDNN's plans, for products cuBLASLt's algorithms, for few channels kernels of our own,
- * and where a bias is added, or a gradient to another, the way without adding and an addition
- * behind it: the libraries' own adding is not always offered, nor always quicker.  The quickest
- * that can be recorded is taken.  Measuring works on tensors of its own, of the problem's size and
- * filled with random numbers.
+ * The candidates are cuDNN's plans, cuBLASLt's algorithms for matrix products, our own kernels for
+ * few channels, and for problems that add (a bias, or one gradient to another) the same without
+ * adding plus an addition: the libraries do not always offer a fused addition, nor is it always
+ * faster.  The fastest that can be recorded wins.  Measuring uses tensors of its own, of the
+ * problem's size and filled with pseudo-random numbers.
  *
- * For tests, OLE_CUDA_WAY=PREFIX leaves, of a problem that kernels of our own are for, only those
- * whose name begins so; PREFIX@K takes the K-th of them (counted on from the first after the last)
- * without measuring.  The file is then neither asked nor written for such a problem.
+ * For tests, OLE_CUDA_WAY=PREFIX restricts problems that our own kernels can compute to kernels
+ * with that prefix; PREFIX@K takes the K-th of them (modulo their number) without measuring.  The
+ * file is then neither read nor written for such a problem.
  */
 #include "device/cuda/conv/tune.h"
 
@@ -18,14 +18,116 @@
 #include "base/error.h"
 #include "device/cuda/conv/cache.h"
 #include "device/cuda/conv/dnn.h"
-#include "device/cuda/conv/measure.h"
 #include "device/cuda/conv/narrow.h"
 #include "device/cuda/conv/product.h"
+#include "device/cuda/cuda.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+/*
+ * Training replays recorded graphs, where the host's time to launch does not count: so runs are
+ * recorded too, several in a row, and the replays timed.  Failures stay here: what does not run is
+ * not chosen, and that is all.
+ */
+
+/* How long something takes on the GPU. */
+typedef struct timing {
+    double microseconds; /* per run, the quickest of several batches */
+    bool recorded;       /* false: it cannot be recorded, and was timed as launched */
+} timing;
+
+typedef struct timer {
+    cudaStream_t stream;
+    cudaEvent_t start, end;
+    bool (*launch)(void *argument);
+    void *argument;
+} timer;
+
+static bool launch_all(const timer *t, int runs) {
+    for (int i = 0; i < runs; i++)
+        if (!t->launch(t->argument)) return false;
+    return true;
+}
+
+/* Time from start to here, for each of `runs`. */
+static bool read_timer(const timer *t, int runs, double *microseconds) {
+    float milliseconds = 0;
+    if (cudaEventRecord(t->end, t->stream) != cudaSuccess ||
+        cudaEventSynchronize(t->end) != cudaSuccess ||
+        cudaEventElapsedTime(&milliseconds, t->start, t->end) != cudaSuccess)
+        return false;
+    *microseconds = 1e3 * (double)milliseconds / runs;
+    return true;
+}
+
+static bool time_launched(const timer *t, int runs, double *microseconds) {
+    return cudaEventRecord(t->start, t->stream) == cudaSuccess && launch_all(t, runs) &&
+           read_timer(t, runs, microseconds);
+}
+
+static bool time_replayed(const timer *t, cudaGraphExec_t graph, int runs, double *microseconds) {
+    return cudaEventRecord(t->start, t->stream) == cudaSuccess &&
+           cudaGraphLaunch(graph, t->stream) == cudaSuccess && read_timer(t, runs, microseconds);
+}
+
+/* A graph of `runs` in a row; NULL if it cannot be recorded. */
+static cudaGraphExec_t record(const timer *t, int runs) {
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t executable = NULL;
+    if (cudaStreamBeginCapture(t->stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+        return NULL;
+    bool launched = launch_all(t, runs);
+    bool ended = cudaStreamEndCapture(t->stream, &graph) == cudaSuccess;
+    if (launched && ended && cudaGraphInstantiate(&executable, graph, 0) != cudaSuccess)
+        executable = NULL;
+    if (graph) cudaGraphDestroy(graph);
+    return executable;
+}
+
+/* The quickest of several batches. */
+static bool time_batches(const timer *t, double estimate, timing *measured) {
+    enum { BATCH_MICROSECONDS = 400, MOST_RUNS = 20, LONG_MICROSECONDS = 2000 };
+    int runs = estimate > 0 ? (int)(BATCH_MICROSECONDS / estimate) : MOST_RUNS;
+    if (runs > MOST_RUNS) runs = MOST_RUNS;
+    if (runs < 1) runs = 1;
+    int batches = estimate > LONG_MICROSECONDS ? 2 : 5;
+    cudaGraphExec_t graph = record(t, runs);
+    double once;
+    bool ok = graph ? time_replayed(t, graph, runs, &once) : true; /* warms up */
+    if (!graph) cudaGetLastError();
+    measured->recorded = graph != NULL;
+    for (int i = 0; i < batches && ok; i++) {
+        ok = graph ? time_replayed(t, graph, runs, &once) : time_launched(t, runs, &once);
+        if (ok && (i == 0 || once < measured->microseconds)) measured->microseconds = once;
+    }
+    if (graph) cudaGraphExecDestroy(graph);
+    return ok;
+}
+
+/*
+ * launch(argument) enqueues one run on context->stream and returns false if that is refused.
+ * False: it does not run, or takes so much longer than `best` microseconds (0: none yet) that it
+ * was not timed further.
+ */
+static bool measure(ole_device_context *context, bool (*launch)(void *argument), void *argument,
+                    double best, timing *measured) {
+    timer t = {.stream = context->stream, .launch = launch, .argument = argument};
+    double estimate = 0; /* with the host's time to launch, which may be most of it */
+    bool ok = cudaEventCreate(&t.start) == cudaSuccess && cudaEventCreate(&t.end) == cudaSuccess &&
+              time_launched(&t, 1, &estimate) && time_launched(&t, 2, &estimate) &&
+              (best <= 0 || estimate < 3 * best + 30) && time_batches(&t, estimate, measured);
+    if (t.start) cudaEventDestroy(t.start);
+    if (t.end) cudaEventDestroy(t.end);
+    if (!ok) cudaGetLastError(); /* so that the next check does not find it */
+    return ok;
+}
+
+/* ---- Solvers ------------------------------------------------------------------------------ */
 
 enum {
     MAX_KEY = 120,
@@ -35,20 +137,19 @@ enum {
     MAX_WAYS = 1 + MAX_PLANS + MAX_ALGORITHMS + MAX_VARIANTS
 };
 
-/* Counted up when kernels of our own are added or made quicker: what was measured before is not
- * worth anything then. */
+/* Increased when our own kernels are added or get faster, which invalidates older measurements. */
 enum { OWN_WAYS = 1 };
 
-/* Seconds for one problem after which no further plan is made, and no further way measured. */
+/* Seconds per problem after which no more plans are made, and no more ways measured. */
 static const double make_seconds = 0.2, measure_seconds = 0.15;
 
 struct cuda_solver {
     cuda_solver *next;
     char key[MAX_KEY];
     cuda_problem problem;
-    dnn_graph *dnn;           /* NULL where cuDNN is not asked */
-    cuda_product *product;    /* NULL where it is not a product */
-    const cuda_solver *plain; /* the same without `add` or `bias`; NULL where there is neither */
+    dnn_graph *dnn;           /* NULL if cuDNN is not used */
+    cuda_product *product;    /* NULL if it is no matrix product */
+    const cuda_solver *plain; /* the same without `add` or `bias`; NULL if it has neither */
     cuda_way way;
     cuda_layout y; /* where there is a bias */
 };
@@ -144,7 +245,7 @@ size_t cuda_solver_scratch(const cuda_solver *solver) {
     return (size_t)cuda_problem_x(p) * cuda_element(p->type);
 }
 
-/* One run of a way, without a word where it fails; *dnn and *blas say how. */
+/* Runs a way once, without reporting failures; *dnn and *blas have them. */
 static bool run_way(ole_device_context *context, const cuda_solver *solver, const cuda_way *way,
                     const cuda_arrays *arrays, cudnnStatus_t *dnn, cublasStatus_t *blas) {
     const cuda_problem *p = &solver->problem;
@@ -207,7 +308,7 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
     if (cudaMalloc(block, bytes) != cudaSuccess) {
         cudaGetLastError();
         return ole_fail(error, OLE_ERROR_MEMORY,
-                        "out of memory on the card: choosing an algorithm for layer %s needs %.3g "
+                        "out of memory on the GPU: choosing an algorithm for layer %s needs %.3g "
                         "GiB; make the batch smaller",
                         layer, (double)bytes / 1073741824.0);
     }
@@ -227,7 +328,7 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
     return OLE_OK;
 }
 
-/* The ways that OLE_CUDA_WAY leaves of the problem; 0: it does not restrict this one. */
+/* The ways that OLE_CUDA_WAY allows; 0: it does not restrict this problem. */
 static int restricted_ways(const ole_device_context *context, const cuda_solver *solver,
                            cuda_way ways[MAX_VARIANTS]) {
     const cuda_tune *tune = context->tune;
@@ -262,21 +363,21 @@ static bool is_restricted(const ole_device_context *context, const cuda_solver *
     return restricted_ways(context, solver, ways) > 0;
 }
 
-static bool is_better(const cuda_measured *a, const cuda_measured *b) {
+static bool is_better(const timing *a, const timing *b) {
     if (a->recorded != b->recorded) return a->recorded;
     return a->microseconds < b->microseconds;
 }
 
 /* The best of the ways by measuring; -1: none runs. */
 static int choose(ole_device_context *context, const cuda_solver *solver, const cuda_way *ways,
-                  int count, const cuda_arrays *arrays, cuda_measured *best) {
+                  int count, const cuda_arrays *arrays, timing *best) {
     double deadline = ole_clock() + measure_seconds;
     int chosen = -1;
     for (int i = 0; i < count && (chosen < 0 || ole_clock() < deadline); i++) {
         trial t = {context, solver, &ways[i], *arrays};
-        cuda_measured measured = {0};
+        timing measured = {0};
         double limit = chosen >= 0 && best->recorded ? best->microseconds : 0;
-        if (!cuda_measure(context, launch_trial, &t, limit, &measured)) continue;
+        if (!measure(context, launch_trial, &t, limit, &measured)) continue;
         if (chosen >= 0 && !is_better(&measured, best)) continue;
         chosen = i;
         *best = measured;
@@ -302,13 +403,13 @@ static ole_status failure_of(const ole_device_context *context, ole_error *error
     return context->failed;
 }
 
-/* Measures all ways, keeps the best and notes it in the file. */
+/* Measures all ways, keeps the best and adds it to the file. */
 static ole_status tune(ole_device_context *context, cuda_solver *solver, const char *layer,
                        ole_error *error) {
     cuda_way ways[MAX_WAYS] = {{0}};
     cuda_arrays arrays;
     void *block;
-    cuda_measured best = {0};
+    timing best = {0};
     ole_status status = allocate(context, &solver->problem, layer, &arrays, &block, error);
     if (status != OLE_OK) return status;
     int count = gather(context, solver, ways);
@@ -330,7 +431,7 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
 
 /* ---- solvers ------------------------------------------------------------------------------ */
 
-/* The way that the file names; false where it names none that can be had. */
+/* Finds the way that the file names; false if there is none that works. */
 static bool recall(const ole_device_context *context, cuda_solver *solver) {
     const cuda_tune *tune = context->tune;
     if (is_restricted(context, solver)) return false;
@@ -346,13 +447,13 @@ static bool recall(const ole_device_context *context, cuda_solver *solver) {
            (solver->product && cuda_product_named(solver->product, workspace, name, &solver->way));
 }
 
-/* Which libraries are asked. */
+/* Chooses the libraries to use. */
 static void describe(const ole_device_context *context, cuda_solver *solver) {
     const cuda_problem *p = &solver->problem;
     bool product = cuda_problem_is_product(p), vectors = p->in_h * p->in_w == 1;
     if (p->bias) {
         solver->y = cuda_layout_of(context, p->n, (ole_shape){p->out, p->out_h, p->out_w});
-        if (p->type != CUDA_FLOAT) return; /* both want a bias of the same type */
+        if (p->type != CUDA_FLOAT) return; /* both require a bias of the same type */
     }
     if (product) solver->product = cuda_product_create(context, p);
     if (!product || !vectors) solver->dnn = dnn_graph_create(context->dnn, p);

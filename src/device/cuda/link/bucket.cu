@@ -1,8 +1,8 @@
 /*
- * src/device/cuda/link/bucket.cu - gradients of several parameters to and from one array of floats,
- * which ranks add up at once.
+ * src/device/cuda/link/bucket.cu - packs the gradients of several parameters into one array of
+ * floats, which ranks sum in one call, and unpacks them.
  *
- * A block takes CUDA_UPDATE_TILE elements of one gradient.
+ * A block handles CUDA_UPDATE_TILE elements of one gradient.
  */
 #include "device/cuda/ops/kernels.cuh"
 #include "device/cuda/link/link.h"

@@ -1,16 +1,15 @@
 /*
- * src/device/cuda/link/link.c - device/link.h on CUDA: sums between cards, and gradients in
- * buckets.
+ * src/device/cuda/link/link.c - device/link.h on CUDA: sums between GPUs, and gradients in buckets.
  *
- * All that goes between cards is queued on one stream of its own, link->stream, by one
- * communicator: every rank queues the same in the same order, and no two of its kernels ever wait
- * for each other. What stands in the way of the step (statistics, losses, features) makes
- * context->stream wait for it; buckets do not, until bucket_join().  Both become edges of a graph
- * where the step is recorded.
+ * All communication is enqueued on one stream, link->stream, through one communicator: every rank
+ * enqueues the same calls in the same order, and no two of its kernels ever wait for each other.
+ * Sums that the step needs next (statistics, losses, features) make context->stream wait; buckets
+ * do not, until bucket_join().  In a recorded step both become edges of the graph.
  */
 #include "device/cuda/link/link.h"
 
 #include "base/error.h"
+#include "device/cuda/cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +20,12 @@ struct cuda_link {
     void *group;
     int rank, size;
     cudaStream_t stream;
-    cudaEvent_t from, to; /* where stream's work follows context->stream's, and the other way */
+    cudaEvent_t from, to; /* where stream waits for context->stream, and the other way */
     bool muted;
     bool pending; /* buckets that context->stream does not wait for yet */
 };
 
-/* Gradients that are floats and lie one behind the other are summed where they are: no tiles. */
+/* Contiguous float gradients are summed in place and need no tiles. */
 struct ole_bucket {
     cuda_bucket_item *items; /* device memory, like the next two */
     int32_t *tiles;
@@ -75,11 +74,11 @@ static ole_status open_stream(ole_device_context *context, struct cuda_link *lin
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     cuda_failed(context,
                 cudaStreamCreateWithPriority(&link->stream, cudaStreamNonBlocking, greatest),
-                "linking the cards");
+                "linking the GPUs");
     cudaEvent_t *events[] = {&link->from, &link->to};
     for (int i = 0; i < 2; i++)
         cuda_failed(context, cudaEventCreateWithFlags(events[i], cudaEventDisableTiming),
-                    "linking the cards");
+                    "linking the GPUs");
     return context->failed;
 }
 
@@ -118,14 +117,14 @@ static void follow(ole_device_context *context, cudaEvent_t event, cudaStream_t 
         cuda_failed(context, cudaStreamWaitEvent(second, event, 0), "between ranks");
 }
 
-/* What is queued on link->stream from now on follows what context->stream holds. */
+/* Work enqueued on link->stream from now on waits for what context->stream has. */
 static struct cuda_link *begin(ole_device_context *context) {
     cudaSetDevice(context->card);
     follow(context, context->link->from, context->stream, context->link->stream);
     return context->link;
 }
 
-/* What is queued on context->stream from now on follows what link->stream holds. */
+/* Work enqueued on context->stream from now on waits for what link->stream has. */
 static void join(ole_device_context *context) {
     follow(context, context->link->to, context->link->stream, context->stream);
     context->link->pending = false;
@@ -166,7 +165,7 @@ static void bucket_free(ole_device_context *context, ole_bucket *bucket) {
     free(bucket);
 }
 
-/* The items of a bucket, and the pieces of them that blocks take. */
+/* Lists the items of a bucket; returns its floats. */
 static int64_t list_items(const ole_device_context *context, const ole_update_item *given,
                           int count, cuda_bucket_item *items) {
     int64_t first = 0;
@@ -181,8 +180,8 @@ static int64_t list_items(const ole_device_context *context, const ole_update_it
     return first;
 }
 
-/* Floats from the first gradient to the end of the last, where that is a piece of memory that holds
- * nothing else but the gaps that align them; 0: it is not. */
+/* Floats from the first gradient to the end of the last, if nothing else but alignment gaps lies
+ * between; otherwise 0. */
 static int64_t span_of(const cuda_bucket_item *items, int count) {
     const float *start = count > 0 ? items[0].gradient : NULL, *end = start;
     for (int i = 0; i < count; i++) {
@@ -255,7 +254,7 @@ static void unpack(ole_device_context *context, ole_bucket *b, cudaStream_t stre
         cuda_bucket_unpack(context, b->items, b->tiles, b->tile_count, b->floats, stream);
 }
 
-/* Weight gradients may still be under way beside context->stream. */
+/* Weight gradients may still be running on the side stream. */
 static void bucket_sum(ole_device_context *context, ole_bucket *bucket) {
     if (is_silent(context)) return;
     struct cuda_link *link = begin(context);
@@ -308,3 +307,29 @@ const ole_linker cuda_linker = {
     .bucket_read = bucket_read,
     .bucket_write = bucket_write,
 };
+
+/* ---- Sums in the middle of a layer ----------------------------------------------------------- */
+
+/* Waits for the GPU; cannot be recorded. */
+static void sum_through_host(ole_device_context *context, const ole_share *share, double *data,
+                             int64_t count) {
+    size_t bytes = (size_t)count * sizeof *data;
+    double *host = calloc((size_t)count, sizeof *host);
+    if (!host) {
+        cuda_failed(context, cudaErrorMemoryAllocation, "adding up the ranks' statistics");
+        return;
+    }
+    /* A rank whose GPU has failed still takes part: the others wait for it. */
+    cuda_copy(context, host, data, bytes, cudaMemcpyDeviceToHost, "reading statistics");
+    share->sum(share->argument, host, count);
+    cuda_copy(context, data, host, bytes, cudaMemcpyHostToDevice, "writing statistics");
+    free(host);
+}
+
+void cuda_share_sum(ole_device_context *context, const ole_share *share, double *data,
+                    int64_t count) {
+    if (share->queue_sum)
+        share->queue_sum(share->argument, data, count, context->stream);
+    else
+        sum_through_host(context, share, data, count);
+}

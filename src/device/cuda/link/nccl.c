@@ -1,7 +1,7 @@
 /*
- * src/device/cuda/link/nccl.c - NCCL, loaded when ranks on cards of their own first ask for it:
- * from $OLE_NCCL where that is set ("off": not at all), else from where the system looks for
- * libnccl.so.2.  Only its header is needed to build; where that was missing, so is NCCL.
+ * src/device/cuda/link/nccl.c - NCCL, loaded when ranks on different GPUs first need it: from
+ * $OLE_NCCL if set ("off": never), else from where the system finds libnccl.so.2.  Building needs
+ * only its header; a build without it has no NCCL.
  */
 #include "device/cuda/link/link.h"
 
@@ -17,7 +17,7 @@
 
 _Static_assert(sizeof(ncclUniqueId) == OLE_LINK_ID, "the id's size");
 
-/* The functions that are used, as the library has them. */
+/* The functions that we use. */
 static struct {
     __typeof__(ncclGetVersion) *get_version;
     __typeof__(ncclGetErrorString) *get_error;
@@ -75,7 +75,7 @@ static const char *sum(void *group, void *data, int64_t count, ole_dtype type,
                                      stream));
 }
 
-/* Parts of different sizes: each rank in turn tells the others, all at once. */
+/* Parts of different sizes: a broadcast per rank, all in one group. */
 static ncclResult_t gather_uneven(ncclComm_t group, const void *mine, const int64_t *bytes,
                                   int size, char *all, cudaStream_t stream) {
     ncclResult_t code = nccl.group_start();

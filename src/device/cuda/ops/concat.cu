@@ -29,7 +29,7 @@ concat_state *state_of(const cuda_call *c) {
     return static_cast<concat_state *>(c->state);
 }
 
-/* ---- planning ---------------------------------------------------------------------------- */
+/* ---- planning ----------------------------------------------------------------------------- */
 
 size_t aligned(size_t bytes) {
     return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
@@ -66,7 +66,7 @@ ole_status plan_counters(const cuda_request *request, concat_state *s, ole_error
         cudaMemsetAsync(memory, 0, bytes, request->context->stream) != cudaSuccess) {
         cudaGetLastError();
         cudaFree(memory);
-        return ole_fail(error, OLE_ERROR_MEMORY, "the card's memory is full");
+        return ole_fail(error, OLE_ERROR_MEMORY, "the GPU memory is full");
     }
     s->arrived = static_cast<unsigned *>(memory);
     s->base.release = release;
@@ -103,7 +103,7 @@ ole_status plan_concat(const cuda_request *request, ole_op_plan *plan, ole_error
     return status;
 }
 
-/* ---- forward ----------------------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------ */
 
 struct part_copy {
     const void *from;
@@ -182,7 +182,7 @@ void copy_tensor(const cuda_call *c, int i, const cuda_part &part) {
     cuda_launched(c->context, "copy_part");
 }
 
-/* ---- ranges ------------------------------------------------------------------------------ */
+/* ---- ranges ------------------------------------------------------------------------------- */
 
 enum { RANGE_THREADS = 256 };
 
@@ -244,7 +244,7 @@ void concat_backward(const cuda_call *c) {
     }
 }
 
-/* ---- packing ----------------------------------------------------------------------------- */
+/* ---- packing ------------------------------------------------------------------------------ */
 
 /* Between a stacked tensor and one, whose pitch is `pitch`. */
 template <class T, class View>

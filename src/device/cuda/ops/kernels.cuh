@@ -16,7 +16,7 @@
 
 typedef __nv_bfloat16 bfloat16;
 
-/* ---- eight elements ---------------------------------------------------------------------- */
+/* ---- eight elements ----------------------------------------------------------------------- */
 
 /* As they lie in memory. */
 template <class T>
@@ -107,7 +107,7 @@ __device__ inline float rectified(float value) {
     return value < 0.0f ? 0.0f : value; /* NaN stays */
 }
 
-/* ---- where they lie ---------------------------------------------------------------------- */
+/* ---- where they lie ----------------------------------------------------------------------- */
 
 /* Eight channels of one tensor. */
 template <class T>
@@ -270,7 +270,7 @@ struct stacked_view {
     }
 };
 
-/* ---- choosing an instance ---------------------------------------------------------------- */
+/* ---- choosing an instance ----------------------------------------------------------------- */
 
 /* f(an element of the type) */
 template <class F>

@@ -23,7 +23,7 @@ namespace {
 /* At most this much of x a block for blocks of one chunk to be a cluster, which waits sooner than a
  * grid but leaves more multiprocessors idle. */
 const size_t cluster_share = 32 << 10;
-const int cluster_blocks = 8; /* every card that has clusters allows that many */
+const int cluster_blocks = 8; /* every GPU that has clusters allows that many */
 
 struct norm_state {
     cuda_state base;
@@ -35,7 +35,7 @@ struct norm_state {
     size_t residual_at;   /* in scratch, behind that */
 };
 
-/* ---- planning ---------------------------------------------------------------------------- */
+/* ---- planning ----------------------------------------------------------------------------- */
 
 int attribute_of(const ole_device_context *context, cudaDeviceAttr attribute) {
     int value = 0;
@@ -118,7 +118,7 @@ ole_status plan_norm(const cuda_request *request, ole_op_plan *plan, ole_error *
     return OLE_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------ */
 
 const float *affine_of(const cuda_call *c, int i) {
     return c->node->affine ? static_cast<const float *>(c->call->param[i]) : NULL;

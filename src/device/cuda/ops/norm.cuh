@@ -1,6 +1,4 @@
-/*
- * src/device/cuda/ops/norm.cuh - what the host side of batch norm and its kernels share.
- */
+/* src/device/cuda/ops/norm.cuh - what the host side of batch norm and its kernels share. */
 #ifndef OLE_SRC_DEVICE_CUDA_OPS_NORM_CUH
 #define OLE_SRC_DEVICE_CUDA_OPS_NORM_CUH
 
@@ -63,7 +61,7 @@ struct norm_backward {
     double inverse_count;
 };
 
-/* Whether norm_wait() waits for a cluster: cards that have them also run code made for older ones,
+/* Whether norm_wait() waits for a cluster: GPUs that have them also run code made for older ones,
  * which does not. */
 bool norm_knows_clusters(void);
 
@@ -84,7 +82,7 @@ void norm_share_forward(ole_device_context *context, const cuda_layout &x, const
 void norm_share_backward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
                          const norm_backward &a);
 
-/* ---- parts of both kernels --------------------------------------------------------------- */
+/* ---- parts of both kernels ---------------------------------------------------------------- */
 
 /* Before the ReLU, the same bits forward and backward; scale is gamma / deviation. */
 __device__ inline float norm_value(float x, float mean, float scale, float beta) {

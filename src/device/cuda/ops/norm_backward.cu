@@ -86,7 +86,7 @@ __device__ void finish_channels(const norm_backward &a, const own_channel &own, 
     __syncthreads();
 }
 
-/* ---- the passes over pixels -------------------------------------------------------------- */
+/* ---- the passes over pixels --------------------------------------------------------------- */
 
 /* g from dy: zero where the ReLU cut. */
 template <class T>
@@ -209,7 +209,7 @@ __device__ void apply(const norm_backward &a, const Column &column, const chunk_
     }
 }
 
-/* ---- kernels ----------------------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------------------------ */
 
 template <class T, class View>
 __global__ void __launch_bounds__(CHUNK_THREADS, 1) norm_gradient_sums(norm_backward a, View view) {

@@ -95,7 +95,7 @@ __device__ void find_affine(const norm_forward &a, const View &view, const own_c
     __syncthreads();
 }
 
-/* ---- the passes over pixels -------------------------------------------------------------- */
+/* ---- the passes over pixels --------------------------------------------------------------- */
 
 /* Partial sums of the block. */
 template <class T, bool TILE>
@@ -156,7 +156,7 @@ __device__ void apply(const norm_forward &a, const Column &column, const chunk_p
     }
 }
 
-/* ---- kernels ----------------------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------------------------ */
 
 template <class T>
 __global__ void __launch_bounds__(CHUNK_THREADS, 1) norm_sums(norm_forward a) {

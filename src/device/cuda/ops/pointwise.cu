@@ -38,7 +38,7 @@ ole_status plan_state(const cuda_request *request, ole_op_plan *plan, ole_error 
     return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
-/* ---- ReLU and addition ------------------------------------------------------------------- */
+/* ---- ReLU and addition -------------------------------------------------------------------- */
 
 /* y = a + b, or a where b is NULL; rectified where `relu`. */
 template <class T>
@@ -147,7 +147,7 @@ void add_backward(const cuda_call *c) {
     run_pass(c, c->node->relu);
 }
 
-/* ---- flattening -------------------------------------------------------------------------- */
+/* ---- flattening --------------------------------------------------------------------------- */
 
 /* An image of `area` pixels and `channels`, `pitch` a pixel, against a vector of `row` elements. */
 struct flat_shape {
@@ -217,7 +217,7 @@ void flatten_backward(const cuda_call *c) {
     cuda_launched(c->context, "unflatten");
 }
 
-/* ---- dropout ----------------------------------------------------------------------------- */
+/* ---- dropout ------------------------------------------------------------------------------ */
 
 /* What decides which elements stay: element e of the whole batch, counted in plain order
  * [N, C, area], is word e % 4 of the counter (step * 2^20 + node, e / 4). */
@@ -322,7 +322,7 @@ void dropout_backward(const cuda_call *c) {
     cuda_launched(c->context, "drop_gradient");
 }
 
-/* ---- a bias ------------------------------------------------------------------------------ */
+/* ---- a bias ------------------------------------------------------------------------------- */
 
 template <class T>
 __global__ void add_bias(const float *bias, int groups, void *y, int64_t count) {

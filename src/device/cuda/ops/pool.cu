@@ -46,7 +46,7 @@ __device__ int64_t vector_at(int image, int row, int column, int h, int w, int g
     return (((int64_t)image * h + row) * w + column) * groups + group;
 }
 
-/* ---- forward ----------------------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------ */
 
 __device__ void clear(float (&f)[8], float value) {
 #pragma unroll
@@ -130,7 +130,7 @@ __global__ void average_image(const void *x, int area, int groups, int width, fl
     store8<T>(y, (int64_t)blockIdx.y * groups + group, sum);
 }
 
-/* ---- backward ---------------------------------------------------------------------------- */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 /* The windows that hold a coordinate: `first` to `last`. */
 struct window_range {
@@ -181,7 +181,7 @@ __global__ void pool_backward(const void *dy, const uint2 *saved, pool_shape s, 
     }
 }
 
-/* ---- the ops ----------------------------------------------------------------------------- */
+/* ---- the ops ------------------------------------------------------------------------------ */
 
 const cuda_state *state_of(const cuda_call *c) {
     return static_cast<const cuda_state *>(c->state);

@@ -1,6 +1,6 @@
 /*
  * src/device/cuda/ops/update_all.c - all parameters updated by one launch: the table of them on the
- * card, made anew only when they are not those of the last call.
+ * GPU, made anew only when they are not those of the last call.
  */
 #include "device/cuda/cuda.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct cuda_update_table {
-    cuda_update_item *host; /* what the card's table says */
+    cuda_update_item *host; /* what the GPU's table says */
     int count;
     cuda_update_item *items; /* device memory */
     int32_t *tiles;          /* device memory [tile_count, 2] */

@@ -1,9 +1,9 @@
 /*
- * src/device/cuda/record/recorder.c - device/recorder.h on CUDA graphs: samples on the card, steps
- * captured once from the stream and launched again and again.
+ * src/device/cuda/record/recorder.c - device/recorder.h on CUDA graphs: samples stay on the GPU,
+ * steps are captured from the stream once and launched again and again.
  *
- * What a step needs for the first time (the table of parameters) is made when it is rehearsed,
- * before it is recorded: copies wait for the stream, which breaks a recording of it.
+ * Whatever a step needs at first use (the table of parameters) is created by a run before the
+ * recording: copies wait for the stream, which would break a capture.
  */
 #include "device/recorder.h"
 #include "base/error.h"
@@ -64,7 +64,7 @@ static ole_status failure_of(const ole_device_context *context, ole_error *error
 
 /* ---- samples ------------------------------------------------------------------------------ */
 
-/* Device memory filled from the host's. */
+/* Allocates device memory and copies `from`, if given, into it. */
 static void *send(ole_device_context *context, const void *from, size_t bytes) {
     void *to = NULL;
     if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), "bringing the samples over"))
@@ -74,10 +74,8 @@ static void *send(ole_device_context *context, const void *from, size_t bytes) {
     return to;
 }
 
-/*
- * Runs side by side read the same data set: it is on a card once.  What it is is told by its size,
- * shape and a hash of its bytes.
- */
+/* Concurrent runs on the same data set share one copy per GPU, found by its size, shape and a hash
+ * of its bytes. */
 static struct {
     pthread_mutex_t mutex;
     ole_resident *first;
@@ -116,7 +114,7 @@ static bool is_same(const ole_resident *a, const ole_resident *b) {
            a->w == b->w && a->bytes == b->bytes && a->hash == b->hash;
 }
 
-/* One that is there already, or a copy of `wanted` with the data brought over. */
+/* Returns an existing copy, or uploads the data as described by `wanted`. */
 static ole_resident *find_or_send(ole_device_context *context, const ole_resident *wanted,
                                   const void *data) {
     ole_resident *found = residents.first;
@@ -159,7 +157,7 @@ static ole_status resident_create(ole_device_context *context, const ole_residen
     if (cudaMemGetInfo(&room, &whole) == cudaSuccess && wanted.bytes > room / 2)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "the data set takes %.3g GiB, over half of the %.3g that are free on the "
-                        "card",
+                        "GPU",
                         (double)wanted.bytes / 1073741824.0, (double)room / 1073741824.0);
     wanted.hash = hash_of(data, wanted.bytes);
     pthread_mutex_lock(&residents.mutex);
@@ -373,7 +371,7 @@ static bool open_replays(ole_device_context *context) {
     return context->failed == OLE_OK;
 }
 
-/* The order as the card has it: 32 bits, -1 where the last batch has no more samples. */
+/* The order as the GPU needs it: 32 bits, -1 past the end of the last batch. */
 static void send_order(ole_device_context *context, ole_feed *feed, const int64_t *order) {
     size_t length = (size_t)(feed->batches * feed->batch);
     int32_t *list = malloc(length * sizeof *list);
@@ -426,16 +424,16 @@ static ole_status follow(ole_device_context *context, int behind, ole_error *err
     return failure_of(context, error);
 }
 
-static ole_status read_clock(ole_device_context *context, ole_queue_sums *sums, ole_error *error) {
+static ole_status read_clock(ole_device_context *context, ole_step_sums *sums, ole_error *error) {
     cuda_clock clock = {0};
     cuda_copy(context, &clock, context->clock, sizeof clock, cudaMemcpyDeviceToHost, "a step");
-    *sums = (ole_queue_sums){.steps = (int64_t)clock.step - context->replays->first_step,
-                             .loss = clock.loss,
-                             .softmax_loss = clock.softmax_loss,
-                             .added_loss = clock.ole_loss,
-                             .correct = clock.correct,
-                             .bad_step = clock.bad_step,
-                             .bad_row = clock.bad_row};
+    *sums = (ole_step_sums){.steps = (int64_t)clock.step - context->replays->first_step,
+                            .loss = clock.loss,
+                            .softmax_loss = clock.softmax_loss,
+                            .added_loss = clock.ole_loss,
+                            .correct = clock.correct,
+                            .bad_step = clock.bad_step,
+                            .bad_row = clock.bad_row};
     return failure_of(context, error);
 }
 

@@ -1,0 +1,188 @@
+/*
+ * src/device/cuda/record/record.cu - the kernels of recorded steps: assembling a batch from samples
+ * on the GPU, the counters and sums that every step reads and updates, and collecting the features
+ * of an evaluation.
+ */
+#include "device/cuda/link/link.h"
+#include "device/cuda/ops/kernels.cuh"
+
+#include "base/philox.h"
+#include "ole/loss.h"
+
+/* ---- Batches: cropped, mirrored and normalised as in data/loader/augment.c ---------------- */
+
+namespace {
+
+enum { THREADS = 256 };
+
+/* Output pixel (y, x) is (y + top, x + left), x counted from the right if mirrored. */
+struct window {
+    int top, left;
+    bool mirror;
+};
+
+__device__ window draw_window(const cuda_samples &s, int64_t epoch, int64_t sample) {
+    if (s.crop == 0 && !s.flip) return {0, 0, false};
+    uint32_t word[4], places = 2 * (uint32_t)s.crop + 1;
+    ole_philox(s.seed, s.stream, (uint64_t)epoch, (uint64_t)sample, word);
+    return {(int)ole_below(word[0], places) - s.crop, (int)ole_below(word[1], places) - s.crop,
+            s.flip && word[2] >> 31};
+}
+
+/* Element `at` of the samples, of a channel, normalised; at < 0: black. */
+__device__ float value_of(const cuda_samples &s, int channel, int64_t at) {
+    int row = s.statistics == 1 ? 0 : channel;
+    if (!s.floats) return s.table[row * 256 + (at < 0 ? 0 : (int)s.bytes[at])];
+    float x = at < 0 ? 0.0f : s.floats[at];
+    return __fdiv_rn(x - s.table[row * 2], s.table[row * 2 + 1]);
+}
+
+/* blockIdx.y is the image; a thread takes eight channels of a pixel. */
+template <class T>
+__global__ void assemble(cuda_samples s, const int32_t *order, int64_t stride,
+                         const cuda_clock *clock, int groups, void *images, int32_t *labels) {
+    int64_t image = blockIdx.y, area = (int64_t)s.h * s.w;
+    int64_t sample = order[clock->batch * stride + image];
+    int64_t start = sample < 0 ? 0 : s.index[sample] * s.c * area;
+    window from = draw_window(s, clock->epoch, sample);
+    if (blockIdx.x == 0 && threadIdx.x == 0) labels[image] = sample < 0 ? -1 : s.labels[sample];
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < area * groups;
+         i += (int64_t)gridDim.x * THREADS) {
+        int pixel = (int)(i / groups), first = (int)(i % groups) * 8;
+        int x = pixel % s.w, row = pixel / s.w + from.top;
+        int column = (from.mirror ? s.w - 1 - x : x) + from.left;
+        bool inside = row >= 0 && row < s.h && column >= 0 && column < s.w;
+        float value[8];
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            int64_t at = start + (first + k) * area + (int64_t)row * s.w + column;
+            bool exists = first + k < s.c && sample >= 0;
+            value[k] = exists ? value_of(s, first + k, inside ? at : -1) : 0.0f;
+        }
+        store8<T>(images, image * area * groups + i, value);
+    }
+}
+
+} // namespace
+
+extern "C" void cuda_assemble(ole_device_context *context, const cuda_samples *samples,
+                              const int32_t *order, int64_t stride, int64_t n,
+                              const cuda_layout *layout, void *images, int32_t *labels) {
+    int groups = layout->part[0].pitch / 8;
+    int64_t work = (int64_t)layout->h * layout->w * groups;
+    dim3 grid((unsigned)((work + THREADS - 1) / THREADS), (unsigned)n);
+    for_type(layout->type, [&](auto element) {
+        assemble<decltype(element)><<<grid, THREADS, 0, context->stream>>>(
+            *samples, order, stride, context->clock, groups, images, labels);
+    });
+    cuda_launched(context, "assemble");
+}
+
+/* ---- The clock: kernels of one thread ----------------------------------------------------- */
+
+namespace {
+
+__global__ void tick(cuda_clock *clock, const double *rates) {
+    clock->step++;
+    clock->lr = rates[clock->batch];
+    clock->now = {};
+}
+
+/* `judge`: all losses are in, so a bad one can be noted. */
+__global__ void check(cuda_clock *clock, cuda_ole_terms terms, bool judge) {
+    for (int i = 0; i < terms.count; i++) {
+        const ole_loss_outcome *outcome = static_cast<const ole_loss_outcome *>(terms.outcome[i]);
+        double value = terms.share[i] * outcome->value;
+        clock->now.loss += terms.weight[i] * value;
+        clock->now.ole += value;
+        if (clock->bad_row < 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
+    }
+    if (judge && !isfinite(clock->now.loss) && clock->bad_step == 0)
+        clock->bad_step = (int64_t)clock->step;
+}
+
+__global__ void tock(cuda_clock *clock) {
+    clock->softmax_loss += clock->now.softmax;
+    clock->ole_loss += clock->now.ole;
+    clock->correct += (int64_t)clock->now.right;
+    if (clock->bad_step == 0) clock->loss += clock->now.loss;
+    if (++clock->batch == clock->batches) clock->batch = 0;
+}
+
+__global__ void set_clock(cuda_clock *clock, uint64_t step, double lr) {
+    clock->step = step;
+    clock->lr = lr;
+    clock->bad_step = 0;
+    clock->bad_row = -1;
+}
+
+} // namespace
+
+extern "C" void cuda_tick(ole_device_context *context, const double *rates) {
+    tick<<<1, 1, 0, context->stream>>>(context->clock, rates);
+    cuda_launched(context, "tick");
+}
+
+/* A loss that is NaN or Inf on one rank is so in the sum: all stop at the same step. */
+extern "C" void cuda_check(ole_device_context *context) {
+    bool linked = context->link != NULL;
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole, !linked);
+    context->ole.count = 0;
+    cuda_launched(context, "check");
+    if (!linked) return;
+    cuda_linker.sum(context, &context->clock->now, CUDA_STEP_SUMS, OLE_F64);
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole, true);
+    cuda_launched(context, "check");
+}
+
+extern "C" void cuda_tock(ole_device_context *context) {
+    tock<<<1, 1, 0, context->stream>>>(context->clock);
+    cuda_launched(context, "tock");
+}
+
+extern "C" void cuda_set_clock(ole_device_context *context, uint64_t step, double lr) {
+    set_clock<<<1, 1, 0, context->stream>>>(context->clock, step, lr);
+    cuda_launched(context, "set_clock");
+}
+
+extern "C" void cuda_add_ole(ole_device_context *context, const void *outcome, double weight,
+                             double share) {
+    cuda_ole_terms *terms = &context->ole;
+    terms->outcome[terms->count] = outcome;
+    terms->share[terms->count] = share;
+    terms->weight[terms->count++] = weight;
+}
+
+/* ---- Features of an evaluation, collected batch by batch ---------------------------------- */
+
+namespace {
+
+template <typename T>
+__global__ void keep_rows(const cuda_clock *clock, int64_t n, int c, int64_t area, int pitch,
+                          const T *from, float *all) {
+    int64_t dim = c * area, count = n * dim;
+    float *to = all + clock->batch * count;
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t row = i / dim, channel = i % dim / area, pixel = i % area;
+        to[i] = (float)from[(row * area + pixel) * pitch + channel];
+    }
+}
+
+} // namespace
+
+extern "C" void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,
+                          float *all) {
+    int64_t area = (int64_t)layout->h * layout->w, count = layout->n * area * layout->c;
+    int blocks = (int)((count + THREADS - 1) / THREADS);
+    if (blocks > 1024) blocks = 1024;
+    if (layout->type == CUDA_FLOAT)
+        keep_rows<<<blocks, THREADS, 0, context->stream>>>(context->clock, layout->n, layout->c,
+                                                           area, layout->part[0].pitch,
+                                                           (const float *)from, all);
+    else
+        keep_rows<<<blocks, THREADS, 0, context->stream>>>(context->clock, layout->n, layout->c,
+                                                           area, layout->part[0].pitch,
+                                                           (const __nv_bfloat16 *)from, all);
+    cuda_launched(context, "keep");
+}
