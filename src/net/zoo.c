@@ -61,7 +61,7 @@ const ole_zoo_entry *ole_zoo_find(const char *name) {
  * The default network for a sample shape, used when none is named: small nets that train on a CPU
  * in minutes.  Each has 64 to 256 features for square images and vectors, few enough for OLÉ to be
  * fast.  With few photos a global average pool (AP) has a lower error than a linear layer after the
- * last pool: see docs/results.md.  docs/guide.md shows the same table.
+ * last pool: see docs/results-appendix.md.  docs/reference.md shows the same table.
  */
 
 /*
