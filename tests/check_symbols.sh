@@ -5,7 +5,8 @@
 set -eu
 library=$1
 shift
-frozen=$(dirname "$0")/frozen
+here=$(cd "$(dirname "$0")" && pwd)
+frozen=$here/frozen
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 name=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\.so\..*\]/\1/p')
@@ -26,6 +27,13 @@ if [ "$name" = libole ] && readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\
     echo "libole.so needs these libraries too" >&2
     exit 1
 fi
+# Functions of version 0.1, whose library was one, that are gone: the changelog names each, or their prefix as ole_json_*.
+LC_ALL=C sort -u "$frozen/0.1/symbols.txt" | while read -r function; do
+    if grep -rqE "\b$function\(" "$here/../include" || grep -q "\`$function\`" "$here/../CHANGELOG.md"; then continue; fi
+    case $function in ole_*_*) grep -qF "\`$(echo "$function" | cut -d_ -f1-2)_*\`" "$here/../CHANGELOG.md" && continue ;; esac
+    echo "$function of version 0.1 is gone, and CHANGELOG.md does not say so" >&2
+    exit 1
+done
 list=$frozen/$soname/$name-symbols.txt
 [ -e "$list" ] || exit 0
 LC_ALL=C sort "$list" | LC_ALL=C comm -23 - "$dir/exported" >"$dir/lost"

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SIDE = 1 << 20, MAX_CLASSES = 1 << 20 };
+enum { MAX_SIDE = 1 << 20, MAX_PIXELS = 1 << 24, MAX_CLASSES = 1 << 20 };
 
 static const ole_window one_by_one = {.kernel = 1, .stride = 1};
 static const ole_window three_by_three = {.kernel = 3, .stride = 1, .pad = 1};
@@ -235,7 +235,8 @@ void ole_graph_free(ole_graph *graph) {
 static ole_status check_input(ole_shape s, int classes, ole_error *error) {
     const int64_t sides[] = {s.c, s.h, s.w};
     for (int i = 0; i < 3; i++)
-        if (sides[i] < 1 || sides[i] > MAX_SIDE || ole_shape_size(s) > INT32_MAX)
+        if (sides[i] < 1 || sides[i] > MAX_SIDE || s.h * s.w > MAX_PIXELS ||
+            ole_shape_size(s) > INT32_MAX)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
                             "net: images of %" PRId64 "x%" PRId64 "x%" PRId64
                             " (channels x height x width) are too small or too large",

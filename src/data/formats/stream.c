@@ -14,8 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Deflate never packs more than 1032 bytes into one. */
-enum { GZIP_RATIO = 1032, CHUNK = 1 << 30 };
+enum { CHUNK = 1 << 30 };
 
 static ole_status fail_system(const ole_stream *stream, const char *what, int number,
                               ole_error *error) {
@@ -30,8 +29,9 @@ static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
     unsigned char magic[2] = {0};
     bool packed = pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     stream->size = stream->room = about.st_size;
-    if (packed && __builtin_mul_overflow(stream->size, (int64_t)GZIP_RATIO, &stream->room))
+    if (packed && __builtin_mul_overflow(stream->size, (int64_t)OLE_UNPACK_RATIO, &stream->room))
         stream->room = INT64_MAX;
+    if (packed && stream->room < OLE_UNPACK_FREE) stream->room = OLE_UNPACK_FREE;
     return OLE_OK;
 }
 

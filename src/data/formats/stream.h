@@ -14,11 +14,17 @@
 #include "base/quote.h"
 #include "ole/base.h"
 
+/*
+ * What a packed file may unpack to: FREE bytes, and beyond them RATIO times the file.  Images pack
+ * to a fifth or so, zeros to a thousandth: a small file of them must not cost gigabytes.
+ */
+enum { OLE_UNPACK_RATIO = 100, OLE_UNPACK_FREE = 1 << 26 };
+
 typedef struct ole_stream {
     void *file;
     ole_quoted name; /* for messages */
     int64_t size;    /* of the file as it lies there */
-    int64_t room;    /* the most bytes it can hold unpacked: guards against wild headers */
+    int64_t room;    /* the most bytes it may hold unpacked: guards against wild headers */
     int64_t offset;  /* unpacked bytes read so far */
 } ole_stream;
 

@@ -21,6 +21,7 @@ ole_status ole_read_svhn(const char *path, const ole_dataset_options *options, o
 
 #include "base/quote.h"
 #include "base/read_file.h"
+#include "data/formats/stream.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +31,7 @@ ole_status ole_read_svhn(const char *path, const ole_dataset_options *options, o
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { SIDE = 32, PIXELS = 3 * SIDE * SIDE, CLASSES = 10, MAX_RATIO = 1032 };
+enum { SIDE = 32, PIXELS = 3 * SIDE * SIDE, CLASSES = 10 };
 
 typedef struct mat_file {
     mat_t *mat;
@@ -105,8 +106,9 @@ static ole_status open_mat(mat_file *file, const char *path, ole_error *error) {
     if (!whole)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: is cut off or damaged: get it again",
                         file->name.text);
-    if (__builtin_mul_overflow((int64_t)about.st_size, (int64_t)MAX_RATIO, &file->room))
+    if (__builtin_mul_overflow((int64_t)about.st_size, (int64_t)OLE_UNPACK_RATIO, &file->room))
         file->room = INT64_MAX;
+    if (file->room < OLE_UNPACK_FREE) file->room = OLE_UNPACK_FREE;
     return OLE_OK;
 }
 

@@ -16,14 +16,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
-                              bool pixels, const char *name, ole_error *error) {
-    if (width < 1 || height < 1 || width > OLE_IMAGE_MAX_PIXELS || height > OLE_IMAGE_MAX_PIXELS ||
-        width * height > OLE_IMAGE_MAX_PIXELS)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: the header says %" PRId64 "x%" PRId64
-                        " pixels; images have 1 to %d million",
-                        name, width, height, OLE_IMAGE_MAX_PIXELS / 1000000);
+ole_status ole_image_allocate(ole_image *image, FILE *file, int64_t width, int64_t height,
+                              int channels, bool pixels, const char *name, ole_error *error) {
+    enum { SMALL_FILE = 1 << 20 };
+    struct stat about;
+    bool small = fstat(fileno(file), &about) == 0 && about.st_size < SMALL_FILE;
+    int64_t most = small ? OLE_IMAGE_MAX_PIXELS / 4 : OLE_IMAGE_MAX_PIXELS;
+    if (width < 1 || height < 1 || width > most || height > most || width * height > most)
+        return ole_fail(
+            error, OLE_ERROR_FORMAT,
+            "%s: the header says %" PRId64 "x%" PRId64 " pixels; images%s have 1 to %d million",
+            name, width, height, small ? " in files this small" : "", (int)(most / 1000000));
     uint8_t *planar = pixels ? malloc((size_t)width * (size_t)height * (size_t)channels) : NULL;
     if (pixels && !planar)
         return ole_fail(error, OLE_ERROR_MEMORY,
@@ -131,7 +134,7 @@ static ole_status read_pnm(FILE *file, const char *name, bool pixels, ole_image 
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: byte %ld: the file ends before its %dx%d pixels do: it is cut off",
                         name, ftell(file), width, height);
-    ole_status status = ole_image_allocate(out, width, height, channels, pixels, name, error);
+    ole_status status = ole_image_allocate(out, file, width, height, channels, pixels, name, error);
     if (status == OLE_OK && pixels) status = read_pixels(file, name, text, maximum, out, error);
     return status;
 }

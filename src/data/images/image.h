@@ -49,9 +49,13 @@ typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, 
                                      ole_error *error);
 ole_image_decoder ole_image_read_png, ole_image_read_jpeg;
 
-/* Checks the size against OLE_IMAGE_MAX_PIXELS and allocates the planes if `pixels`. */
-ole_status ole_image_allocate(ole_image *image, int64_t width, int64_t height, int channels,
-                              bool pixels, const char *name, ole_error *error);
+/*
+ * Checks the size and allocates the planes if `pixels`.  An image has at most OLE_IMAGE_MAX_PIXELS,
+ * and one of a file under a megabyte a quarter of that: photos of that size have larger files, and
+ * a file of a few hundred bytes must not take half a gigabyte to decode.
+ */
+ole_status ole_image_allocate(ole_image *image, FILE *file, int64_t width, int64_t height,
+                              int channels, bool pixels, const char *name, ole_error *error);
 
 /* Grey from three planes of `size` bytes by the weights of ITU-R 601; `out` may be `planes`. */
 void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);

@@ -127,8 +127,8 @@ static bool read_all(decoder *d, FILE *file, const char *name, bool pixels, ole_
     jpeg_read_header(jpeg, TRUE);
     int components = jpeg->num_components, channels = components == 1 ? 1 : 3;
     jpeg->out_color_space = components == 1 ? JCS_GRAYSCALE : components == 4 ? JCS_CMYK : JCS_RGB;
-    *status = ole_image_allocate(out, jpeg->image_width, jpeg->image_height, channels, pixels, name,
-                                 error);
+    *status = ole_image_allocate(out, file, jpeg->image_width, jpeg->image_height, channels, pixels,
+                                 name, error);
     if (*status != OLE_OK) return true;
     int orientation = find_orientation(jpeg); /* before the markers go with the last row */
     d->row = pixels ? malloc((size_t)out->width * (size_t)components) : NULL;

@@ -121,7 +121,8 @@ ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_ima
     if (status == OLE_OK) {
         png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* which libpng takes for linear light otherwise */
         int channels = png.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
-        status = ole_image_allocate(out, png.width, png.height, channels, pixels, name, error);
+        status =
+            ole_image_allocate(out, file, png.width, png.height, channels, pixels, name, error);
     }
     if (status == OLE_OK && pixels) status = read_pixels(file, name, &png, out, error);
     png_image_free(&png);

@@ -58,7 +58,14 @@ static ole_status out_of_memory(const reader *r, ole_error *error) {
 }
 
 static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
-    if (yaml_parser_parse(&r->parser, event)) return OLE_OK;
+    if (yaml_parser_parse(&r->parser, event)) {
+        bool cut = event->type == YAML_SCALAR_EVENT &&
+                   memchr(event->data.scalar.value, 0, event->data.scalar.length) != NULL;
+        if (!cut) return OLE_OK;
+        ole_status status = fail_at(r, event->start_mark, "a text with a zero byte", error);
+        yaml_event_delete(event);
+        return status;
+    }
     if (r->parser.error == YAML_MEMORY_ERROR) return out_of_memory(r, error);
     const char *problem = r->parser.problem ? r->parser.problem : "not YAML";
     return fail_at(r, r->parser.problem_mark, problem, error);

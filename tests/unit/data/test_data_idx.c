@@ -232,6 +232,22 @@ static void test_damaged_gzip(void **state) {
     bad("get it again");
 }
 
+/* Zeros pack a thousandfold: their number is refused before memory is taken for them. */
+static void test_packed_zeros(void **state) {
+    enum { IMAGES = 90000, BYTES = 16 + IMAGES * 28 * 28 };
+    data_dir_empty(state);
+    write_part("train", TRAIN, true);
+    write_part("t10k", TEST, true);
+    uint8_t *bytes = calloc(BYTES, 1);
+    assert_non_null(bytes);
+    const uint8_t header[] = {0, 0,  8, 3, 0, 1, IMAGES >> 8 & 255, IMAGES & 255, 0, 0,
+                              0, 28, 0, 0, 0, 28};
+    memcpy(bytes, header, sizeof header);
+    data_write_gz("train-images-idx3-ubyte.gz", bytes, BYTES);
+    free(bytes);
+    bad("train-images-idx3-ubyte.gz: byte 12 says 28, more than the file has");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_raw, write_set),
@@ -248,6 +264,7 @@ int main(void) {
         cmocka_unit_test_setup(test_label, write_set),
         cmocka_unit_test_setup(test_empty_class, write_set),
         cmocka_unit_test_setup(test_damaged_gzip, write_set),
+        cmocka_unit_test_setup(test_packed_zeros, write_set),
         cmocka_unit_test_setup(test_places, write_set),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);

@@ -179,6 +179,21 @@ static void test_png_damage(void **state) {
     free(whole);
 }
 
+/* A small file may not unpack to what only a large photo has. */
+static void test_png_dense(void **state) {
+    (void)state;
+    uint8_t *black = calloc(5000, 4000);
+    assert_non_null(black);
+    write_png("black.png", PNG_FORMAT_GRAY, 5000, 4000, black);
+    read_bad("black.png", OLE_ERROR_FORMAT,
+             "black.png: the header says 5000x4000 pixels; images in files this small have 1 to 16 "
+             "million");
+    write_png("black.png", PNG_FORMAT_GRAY, 4000, 4000, black);
+    ole_image image = read_good("black.png", 0);
+    check_image(&image, 1, 4000, 4000, black);
+    free(black);
+}
+
 /* A chunk of a png file; returns where it ends. */
 static uint8_t *put_chunk(uint8_t *at, const char *type, const uint8_t *body, size_t size) {
     for (int i = 0; i < 4; i++)
@@ -489,6 +504,7 @@ int main(void) {
         cmocka_unit_test_setup(test_png, data_dir_empty),
         cmocka_unit_test_setup(test_png_deep, data_dir_empty),
         cmocka_unit_test_setup(test_png_damage, data_dir_empty),
+        cmocka_unit_test_setup(test_png_dense, data_dir_empty),
         cmocka_unit_test_setup(test_png_text, data_dir_empty),
 #endif
 #ifdef OLE_HAVE_JPEG

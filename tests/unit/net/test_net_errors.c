@@ -87,7 +87,7 @@ static void test_bad_arguments(void **state) {
         {"C8", 0, 8, 8, 10},       {"C8", 3, -1, 8, 10},
         {"C8", 3, 8, 1 << 30, 10}, {"C8", 1 << 20, 1 << 20, 1 << 20, 10},
         {"C8", 3, 8, 8, 0},        {"C8", 3, 8, 8, 1 << 30},
-        {NULL, 3, 8, 8, 10},
+        {NULL, 3, 8, 8, 10},       {"AP", 1, 4096, 4097, 10},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ole_net *net;
@@ -98,6 +98,9 @@ static void test_bad_arguments(void **state) {
         assert_null(net);
         assert_memory_equal(error.message, "net: ", 5);
     }
+    ole_net *largest;
+    assert_int_equal(ole_net_create(&largest, "AP", 1, 4096, 4096, 10, NULL), OLE_OK);
+    ole_net_destroy(largest);
     ole_net_destroy(NULL);
     ole_graph_free(NULL);
 }

@@ -91,6 +91,8 @@ static void test_mistakes(void **state) {
         {"paper: {}\npaper: {}\n", "r.yaml, line 2: this key was given before"},
         {"paper:\n  ? [a]\n  : 1\n", "r.yaml, line 2: a note's name is expected"},
         {"epochs: 'a\n", "r.yaml, line 2: found unexpected end of stream"},
+        {"net: \"FC8\\0FC9\"\n", "r.yaml, line 1: a text with a zero byte"},
+        {"paper: {a: \"b\\0c\"}\n", "r.yaml, line 1: a text with a zero byte"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ole_train_options options;
