@@ -106,7 +106,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 
 static int make(arguments *a) {
     char path[4096];
-    ole_report_options *o = &a->options;
+    ole_report_options options = a->options, *o = &options;
     ole_error error;
     if (!o->out) { /* a name of ours */
         snprintf(path, sizeof path, "%s/report.html", a->folders[0]);

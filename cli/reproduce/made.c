@@ -20,6 +20,13 @@
 
 /* ---- Runs and measures -------------------------------------------------------------------- */
 
+void made_free(made *m) {
+    ole_measures_free(&m->measures);
+    free(m->marks);
+    ole_study_result_free(&m->study);
+    *m = (made){0};
+}
+
 static bool read_from(made *m, const row *r, const char *folder, ole_error *error) {
     *m = (made){0};
     if (!row_look(r, &m->study, error)) return false;
@@ -30,17 +37,14 @@ static bool read_from(made *m, const row *r, const char *folder, ole_error *erro
     }
     for (int64_t i = 0; i < m->study.run_count; i++)
         m->marks[i] = ole_run_mark_of(&m->study, i, r->runs_folder);
-    return ole_measures_read(&m->measures, folder, m->marks, m->study.run_count, error) == OLE_OK;
+    if (ole_measures_read(&m->measures, folder, m->marks, m->study.run_count, error) == OLE_OK)
+        return true;
+    made_free(m);
+    return false;
 }
 
 bool made_read(made *m, const row *r, ole_error *error) {
     return read_from(m, r, r->folder, error);
-}
-
-void made_free(made *m) {
-    ole_measures_free(&m->measures);
-    free(m->marks);
-    ole_study_result_free(&m->study);
 }
 
 bool made_write(const made *m, const char *folder) {
@@ -157,6 +161,7 @@ static void add_comparison(const row *r, const ole_study_result *s, outcomes *o)
     outcome *first = add_outcome(o, alone ? "accuracy of 1-NN, best run" : "test error", "%"),
             *second = add_outcome(
                 o, alone ? "accuracy of 1-NN, all runs, last epoch" : "error of 1-NN", "%");
+    if (!first || !second) return;
     memcpy(first->paper, r->asked.reported, sizeof first->paper);
     for (int64_t p = 0; p < s->point_count; p++) {
         const ole_study_point *point = &s->points[p];

@@ -86,7 +86,7 @@ static double time_image(const row *r, const ole_dataset_info *info, ole_error *
     ole_net_destroy(net);
     double batch = fmin(most, floor(fmax(FEW, FIRST_FLOP / flop)));
     if (ole_device_queues(o.device)) batch = most;
-    double least, seconds = time_step(&o, (int64_t)batch, &least, error);
+    double least = NAN, seconds = time_step(&o, (int64_t)batch, &least, error);
     if (!isfinite(seconds)) return NAN;
     double larger = fmin(most, floor(batch * STEP_SECONDS / least));
     if (larger <= batch) return seconds / batch;

@@ -63,7 +63,7 @@ typedef struct failure {
     ole_error error;
 } failure;
 
-ole_status ole_ranks_agree(ole_ranks *ranks, ole_status status, ole_error *error) {
+ole_status(ole_ranks_agree)(ole_ranks *ranks, ole_status status, ole_error *error) {
     int64_t failed = status != OLE_OK;
     if (!ranks) return status;
     ole_ranks_sum(ranks, &failed, 1, OLE_I64);

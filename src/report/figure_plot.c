@@ -198,7 +198,7 @@ static void draw_points(ole_canvas *canvas, const ole_figure *f, int series, con
 }
 
 void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) {
-    ole_axis x, y;
+    ole_axis x = {0}, y = {0};
     ole_figure_draw_legend(canvas, f, &box);
     make_axes(f, &box, &x, &y);
     draw_axes(canvas, f, &box, &x, &y);

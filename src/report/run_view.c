@@ -125,7 +125,7 @@ ole_status ole_run_view_images(const ole_run_view *r, const int64_t *samples, in
                                ole_page_images *images, uint8_t **pixels, ole_error *error) {
     const ole_dataset_info *info = ole_dataset_get_info(r->set);
     int width = info->width / shrink_of(info), height = info->height / shrink_of(info);
-    size_t size = (size_t)(width * height * info->channels);
+    size_t size = (size_t)width * (size_t)height * (size_t)info->channels;
     *pixels = NULL;
     if ((info->channels != 1 && info->channels != 3) || info->height < 2 || info->width < 2)
         return OLE_OK;
