@@ -8,7 +8,7 @@
 #include "study/study.h"
 #include "train/ranks/job_pool.h"
 #include "train/ranks/rank_resources.h"
-#include "train/run/seeds.h"
+#include "train/run/train_once.h"
 
 #include <math.h>
 #include <stdio.h>

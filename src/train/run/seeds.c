@@ -15,6 +15,7 @@
 #include "train/options/recipe.h"
 #include "train/ranks/job_pool.h"
 #include "train/run/run.h"
+#include "train/run/train_once.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,26 +1,25 @@
 /*
- * src/train/run/train.c - ole_train(): epochs and steps, and what is measured and saved between
+ * src/train/run/train_once.c - one run: epochs and steps, and what is measured and saved between
  * them.
  *
- * Read it from the bottom: ole_train() checks the options and runs ole_train_once() for each seed,
- * which opens a run (run.h), takes it through its epochs and closes it.  Steps run one by one, or
- * the device replays recorded ones (recorded.h).
+ * Read it from the bottom: ole_train_once() opens a run (run.h), takes it through its epochs and
+ * closes it.  Steps run one by one, or the device replays recorded ones (recorded.h).
  *
  * All ranks stop after the same step: in every step each tells the others whether its caller wants
  * to stop.  With recorded steps they agree whenever they read the device's sums, which they do
  * after the same steps.
  */
+#include "train/run/train_once.h"
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "data/loader/loader.h"
 #include "model/model.h"
-#include "train/options/choose.h"
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/ranks/rank_resources.h"
 #include "train/run/run.h"
-#include "train/run/seeds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -442,27 +441,5 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
     }
     ole_outputs_free(&l->outputs);
     free(l);
-    return status;
-}
-
-ole_status ole_train(const ole_train_options *options, ole_train_summary *summary,
-                     ole_error *error) {
-    ole_train_options checked;
-    ole_train_summary result;
-    if (options && options->model) *options->model = NULL;
-    ole_status status = ole_train_options_check(options, &checked, error);
-    status = ole_ranks_agree(checked.ranks, status, error);
-    if (status == OLE_OK)
-        status = ole_ranks_agree(checked.ranks, ole_train_choose(&checked, error), error);
-    if (status == OLE_OK) status = ole_agree_on_options(&checked, error);
-    if (status == OLE_OK) {
-        if (checked.seeds > 1) {
-            status = ole_train_seeds(&checked, &result, error);
-        } else {
-            status = ole_train_once(&checked, 1, 1, &result, error);
-            result.test_error_std = result.validation_error_std = result.knn1_error_std = NAN;
-        }
-    }
-    if (status == OLE_OK && summary) *summary = result;
     return status;
 }
