@@ -139,7 +139,7 @@ static void free_problem(problem *p) {
     free(p->labels);
 }
 
-/* Of what the last run left on the card. */
+/* Of what the last run left on the GPU. */
 static void find_errors(const problem *p, line *l) {
     ole_loss_outcome got;
     ole_loss_options options;
@@ -204,15 +204,15 @@ int main(int argc, char **argv) {
     }
     ole_error error;
     const void *memory, *device;
-    ole_cuda_card card;
+    ole_cuda_gpu gpu;
     if (ole_cuda_module_check(&error) != OLE_OK ||
         ole_cuda_module_table("ole_cuda_memory", &memory, &error) != OLE_OK ||
         ole_cuda_module_table("ole_cuda_device", &device, &error) != OLE_OK ||
-        ((const ole_cuda_device_table *)device)->describe(0, &card, &error) != OLE_OK)
+        ((const ole_cuda_device_table *)device)->describe(0, &gpu, &error) != OLE_OK)
         stop(&error);
     if (!as_json) {
-        printf("%s, %d multiprocessors; float32 features, gradient included\n\n", card.name,
-               card.multiprocessors);
+        printf("%s, %d multiprocessors; float32 features, gradient included\n\n", gpu.name,
+               gpu.multiprocessors);
         printf("   N     D     C  queued ms   graph ms    value gradient  plan MiB\n");
     }
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

@@ -10,7 +10,7 @@
 `step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on a batch of 64 that is
 kept in memory, with softmax alone, with ole.torch, with the authors' way (SVDs by SciPy's gesvd on the
 host, class by class) and with torch.linalg.svd.  `compile` is torch.compile of the objective, `graphs` the
-same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, on a card eight steps in a row each, in
+same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, on a GPU eight steps in a row each, in
 random order, and medians are given: steps in a row, for as in training the host has each way's code at hand.
 
 `loss`: value and gradient through autograd, at the sizes of the paper's nets.  --cpu-time takes the processor's time of
@@ -157,7 +157,7 @@ def ways(device):
 def in_turn(calls, device, seconds, warm=3, clock=time.perf_counter, repeat=1, turns=40, wait=True,
             summary=statistics.median):
     """The median of each call in ms; they take turns in an order drawn anew each time, `repeat` calls in a row each,
-    for so many turns and until `seconds` each have passed.  `wait`: until the card is done, else the host's part alone."""
+    for so many turns and until `seconds` each have passed.  `wait`: until the GPU is done, else the host's part alone."""
     sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
     for call in calls.values():
         for _ in range(warm):
@@ -308,7 +308,7 @@ def library_alone(x, labels):
     on_cpu = x.device.type == "cpu"
     gradient, outcome = torch.empty_like(x), torch.empty(native.OUTCOME_WORDS, dtype=torch.float64, device=x.device)
     stream = 0 if on_cpu else torch.cuda.current_stream().cuda_stream
-    plan = Plan(Kind(bucket(len(x)), x.size(1), native.F32, card=-1 if on_cpu else x.device.index, stream=stream))
+    plan = Plan(Kind(bucket(len(x)), x.size(1), native.F32, gpu=-1 if on_cpu else x.device.index, stream=stream))
     addresses = (len(x), x.data_ptr(), x.stride(0), labels.data_ptr(), native.I64, gradient.data_ptr())
     if on_cpu:
         return lambda: plan.evaluate(addresses, 1.0), gradient

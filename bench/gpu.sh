@@ -103,7 +103,7 @@ random = numpy.random.default_rng(0)
 numpy.save(sys.argv[1] + "/x.npy", random.integers(0, 256, (5000, 3, 96, 96), dtype=numpy.uint8))
 numpy.save(sys.argv[1] + "/y.npy", random.integers(0, 10, 5000))
 PYTHON
-    train_seeds 1 1 >/dev/null # the first program on a card starts slowly
+    train_seeds 1 1 >/dev/null # the first program on a GPU starts slowly
     for seeds in 1 2 4 8 16; do # what 20 epochs more take: start and end are in both
         if short=$(train_seeds $seeds 2) && long=$(train_seeds $seeds 22); then
             echo "$seeds runs side by side: $((seeds * 20 * 5000 * 1000 / (long - short))) images/s in all"
@@ -125,11 +125,11 @@ train_ranks() { # N ARGUMENTS...: `ole train` on N ranks, or alone; the last epo
         tail -5 "$logs/said"
         return
     fi
-    grep -i "card\|nccl" "$logs/said"
+    grep -i "gpu\|nccl" "$logs/said"
     echo "$ranks ranks $*: $(grep '"epoch"' "$logs/ranks/metrics.jsonl" | tail -1)"
 }
 
-measure_ranks() { # unit tests; then the same run alone and on two ranks that share the card
+measure_ranks() { # unit tests; then the same run alone and on two ranks that share the GPU
     run_test test_ranks_cuda
     run_test test_ranks_cuda_off
     command -v mpirun >/dev/null || { echo "mpirun is not there: skipped"; return; }
@@ -141,7 +141,7 @@ measure_ranks() { # unit tests; then the same run alone and on two ranks that sh
     train_ranks 2 --net C16-MP-C32-MP-FC32 --bn local --ole-scope local
 }
 
-measure_memory() { # a batch that no card has room for must be refused with a sentence
+measure_memory() { # a batch that no GPU has room for must be refused with a sentence
     if "$build/ole" bench --net vgg16 --device cuda --batch-size 65536 --input 3x224x224 >"$logs/memory" 2>&1 ||
         ! grep -q "memory" "$logs/memory"; then
         failed=1

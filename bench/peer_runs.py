@@ -238,17 +238,17 @@ class Trainer:
         self.init = options.init or self.recipe.init
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.ole, self.way = choose_ole(self.device) if options.loss == "ole" else (None, None)
-        on_card = self.device == "cuda"
+        on_gpu = self.device == "cuda"
         torch.backends.cudnn.benchmark = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = options.precision != "fp32"
 
         self.load()
         self.net = Net(self.recipe.net, self.side).to(self.device, memory_format=torch.channels_last)
-        self.optimizer = self.make_optimizer(on_card)
+        self.optimizer = self.make_optimizer(on_gpu)
 
         samples, batch = len(self.images), self.recipe.batch
         self.batches = [batch] * (samples // batch) + [samples % batch] * (samples % batch > 0)
-        make = self.capture if on_card and self.way != "torch.linalg.svd" else self.eager
+        make = self.capture if on_gpu and self.way != "torch.linalg.svd" else self.eager
         self.steps = {size: make(size) for size in sorted(set(self.batches), reverse=True)}
 
     def load(self):
@@ -263,12 +263,12 @@ class Trainer:
         numbers = measure(planes) if recipe.normalize == "auto" else MEANS_AND_DEVIATIONS[recipe.normalize]
         self.mean, self.deviation = (torch.tensor(row, dtype=torch.float32, device=self.device) for row in numbers)
 
-    def make_optimizer(self, on_card):
-        """On a card with the rate in its memory, where a graph reads it anew at each step."""
+    def make_optimizer(self, on_gpu):
+        """On a GPU with the rate in its memory, where a graph reads it anew at each step."""
         recipe, parameters = self.recipe, self.net.parameters()
-        rate = {"lr": torch.tensor(recipe.rate, device=self.device), "fused": True} if on_card else {"lr": recipe.rate}
+        rate = {"lr": torch.tensor(recipe.rate, device=self.device), "fused": True} if on_gpu else {"lr": recipe.rate}
         if recipe.optimizer == "adam":
-            return torch.optim.Adam(parameters, weight_decay=recipe.decay, capturable=on_card, **rate)
+            return torch.optim.Adam(parameters, weight_decay=recipe.decay, capturable=on_gpu, **rate)
         return torch.optim.SGD(parameters, weight_decay=recipe.decay, momentum=recipe.momentum,
                                nesterov=recipe.nesterov, **rate)
 
@@ -397,7 +397,7 @@ def results(options):
         begin_process(options)
         yield from map(run, seeds)
         return
-    fresh = multiprocessing.get_context("spawn")  # a fork could not use the card
+    fresh = multiprocessing.get_context("spawn")  # a fork could not use the GPU
     with concurrent.futures.ProcessPoolExecutor(options.processes, fresh, begin_process, (options,)) as pool:
         yield from pool.map(run, seeds)
 

@@ -145,8 +145,8 @@ def measure_alone(job, mode):
     _, status, usage = os.wait4(child, 0)
     if status != 0:
         sys.exit(f"PyTorch failed in mode {mode}")
-    ms, on_card = text.split()
-    return float(ms), int(on_card) or usage.ru_maxrss * 1024
+    ms, on_gpu = text.split()
+    return float(ms), int(on_gpu) or usage.ru_maxrss * 1024
 
 
 def main():

@@ -162,8 +162,8 @@ def products(rows, features):
     return CARD_STEPS * 4 * (large * small * small + small ** 3)
 
 
-def card_loss(rows, features, classes):
-    """Seconds of a card that has all rows."""
+def gpu_loss(rows, features, classes):
+    """Seconds of a GPU that has all rows."""
     if rows <= 64:
         return CARD_SMALL[32 if rows <= 32 else 64]
     each = rows / classes
@@ -171,17 +171,17 @@ def card_loss(rows, features, classes):
     return CARD_CONSTANT + flop / CARD_FLOPS
 
 
-def card_routes(rows, features, classes, ranks, network):
-    """Seconds of each way to the loss of `rows` rows on `ranks` cards, messages included."""
+def gpu_routes(rows, features, classes, ranks, network):
+    """Seconds of each way to the loss of `rows` rows on `ranks` gpus, messages included."""
     each = rows / classes
     ways = {"gathered": network.gather(ranks, 4 * rows * features) +
-                        card_loss(rows, features, classes),
+                        gpu_loss(rows, features, classes),
             "Gram": math.inf,
-            "local": card_loss(rows / ranks, features, classes)}
+            "local": gpu_loss(rows / ranks, features, classes)}
     if rows <= features:
         return ways
     grams = 1 + (classes if each > features else 0)
-    own = math.ceil(grams / ranks)  # matrices that a card solves for all
+    own = math.ceil(grams / ranks)  # matrices that a GPU solves for all
     flop = 2 * own * products(features, features) + 6 * 2 * rows / ranks * features * features
     ways["Gram"] = (network.sum(ranks, 8 * features * features * grams) +
                     network.gather(ranks, 8 * features * features * grams) +
@@ -192,7 +192,7 @@ def card_routes(rows, features, classes, ranks, network):
     return ways
 
 
-def print_cards(nets, network, jitter, counts):
+def print_gpus(nets, network, jitter, counts):
     print(f"\n### Cards: α {network.alpha * 1e6:.1f} µs, {1e-9 / network.beta:.0f} GB/s into each, "
           f"{100 * jitter:.0f} % lost by ranks out of step\n")
     print("Weak scaling; the gradients travel under the backward pass, as far as it lasts.\n")
@@ -201,7 +201,7 @@ def print_cards(nets, network, jitter, counts):
     print("|---|---|---|---|---|---|---|---|---|---|")
     for net in nets:
         rows, seconds = CARD_STEP[net["net"]]
-        one = seconds + card_loss(rows, net["features"], net["classes"])
+        one = seconds + gpu_loss(rows, net["features"], net["classes"])
         for ranks in counts:
             batch = rows * ranks
             if ranks == 1:
@@ -212,7 +212,7 @@ def print_cards(nets, network, jitter, counts):
                 gradients = network.sum(ranks, net["gradient_bytes"])
                 last = network.sum(ranks, 0)  # of the last bucket, which nothing hides
                 exposed = max(last, gradients - BACKWARD * seconds)
-                ways = card_routes(batch, net["features"], net["classes"], ranks, network)
+                ways = gpu_routes(batch, net["features"], net["classes"], ranks, network)
             ole = min(ways["gathered"], ways["Gram"])
             plain = seconds * (1 + (jitter if ranks > 1 else 0.0)) + exposed + ole
             texts = " / ".join("–" if math.isinf(ways[k]) else f"{1e3 * ways[k]:.2f}"
@@ -223,14 +223,14 @@ def print_cards(nets, network, jitter, counts):
 
 
 def print_loss(network, ranks, step):
-    print(f"\n### The exact loss on {ranks} cards, by batch, features and classes: ms\n")
+    print(f"\n### The exact loss on {ranks} GPUs, by batch, features and classes: ms\n")
     print("| batch | features | classes | gathered | Gram | cheaper one, of a step of "
           f"{1e3 * step:.1f} ms | local | exact, of 4,096 of the rows |")
     print("|---|---|---|---|---|---|---|---|")
     for features, classes in ((256, 10), (512, 100), (512, 1000), (2048, 1000)):
         for batch in (4096, 16384, 65536):
-            ways = card_routes(batch, features, classes, ranks, network)
-            part = card_routes(4096, features, classes, ranks, network)
+            ways = gpu_routes(batch, features, classes, ranks, network)
+            part = gpu_routes(4096, features, classes, ranks, network)
             best = min(ways["gathered"], ways["Gram"])
             print(f"| {batch} | {features} | {classes} | {1e3 * ways['gathered']:.2f} | "
                   f"{1e3 * ways['Gram']:.2f} | {100 * best / step:.0f} % | {1e3 * ways['local']:.2f} | "
@@ -241,9 +241,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="+", metavar="GROUP=FILE,FILE")
-    parser.add_argument("--alpha-us", type=float, default=2.5, help="of cards (default 2.5)")
+    parser.add_argument("--alpha-us", type=float, default=2.5, help="of GPUs (default 2.5)")
     parser.add_argument("--gbytes", type=float, default=45.0,
-                        help="GB/s into a card (default 45: 400 Gb/s, less what protocols take)")
+                        help="GB/s into a GPU (default 45: 400 Gb/s, less what protocols take)")
     parser.add_argument("--jitter", type=float, default=0.03, help="share (default 0.03)")
     options = parser.parse_args()
     nets = {}
@@ -258,7 +258,7 @@ def main():
             if net["net"] in CARD_STEP:
                 nets.setdefault(net["net"], net)
     network = Network(options.alpha_us * 1e-6, 1e-9 / options.gbytes)
-    print_cards(list(nets.values()), network, options.jitter, (1, 8, 64, 256, 1024))
+    print_gpus(list(nets.values()), network, options.jitter, (1, 8, 64, 256, 1024))
     print_loss(network, 1024, CARD_STEP["vgg16"][1])
 
 

@@ -73,7 +73,7 @@ static void describe_blas(void) {
              openblas_get_corename ? openblas_get_corename() : "unknown core");
 }
 
-/* The cards, or why there is none to use. */
+/* The GPUs, or why there is none to use. */
 static void describe_gpu(void) {
     const void *found;
     ole_error error;
@@ -83,18 +83,18 @@ static void describe_gpu(void) {
         return;
     }
     const ole_cuda_device_table *table = found;
-    int cards = table->count(&error);
+    int gpus = table->count(&error);
     size_t used = 0;
-    if (cards == 0) snprintf(machine.gpu, sizeof machine.gpu, "none: %s", error.message);
-    for (int i = 0; i < cards && used < sizeof machine.gpu; i++) {
-        ole_cuda_card card;
-        if (table->describe(i, &card, &error) != OLE_OK) continue;
+    if (gpus == 0) snprintf(machine.gpu, sizeof machine.gpu, "none: %s", error.message);
+    for (int i = 0; i < gpus && used < sizeof machine.gpu; i++) {
+        ole_cuda_gpu gpu;
+        if (table->describe(i, &gpu, &error) != OLE_OK) continue;
         used +=
             (size_t)snprintf(machine.gpu + used, sizeof machine.gpu - used,
                              "%scuda:%d %s, %.0f GiB, compute capability %d.%d", used ? "; " : "",
-                             i, card.name, (double)card.memory / (1 << 30), card.major, card.minor);
+                             i, gpu.name, (double)gpu.memory / (1 << 30), gpu.major, gpu.minor);
     }
-    if (cards > 0 && used < sizeof machine.gpu)
+    if (gpus > 0 && used < sizeof machine.gpu)
         snprintf(machine.gpu + used, sizeof machine.gpu - used, " (%s)", table->libraries);
     table->linking(machine.nccl, sizeof machine.nccl);
 }

@@ -139,7 +139,7 @@ struct ole_loss_options {
     ole_reduction reduction; /* default OLE_REDUCTION_MEAN */
     ole_device device;       /* where features, labels and gradient live; default OLE_DEVICE_CPU */
     int threads;             /* 1 to 1024; default 1 */
-    int card; /* number of the GPU for OLE_DEVICE_CUDA; default -1: the thread's current one */
+    int gpu; /* number of the GPU for OLE_DEVICE_CUDA; default -1: the thread's current one */
 };
 
 OLE_API void ole_loss_options_init_sized(ole_loss_options *options, size_t struct_size);

@@ -1,4 +1,4 @@
-/* src/base/cuda_module.c - libole_cuda.so as a module (module.h), and whether there is a card. */
+/* src/base/cuda_module.c - libole_cuda.so as a module (module.h), and whether there is a GPU. */
 #include "base/cuda_module.h"
 
 #include "base/module.h"

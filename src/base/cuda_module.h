@@ -14,19 +14,19 @@
 #include <stdbool.h>
 
 /* A GPU. */
-typedef struct ole_cuda_card {
+typedef struct ole_cuda_gpu {
     char name[64];
     int major, minor; /* compute capability */
     int multiprocessors;
     size_t memory; /* bytes */
-} ole_cuda_card;
+} ole_cuda_gpu;
 
 typedef struct ole_cuda_device_table {
     const char *version;   /* ole_version() of the module */
     const char *libraries; /* "CUDA 13.0, cuDNN 9.14, cuBLAS 13.1" */
     /* The number of GPUs that the module has code for; 0 with the reason in `error`. */
     int (*count)(ole_error *error);
-    ole_status (*describe)(int card, ole_cuda_card *out, ole_error *error);
+    ole_status (*describe)(int gpu, ole_cuda_gpu *out, ole_error *error);
     /* "NCCL 2.28.3", which links the GPUs of ranks, or why there is none. */
     void (*linking)(char *text, size_t room);
 } ole_cuda_device_table;

@@ -36,7 +36,7 @@ typedef struct ole_device_options {
     ole_precision precision;
     ole_conv_choice conv;
     uint64_t seed; /* for dropout */
-    int card;      /* CUDA device index, or -1 for the first */
+    int gpu;       /* CUDA device index, or -1 for the first */
 } ole_device_options;
 
 /* An open backend: its engine, stream, threads. */

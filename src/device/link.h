@@ -6,7 +6,7 @@
  * its context; functions marked "(linked)" require that.  All communication is enqueued in one
  * order, the same on every rank, and may be recorded.
  *
- *     linker->card(context, name); ... no two ranks of a host share a GPU ...
+ *     linker->gpu(context, name); ... no two ranks of a host share a GPU ...
  *     rank 0: linker->make_id(id, error); all: open(context, id, rank, size, error);
  */
 #ifndef OLE_SRC_DEVICE_LINK_H
@@ -14,14 +14,14 @@
 
 #include "device/backend.h"
 
-enum { OLE_LINK_ID = 128, OLE_LINK_CARD = 32 };
+enum { OLE_LINK_ID = 128, OLE_LINK_GPU = 32 };
 
 /* Gradients of several parameters as one array of floats. */
 typedef struct ole_bucket ole_bucket;
 
 typedef struct ole_linker {
     /* Identifies a context's GPU on its host: equal texts mean the same GPU. */
-    void (*card)(ole_device_context *context, char name[OLE_LINK_CARD]);
+    void (*gpu)(ole_device_context *context, char name[OLE_LINK_GPU]);
 
     /* Whether GPUs can be linked here; if not, the reason. */
     ole_status (*check)(ole_error *error);

@@ -87,7 +87,7 @@ typedef struct ole_recorder {
     void (*rows_take)(ole_device_context *context, ole_layout layout, const void *rows,
                       bool accumulate, void *tensor);
     void *(*stream)(ole_device_context *context); /* for ole_loss_queue() */
-    int (*card)(ole_device_context *context);     /* CUDA device index, for ole_loss_options */
+    int (*gpu)(ole_device_context *context);      /* CUDA device index, for ole_loss_options */
 
     ole_status (*start)(ole_device_context *context, ole_feed *feed, const ole_feed_epoch *epoch,
                         ole_error *error);

@@ -23,7 +23,7 @@ static const ole_loss_options defaults = {
     .reduction = OLE_REDUCTION_MEAN,
     .device = OLE_DEVICE_CPU,
     .threads = 1,
-    .card = -1,
+    .gpu = -1,
 };
 
 void ole_loss_options_init_sized(ole_loss_options *options, size_t struct_size) {
@@ -35,7 +35,7 @@ void ole_loss_options_init_sized(ole_loss_options *options, size_t struct_size) 
 ole_status ole_loss_read_options(ole_loss_options *options, const ole_loss_options *given,
                                  ole_error *error) {
     *options = defaults;
-    ole_status status = ole_struct_read(options, given, OLE_SIZE_UP_TO(ole_loss_options, card),
+    ole_status status = ole_struct_read(options, given, OLE_SIZE_UP_TO(ole_loss_options, gpu),
                                         "ole_loss_options_init", error);
     return status == OLE_OK ? ole_loss_check_options(options, error) : status;
 }

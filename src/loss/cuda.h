@@ -11,7 +11,7 @@
 typedef struct ole_cuda_loss ole_cuda_loss;
 
 typedef struct ole_cuda_loss_table {
-    /* The caller has checked the arguments; the GPU is the current one or options.card. */
+    /* The caller has checked the arguments; the GPU is the current one or options.gpu. */
     ole_status (*create)(ole_cuda_loss **loss, int64_t max_rows, int64_t dim, ole_dtype dtype,
                          const ole_loss_options *options, ole_error *error);
     void (*destroy)(ole_cuda_loss *loss);

@@ -20,14 +20,14 @@ int ole_threads(int given) {
 }
 
 /* "cuda" or "cuda:N": which GPU, -1 for the first. */
-static bool is_cuda(const char *device, int *card) {
+static bool is_cuda(const char *device, int *gpu) {
     char *end = NULL;
-    *card = -1;
+    *gpu = -1;
     if (strncmp(device, "cuda", 4) != 0) return false;
     if (device[4] == '\0') return true;
     if (device[4] != ':' || device[5] < '0' || device[5] > '9') return false;
     long number = strtol(device + 5, &end, 10);
-    *card = number > 1024 ? 1024 : (int)number;
+    *gpu = number > 1024 ? 1024 : (int)number;
     return *end == '\0';
 }
 
@@ -39,10 +39,10 @@ static ole_status find_cuda(const ole_backend **backend, ole_error *error) {
     return status;
 }
 
-static ole_status find_backend(const char *device, const ole_backend **backend, int *card,
+static ole_status find_backend(const char *device, const ole_backend **backend, int *gpu,
                                ole_error *error) {
     *backend = &ole_backend_ref;
-    if (is_cuda(device, card)) return find_cuda(backend, error);
+    if (is_cuda(device, gpu)) return find_cuda(backend, error);
     if (strcmp(device, "ref") == 0) return OLE_OK;
     bool automatic = strcmp(device, "auto") == 0;
     if (!automatic && strcmp(device, "cpu") != 0) {
@@ -65,8 +65,8 @@ static ole_status find_backend(const char *device, const ole_backend **backend, 
 
 bool ole_device_queues(const char *device) {
     const ole_backend *backend;
-    int card;
-    return device && find_backend(device, &backend, &card, NULL) == OLE_OK && backend->recorder;
+    int gpu;
+    return device && find_backend(device, &backend, &gpu, NULL) == OLE_OK && backend->recorder;
 }
 
 static ole_precision precision_of(const char *name) {
@@ -76,15 +76,15 @@ static ole_precision precision_of(const char *name) {
 
 static ole_status open_device(ole_network *network, const ole_network_options *options,
                               ole_error *error) {
-    int card;
-    ole_status status = find_backend(options->device, &network->backend, &card, error);
+    int gpu;
+    ole_status status = find_backend(options->device, &network->backend, &gpu, error);
     if (status != OLE_OK) return status;
     const ole_device_options device = {
         .threads = network->threads,
         .precision = precision_of(options->precision),
         .conv = strcmp(options->conv, "direct") == 0 ? OLE_CONV_DIRECT : OLE_CONV_AUTO,
         .seed = options->seed,
-        .card = card,
+        .gpu = gpu,
     };
     return network->backend->open(&network->context, &device, error);
 }

@@ -14,7 +14,7 @@ torch = import_torch()
 if torch is None:
     sys.exit(77)
 if not torch.cuda.is_available():
-    print("skipped: PyTorch sees no CUDA card here")
+    print("skipped: PyTorch sees no CUDA GPU here")
     sys.exit(77)
 
 from ole.torch import OLELoss, ole_loss  # noqa: E402
@@ -103,13 +103,13 @@ class Streams(unittest.TestCase):
         torch.cuda.set_sync_debug_mode("error")
         try:
             gradient_of(features, labels)
-            torch.cuda._sleep(2_000_000_000)  # about a second of the card's time
+            torch.cuda._sleep(2_000_000_000)  # about a second of the GPU's time
             gradient_of(features, labels)
             busy = not torch.cuda.current_stream().query()
         finally:
             torch.cuda.set_sync_debug_mode("default")
         torch.cuda.synchronize()
-        self.assertTrue(busy, "the call returned only when the card was done")
+        self.assertTrue(busy, "the call returned only when the GPU was done")
 
     def test_many_streams_and_threads(self):
         sets = [tensors(96, 128, 8, seed) for seed in range(4)]

@@ -29,7 +29,7 @@ static inline void assert_ok(ole_status status, const ole_error *error) {
     if (status != OLE_OK) fail_msg("%s: %s", ole_status_name(status), error->message);
 }
 
-/* The quickest device that is no card: for tests that count steps, which a card does not tell. */
+/* The quickest device that is no GPU: for tests that count steps, which a GPU does not tell. */
 #ifdef OLE_HAVE_ONEDNN
 #define TEST_DEVICE "cpu"
 #else

@@ -19,7 +19,7 @@ static bool same_kind(const plan_kind *a, const plan_kind *b) {
            a->stream == b->stream && p->delta_floor == q->delta_floor &&
            p->delta_abs == q->delta_abs && p->delta_rel == q->delta_rel && p->weight == q->weight &&
            p->reduction == q->reduction && p->device == q->device && p->threads == q->threads &&
-           p->card == q->card;
+           p->gpu == q->gpu;
 }
 
 /* Takes entry i out; the lock is held. */

@@ -53,7 +53,7 @@ class Options(ctypes.Structure):
         ("reduction", c_int),
         ("device", c_int),
         ("threads", c_int),
-        ("card", c_int),
+        ("gpu", c_int),
     ]
 
 

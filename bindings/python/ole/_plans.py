@@ -4,7 +4,7 @@ A plan owns its memory and threads and serves one caller at a time, so the cache
 hands out an idle plan of the wanted kind or makes one, ``give`` puts it back.  At most ``capacity``
 idle plans are kept; the longest unused go first.  On a GPU the kind includes the stream: what the
 next caller queues there runs after what the last one did, so a plan goes back while it is still at
-work on the card.
+work on the GPU.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     delta_abs: float = 1e-6
     delta_rel: float = native.AUTO
     threads: int = 1
-    card: int = -1  # -1: the CPU
+    gpu: int = -1  # -1: the CPU
     stream: int = 0
 
 
@@ -63,8 +63,8 @@ class Plan:
         options.delta_rel = kind.delta_rel
         options.reduction = 0 if kind.mean else 1
         options.threads = kind.threads
-        options.device = native.CPU if kind.card < 0 else native.CUDA
-        options.card = kind.card
+        options.device = native.CPU if kind.gpu < 0 else native.CUDA
+        options.gpu = kind.gpu
         status = self._library.ole_loss_plan_create(
             byref(self._handle), kind.max_rows, kind.dim, kind.dtype, byref(options), byref(self._error)
         )
@@ -80,7 +80,7 @@ class Plan:
         return status
 
     def queue(self, addresses: Addresses, upstream: float, outcome: int, stream: int) -> None:
-        """ole_loss_queue: all addresses are of the card's memory."""
+        """ole_loss_queue: all addresses are of the GPU's memory."""
         native.FILL.pack_into(self._call, 0, *addresses, 0, upstream)
         status = self._library.ole_loss_queue(
             self._handle, self._batch, self._gradient if addresses[5] else None, outcome, stream, self._at_error

@@ -156,11 +156,11 @@ def _evaluate(
         plans.give(kind, plan)
 
 
-def _capturing(card: int) -> bool:
-    """Whether a CUDA graph records what is queued on the card's current stream."""
-    if card == torch.cuda.current_device():
+def _capturing(gpu: int) -> bool:
+    """Whether a CUDA graph records what is queued on the GPU's current stream."""
+    if gpu == torch.cuda.current_device():
         return torch.cuda.is_current_stream_capturing()
-    with torch.cuda.device(card):
+    with torch.cuda.device(gpu):
         return torch.cuda.is_current_stream_capturing()
 
 
@@ -183,11 +183,11 @@ def _queue(
     rows, dim = x.shape
     if rows == 0 or dim == 0:
         return outcome.zero_(), direction
-    card = x.get_device()
-    stream = torch._C._cuda_getCurrentRawStream(card)
-    kind = Kind(bucket(rows), dim, TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, 1, card, stream)
+    gpu = x.get_device()
+    stream = torch._C._cuda_getCurrentRawStream(gpu)
+    kind = Kind(bucket(rows), dim, TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, 1, gpu, stream)
     # A captured graph keeps working in the plan's memory: such a plan is never lent again.
-    captured = _capturing(card)
+    captured = _capturing(gpu)
     plan = Plan(kind) if captured else plans.take(kind)
     try:
         addresses = _addresses(x, y, direction, want_gradient)
@@ -361,7 +361,7 @@ def _define_operators() -> Tuple[Any, Any]:
         number, direction = _evaluate(features, labels, 1.0, *options)
         return direction.new_full((1,), number, dtype=torch.float64), direction
 
-    def on_card(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
+    def on_gpu(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
         return _queue(features, labels, 1.0, *options)
 
     def fake(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
@@ -371,7 +371,7 @@ def _define_operators() -> Tuple[Any, Any]:
         return outcome, features.new_empty(shape, dtype=value_type(features) if on_cpu else features.dtype)
 
     library.impl("evaluate", on_cpu, "CPU")
-    library.impl("evaluate", on_card, "CUDA")
+    library.impl("evaluate", on_gpu, "CUDA")
     torch.library.register_fake("ole::evaluate", fake, lib=library)
     library.impl("unweighted_loss", lambda *inputs: _TracedLoss.apply(*inputs)[0], "CompositeImplicitAutograd")
     return library, torch.ops.ole.unweighted_loss.default

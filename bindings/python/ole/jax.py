@@ -8,7 +8,7 @@
 
 ``features`` [N, D] are what the last linear layer reads, ``labels`` [N] integers (below 0: ignored).
 Works under ``jit``, ``grad`` (once: there is no second derivative), ``vmap`` (one batch after the
-other) and ``shard_map``, on the CPU and, where the library has its GPU's part, on CUDA cards: queued on
+other) and ``shard_map``, on the CPU and, where the library has its GPU's part, on CUDA GPUs: queued on
 XLA's stream, without waiting.
 
 Over several devices the loss is that of the whole batch.  Under ``jit`` with sharded arrays that is so

@@ -6,8 +6,8 @@
     loss = cross_entropy(logits, labels) + criterion(features, labels)
 
 ``features`` [N, D] are what the last linear layer reads, ``labels`` [N] integers (below 0: ignored).
-Any floating type, on the CPU or a CUDA card: read where they lie, evaluated on the current stream
-without waiting for the card.  The loss is float32 (float64 of float64 features); the gradient has the
+Any floating type, on the CPU or a CUDA GPU: read where they lie, evaluated on the current stream
+without waiting for the GPU.  The loss is float32 (float64 of float64 features); the gradient has the
 features' type.  Works under autocast, in torch.compile without a graph break and in CUDA graphs
 (torch 2.4 and later).  Over several processes: ``OLELoss(group=...)``.
 """
@@ -86,7 +86,7 @@ class OLELoss(torch.nn.Module):
     mean of local means, but makes the gradient of this one, whose parts add up, too small by the number
     of ranks: set ``averaged=True`` and the gradients come multiplied by it (the value stays).
 
-    Ranks first tell each other the shape and type of their batches, which on a GPU waits for the card,
+    Ranks first tell each other the shape and type of their batches, which waits for the GPU where there is one,
     and all raise where one's does not fit.  Where no batch has more than ``rows_per_rank`` rows, saying so
     spares that; a rank whose features have another width or type then fails inside the collective.
     """

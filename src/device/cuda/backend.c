@@ -97,7 +97,7 @@ void cuda_setup_unlock(void) {
 }
 
 static ole_status wait_for_all(ole_device_context *context, ole_error *error) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "running");
     if (context->failed != OLE_OK && error) *error = context->failure;
     return context->failed;
@@ -107,7 +107,7 @@ static ole_status wait_for_all(ole_device_context *context, ole_error *error) {
 
 static void close_context(ole_device_context *context) {
     if (!context) return;
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     if (context->stream) cudaStreamSynchronize(context->stream);
     cuda_setup_lock();
     cuda_link_close(context);
@@ -130,7 +130,7 @@ static void close_context(ole_device_context *context) {
 
 static ole_status open_streams(ole_device_context *context, ole_error *error) {
     int least, greatest;
-    cudaError_t code = cudaSetDevice(context->card);
+    cudaError_t code = cudaSetDevice(context->gpu);
     if (code != cudaSuccess) /* the first call that needs the GPU: nothing has been trained yet */
         note(context, code == cudaErrorMemoryAllocation ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
              "selecting the GPU", cudaGetErrorString(code),
@@ -176,15 +176,15 @@ static ole_status open_libraries(ole_device_context *context, ole_error *error) 
 
 static ole_status open_context(ole_device_context **result, const ole_device_options *options,
                                ole_error *error) {
-    ole_cuda_card card;
-    int which = options->card < 0 ? 0 : options->card;
-    ole_status status = ole_cuda_device.describe(which, &card, error);
+    ole_cuda_gpu gpu;
+    int which = options->gpu < 0 ? 0 : options->gpu;
+    ole_status status = ole_cuda_device.describe(which, &gpu, error);
     if (status != OLE_OK) return status;
     ole_device_context *context = calloc(1, sizeof *context);
     if (!context) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     context->options = *options;
-    context->card = which;
-    context->multiprocessors = card.multiprocessors;
+    context->gpu = which;
+    context->multiprocessors = gpu.multiprocessors;
     context->type = options->precision == OLE_PRECISION_BF16 ? CUDA_BFLOAT16 : CUDA_FLOAT;
     status = open_streams(context, error);
     if (status == OLE_OK) status = open_libraries(context, error);
@@ -200,7 +200,7 @@ static ole_status open_context(ole_device_context **result, const ole_device_opt
 
 static void *allocate(ole_device_context *context, size_t bytes) {
     void *memory = NULL;
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     if (cudaMalloc(&memory, bytes ? bytes : 1) != cudaSuccess) {
         cudaGetLastError(); /* the caller reports it */
         return NULL;
@@ -211,14 +211,14 @@ static void *allocate(ole_device_context *context, size_t bytes) {
 }
 
 static void free_memory(ole_device_context *context, void *memory) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cudaStreamSynchronize(context->stream);
     cudaFree(memory);
 }
 
 bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
                enum cudaMemcpyKind kind, const char *doing) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     bool in = kind == cudaMemcpyHostToDevice;
     for (size_t done = 0, piece; done < bytes; done += piece) {
         piece = bytes - done < BOUNCE ? bytes - done : BOUNCE;
@@ -311,7 +311,7 @@ static ole_status plan_op(ole_device_context *context, const ole_node *node, int
     cuda_adapted adapted;
     cuda_request request = {
         .context = context, .node = node, .n = n, .train = train, .needs_dx = needs_dx};
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     for (int k = 0; k < OLE_MAX_INPUTS; k++) {
         if (node->input[k] < 0) continue;
         plain[k] = layout_or_plain(context, x_layout[k], n, node->in);
@@ -326,7 +326,7 @@ static ole_status plan_op(ole_device_context *context, const ole_node *node, int
 
 static void release_op(ole_device_context *context, ole_op_plan *plan) {
     cuda_state *state = plan->state;
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     if (state && state->release) state->release(state);
     free(state);
     plan->state = NULL;

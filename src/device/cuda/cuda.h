@@ -96,7 +96,7 @@ typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their 
 
 struct ole_device_context {
     ole_device_options options;
-    int card;
+    int gpu;
     int multiprocessors;
     cuda_type type; /* of activations */
     cudaStream_t stream, side;

@@ -19,7 +19,7 @@
 /* The oldest GPUs that the module has code for. */
 enum { MAJOR = 8, MINOR = 0 };
 
-static int count_cards(ole_error *error) {
+static int count_gpus(ole_error *error) {
     int count = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code == cudaErrorInsufficientDriver)
@@ -35,27 +35,26 @@ static int count_cards(ole_error *error) {
     return code == cudaSuccess ? count : 0;
 }
 
-static ole_status describe(int card, ole_cuda_card *out, ole_error *error) {
+static ole_status describe(int gpu, ole_cuda_gpu *out, ole_error *error) {
     struct cudaDeviceProp properties;
-    int count = count_cards(error);
+    int count = count_gpus(error);
     if (count == 0) return OLE_ERROR_UNSUPPORTED;
-    if (card < 0 || card >= count)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: there are %d GPUs, 0 to %d", card,
+    if (gpu < 0 || gpu >= count)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: there are %d GPUs, 0 to %d", gpu,
                         count, count - 1);
-    cudaError_t code = cudaGetDeviceProperties(&properties, card);
+    cudaError_t code = cudaGetDeviceProperties(&properties, gpu);
     if (code != cudaSuccess)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", card,
-                        cudaGetErrorString(code));
-    *out = (ole_cuda_card){.major = properties.major,
-                           .minor = properties.minor,
-                           .multiprocessors = properties.multiProcessorCount,
-                           .memory = properties.totalGlobalMem};
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", gpu, cudaGetErrorString(code));
+    *out = (ole_cuda_gpu){.major = properties.major,
+                          .minor = properties.minor,
+                          .multiprocessors = properties.multiProcessorCount,
+                          .memory = properties.totalGlobalMem};
     memcpy(out->name, properties.name, sizeof out->name - 1);
     if (properties.major * 10 + properties.minor < MAJOR * 10 + MINOR)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed; use "
                         "--device cpu",
-                        card, out->name, properties.major, properties.minor, MAJOR, MINOR);
+                        gpu, out->name, properties.major, properties.minor, MAJOR, MINOR);
     return OLE_OK;
 }
 
@@ -71,7 +70,7 @@ const ole_cuda_device_table ole_cuda_device = {
         NUMBER(OLE_VERSION_MAJOR) "." NUMBER(OLE_VERSION_MINOR) "." NUMBER(OLE_VERSION_PATCH),
     .libraries = "cuDNN " NUMBER(CUDNN_MAJOR) "." NUMBER(CUDNN_MINOR) ", cuBLAS " NUMBER(
         CUBLAS_VER_MAJOR) "." NUMBER(CUBLAS_VER_MINOR),
-    .count = count_cards,
+    .count = count_gpus,
     .describe = describe,
     .linking = linking,
 };

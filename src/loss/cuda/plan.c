@@ -27,7 +27,7 @@ enum {
 struct ole_cuda_loss {
     loss_call call; /* what is the same for all evaluations */
     ole_loss_options options;
-    int card;
+    int gpu;
     int blocks; /* of iterate */
     void *memory;
     size_t bytes;
@@ -123,8 +123,8 @@ static ole_status allocate(ole_cuda_loss *loss, ole_error *error) {
     if (code != cudaSuccess) {
         cudaGetLastError(); /* it has been heard */
         return ole_fail(error, OLE_ERROR_MEMORY,
-                        "cuda:%d is out of memory: a plan for %d x %d %s needs %.3g GiB",
-                        loss->card, loss->call.max_rows, loss->call.dim,
+                        "cuda:%d is out of memory: a plan for %d x %d %s needs %.3g GiB", loss->gpu,
+                        loss->call.max_rows, loss->call.dim,
                         ole_dtype_name((ole_dtype)loss->call.dtype),
                         (double)loss->bytes / 1073741824.0);
     }
@@ -152,17 +152,17 @@ static void fill_call(ole_cuda_loss *loss, int64_t max_rows, int64_t dim, ole_dt
 /* Makes the plan's GPU the current one; `before` is what to go back to. */
 static cudaError_t enter(const ole_cuda_loss *loss, int *before) {
     cudaError_t code = cudaGetDevice(before);
-    return code == cudaSuccess && *before != loss->card ? cudaSetDevice(loss->card) : code;
+    return code == cudaSuccess && *before != loss->gpu ? cudaSetDevice(loss->gpu) : code;
 }
 
 static void leave(const ole_cuda_loss *loss, int before) {
-    if (before != loss->card) cudaSetDevice(before);
+    if (before != loss->gpu) cudaSetDevice(before);
 }
 
 static ole_status prepare(ole_cuda_loss *loss, ole_error *error) {
     int multiprocessors = 0;
     cudaError_t code =
-        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, loss->card);
+        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, loss->gpu);
     if (code == cudaSuccess) code = loss_iterate_blocks(multiprocessors, &loss->blocks);
     if (code == cudaSuccess) code = loss_small_prepare();
     if (code != cudaSuccess) return fail_cuda(code, "querying the GPU", error);
@@ -191,14 +191,14 @@ static ole_status create(ole_cuda_loss **result, int64_t max_rows, int64_t dim, 
     ole_cuda_loss *loss = calloc(1, sizeof *loss);
     if (!loss) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     loss->options = *options;
-    int before = 0, cards = 0;
+    int before = 0, gpus = 0;
     cudaError_t code = cudaGetDevice(&before);
-    if (code == cudaSuccess) code = cudaGetDeviceCount(&cards);
-    loss->card = options->card < 0 ? before : options->card;
+    if (code == cudaSuccess) code = cudaGetDeviceCount(&gpus);
+    loss->gpu = options->gpu < 0 ? before : options->gpu;
     ole_status status = OLE_OK;
-    if (code == cudaSuccess && loss->card >= cards)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT, "options.card is %d: there are GPUs 0 to %d",
-                          loss->card, cards - 1);
+    if (code == cudaSuccess && loss->gpu >= gpus)
+        status = ole_fail(error, OLE_ERROR_ARGUMENT, "options.gpu is %d: there are GPUs 0 to %d",
+                          loss->gpu, gpus - 1);
     else if (code == cudaSuccess)
         code = enter(loss, &before);
     if (status == OLE_OK && code != cudaSuccess)

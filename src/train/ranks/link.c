@@ -11,7 +11,7 @@
 typedef struct rank_info {
     char backend[16];
     char host[64];
-    char card[OLE_LINK_CARD];
+    char gpu[OLE_LINK_GPU];
     char why_not[160]; /* it cannot be linked; "": it can */
 } rank_info;
 
@@ -23,7 +23,7 @@ static rank_info describe(const ole_link *link, const ole_ranks *ranks, const ol
     snprintf(mine.backend, sizeof mine.backend, "%s", network->backend->name);
     snprintf(mine.host, sizeof mine.host, "%s", ranks->host);
     if (!link->linker) return mine;
-    link->linker->card(link->context, mine.card);
+    link->linker->gpu(link->context, mine.gpu);
     ole_status status = link->linker->check(&error);
     if (status == OLE_OK && ranks->rank == 0) status = link->linker->make_id(id, &error);
     if (status != OLE_OK) snprintf(mine.why_not, sizeof mine.why_not, "%.159s", error.message);
@@ -45,9 +45,9 @@ static bool find_obstacle(const rank_info *all, int size, char how[OLE_LINK_HOW]
     static const char *const instead = "sums go through host memory, steps are run one by one";
     for (int r = 0; r < size; r++)
         for (int s = r + 1; s < size; s++)
-            if (strcmp(all[r].host, all[s].host) == 0 && strcmp(all[r].card, all[s].card) == 0) {
+            if (strcmp(all[r].host, all[s].host) == 0 && strcmp(all[r].gpu, all[s].gpu) == 0) {
                 snprintf(how, OLE_LINK_HOW, "ranks %d and %d share GPU %s of %s: %s", r, s,
-                         all[r].card, all[r].host, instead);
+                         all[r].gpu, all[r].host, instead);
                 return true;
             }
     for (int r = 0; r < size; r++)

@@ -94,7 +94,7 @@ ole_status ole_recorded_plan_act(ole_recorded *r, int i, ole_error *error) {
     if (status != OLE_OK) return status;
     ole_loss_options options = r->stepper->loss;
     options.device = OLE_DEVICE_CUDA;
-    options.card = r->recorder->card(r->context);
+    options.gpu = r->recorder->gpu(r->context);
     return ole_loss_plan_create(&a->loss, a->global ? r->whole : r->batch, a->rows.dim,
                                 a->rows.dtype, &options, error);
 }

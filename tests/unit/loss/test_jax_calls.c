@@ -1,10 +1,10 @@
 /*
  * tests/unit/loss/test_jax_calls.c - the handlers for JAX, called as XLA calls them: on the CPU, on
- * a card where there is one, and wrongly.
+ * a GPU where there is one, and wrongly.
  */
 #include "jax.h"
 
-#include "card_loss.h"
+#include "gpu_loss.h"
 
 /* ---- A stand-in for XLA ------------------------------------------------------------------- */
 
@@ -235,40 +235,40 @@ static void test_unsigned(void **state) {
     count_labels(&f, &outcome);
 }
 
-/* ---- On a card ---------------------------------------------------------------------------- */
+/* ---- On a GPU ---------------------------------------------------------------------------- */
 
-static void test_card(void **state) {
+static void test_gpu(void **state) {
     (void)state;
     static const int64_t shape[3] = {60, 40, 5};
-    card_table("ole_cuda_memory"); /* skips here where there is no card */
-    card_batch b = card_batch_make(shape, CASE_RELU, OLE_F32, 1.0, 3);
-    card_loss c = card_open(&b);
-    card_queue(&c);
-    card_receive(&c);
+    gpu_table("ole_cuda_memory"); /* skips here where there is no GPU */
+    gpu_batch b = gpu_batch_make(shape, CASE_RELU, OLE_F32, 1.0, 3);
+    gpu_loss c = gpu_open(&b);
+    gpu_queue(&c);
+    gpu_receive(&c);
     size_t bytes = (size_t)(b.rows * b.dim) * sizeof(double);
     double *expected = malloc(bytes);
     memcpy(expected, c.gradient, bytes);
     double value = c.outcome.value;
-    card_send(&c); /* clears the gradient */
+    gpu_send(&c); /* clears the gradient */
     frame f;
     frame_open(&f, &c.device, b.dim, b.dtype, c.to.data, c.device_outcome);
     f.call.context = c.stream;
     for (int again = 0; again < 2; again++) {
         assert_null(ole_jax_loss_cuda(&f.call));
-        card_receive(&c);
+        gpu_receive(&c);
         assert_true(c.outcome.value == value);
         assert_memory_equal(c.gradient, expected, bytes);
     }
     free(expected);
-    card_close(&c);
-    card_batch_free(&b);
+    gpu_close(&c);
+    gpu_batch_free(&b);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu),      cmocka_unit_test(test_data),
         cmocka_unit_test(test_metadata), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_unsigned), cmocka_unit_test(test_card),
+        cmocka_unit_test(test_unsigned), cmocka_unit_test(test_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /*
  * tests/unit/loss/test_loss_cuda.c - the loss on a GPU against LAPACK in double over shapes,
  * structures, types, scales and sizes, held to the promises of include/ole/loss.h.  Skipped, with
- * the reason, where there is no card.
+ * the reason, where there is no GPU.
  */
-#include "card_loss.h"
+#include "gpu_loss.h"
 
 #include <inttypes.h>
 
@@ -22,13 +22,13 @@ static double rounding_of(ole_dtype dtype) {
     return dtype == OLE_BF16 ? 0x1p-8 : (dtype == OLE_F16 ? 0x1p-11 : 0.0);
 }
 
-static void describe(char *text, size_t size, const card_batch *b, const char *structure) {
+static void describe(char *text, size_t size, const gpu_batch *b, const char *structure) {
     snprintf(text, size, "%" PRId64 " x %" PRId64 ", %s, %s%s%s", b->rows, b->dim, structure,
              ole_dtype_name(b->dtype), b->pad ? ", padded" : "",
              b->accumulate ? ", accumulating" : "");
 }
 
-static void check_value(const card_loss *c, const char *text, const reference_loss *want) {
+static void check_value(const gpu_loss *c, const char *text, const reference_loss *want) {
     const ole_loss_outcome *got = &c->outcome;
     double bound = promise_of(c->batch->dtype).value * want->sum_of_norms;
     double error =
@@ -43,8 +43,8 @@ static void check_value(const card_loss *c, const char *text, const reference_lo
         fail_msg("%s: value %.17g is not that of its terms, %.17g", text, got->value, value);
 }
 
-static void check_gradient(const card_loss *c, const char *text, const reference_loss *want) {
-    const card_batch *b = c->batch;
+static void check_gradient(const gpu_loss *c, const char *text, const reference_loss *want) {
+    const gpu_batch *b = c->batch;
     promise promised = promise_of(b->dtype);
     if (!want->clear || want->condition >= promised.condition) return;
     if (c->outcome.rank != want->rank)
@@ -68,24 +68,24 @@ static void check_gradient(const card_loss *c, const char *text, const reference
     gradients_checked++;
 }
 
-static void run_case(card_batch *b, const char *structure) {
+static void run_case(gpu_batch *b, const char *structure) {
     char text[200];
     describe(text, sizeof text, b, structure);
-    card_loss c = card_open(b);
+    gpu_loss c = gpu_open(b);
     reference_loss want =
         reference_evaluate(b->x, b->labels, b->rows, b->dim, &b->options, b->dtype != OLE_F64);
-    card_queue(&c);
-    card_receive(&c);
+    gpu_queue(&c);
+    gpu_receive(&c);
     check_value(&c, text, &want);
     check_gradient(&c, text, &want);
     cases_run++;
     free(want.gradient);
-    card_close(&c);
-    card_batch_free(b);
+    gpu_close(&c);
+    gpu_batch_free(b);
 }
 
 /* The ways a batch can be handed over, by the bits of `seed`. */
-static void vary(card_batch *b, uint64_t seed) {
+static void vary(gpu_batch *b, uint64_t seed) {
     b->pad = seed % 3 == 0 ? 5 : 0;
     b->more_rows = seed % 4 == 1 ? 70 : 0;
     b->accumulate = seed % 7 == 2;
@@ -112,7 +112,7 @@ static void grid(void **state) {
     for (int s = 0; s < SHAPES; s++)
         for (int structure = 0; structure < CASE_STRUCTURES; structure++)
             for (int dtype = OLE_F32; dtype <= OLE_F64; dtype++, seed++) {
-                card_batch b = card_batch_make(shapes[s], structure, dtype, 1.0, seed);
+                gpu_batch b = gpu_batch_make(shapes[s], structure, dtype, 1.0, seed);
                 vary(&b, seed);
                 run_case(&b, case_name(structure));
             }
@@ -127,7 +127,7 @@ static void narrow_types(void **state) {
     for (int s = 0; s < 4; s++)
         for (int k = 0; k < 5; k++)
             for (int dtype = OLE_F16; dtype <= OLE_BF16; dtype++, seed++) {
-                card_batch b = card_batch_make(some[s], structures[k], dtype, 1.0, seed);
+                gpu_batch b = gpu_batch_make(some[s], structures[k], dtype, 1.0, seed);
                 vary(&b, seed);
                 b.accumulate = false; /* 3 + a small number is lost in so few bits */
                 run_case(&b, case_name(structures[k]));
@@ -139,7 +139,7 @@ static void authors_rule(void **state) {
     uint64_t seed = 6000;
     for (int s = 0; s < SHAPES; s++)
         for (int structure = 0; structure < CASE_STRUCTURES; structure++) {
-            card_batch b = card_batch_make(shapes[s], structure, OLE_F32, 1.0, seed++);
+            gpu_batch b = gpu_batch_make(shapes[s], structure, OLE_F32, 1.0, seed++);
             b.options.delta_rel = 0.0;
             run_case(&b, case_name(structure));
         }
@@ -154,7 +154,7 @@ static void delicate(void **state) {
     uint64_t seed = 8000;
     for (int s = 0; s < 6; s++)
         for (int pick = 0; pick < 3; pick++) {
-            card_batch b = card_batch_make(weak[s], structures[pick], OLE_F32, 1e3, seed++);
+            gpu_batch b = gpu_batch_make(weak[s], structures[pick], OLE_F32, 1e3, seed++);
             b.options.delta_rel = 0.0;
             b.options.delta_abs = 0.0;
             run_case(&b, case_name(structures[pick]));
@@ -171,7 +171,7 @@ static void scales(void **state) {
             for (int k = 0; k < 7; k++, seed++) {
                 double scale = k < 4 ? narrow[k] : wide[k - 4];
                 ole_dtype dtype = k < 4 ? OLE_F32 : OLE_F64;
-                card_batch b = card_batch_make(some[s], structure, dtype, scale, seed);
+                gpu_batch b = gpu_batch_make(some[s], structure, dtype, scale, seed);
                 b.options.delta_abs = 0.0;
                 run_case(&b, case_name(structure));
             }
@@ -186,16 +186,16 @@ static void larger(void **state) {
     uint64_t seed = 7000;
     for (int s = 0; s < 6; s++)
         for (int pick = 0; pick < 4; pick++) {
-            card_batch b = card_batch_make(large[s], structures[pick], OLE_F32, 1.0, seed++);
+            gpu_batch b = gpu_batch_make(large[s], structures[pick], OLE_F32, 1.0, seed++);
             run_case(&b, case_name(structures[pick]));
         }
-    card_batch wide = card_batch_make(large[1], CASE_RELU, OLE_F64, 1.0, seed);
+    gpu_batch wide = gpu_batch_make(large[1], CASE_RELU, OLE_F64, 1.0, seed);
     run_case(&wide, "relu");
 }
 
 static void enough_was_checked(void **state) {
     (void)state;
-    card_table("ole_cuda_loss");
+    gpu_table("ole_cuda_loss");
     printf("%d cases, %d gradients held to their bound\n", cases_run, gradients_checked);
     assert_true(gradients_checked >= 400);
 }
@@ -210,6 +210,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(larger),
         cmocka_unit_test(enough_was_checked),
     };
-    card_filter(argc, argv);
+    gpu_filter(argc, argv);
     return cmocka_run_group_tests_name("loss_cuda", tests, NULL, NULL);
 }

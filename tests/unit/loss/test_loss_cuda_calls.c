@@ -1,15 +1,15 @@
 /*
  * tests/unit/loss/test_loss_cuda_calls.c - how the loss on a GPU is called: errors where there is
- * no card (which run everywhere), labels of any value, bad and ignored rows, graphs, the same bits
+ * no GPU (which run everywhere), labels of any value, bad and ignored rows, graphs, the same bits
  * twice, and ole_loss_eval() beside the CPU's.
  */
-#include "card_loss.h"
+#include "gpu_loss.h"
 
 #include <inttypes.h>
 
 /* ---- everywhere ---------------------------------------------------------------------------- */
 
-static void no_card_is_said(void **state) {
+static void no_gpu_is_said(void **state) {
     (void)state;
     ole_loss_options options;
     ole_loss_options_init(&options);
@@ -17,10 +17,10 @@ static void no_card_is_said(void **state) {
     ole_error error = {0}, reason = {0};
     ole_loss_plan *plan = (ole_loss_plan *)&options;
     if (ole_cuda_module_check(&reason) == OLE_OK) {
-        options.card = 4711;
+        options.gpu = 4711;
         assert_int_equal(ole_loss_plan_create(&plan, 8, 8, OLE_F32, &options, &error),
                          OLE_ERROR_ARGUMENT);
-        assert_non_null(strstr(error.message, "options.card is 4711"));
+        assert_non_null(strstr(error.message, "options.gpu is 4711"));
     } else {
         assert_int_equal(ole_loss_plan_create(&plan, 8, 8, OLE_F32, &options, &error),
                          OLE_ERROR_UNSUPPORTED);
@@ -51,7 +51,7 @@ static void a_plan_of_the_cpu_is_not_queued(void **state) {
     ole_loss_plan_destroy(plan);
 }
 
-/* ---- on a card ----------------------------------------------------------------------------- */
+/* ---- on a GPU ----------------------------------------------------------------------------- */
 
 static const int64_t small[3] = {40, 60, 5}, large[3] = {150, 90, 2};
 
@@ -60,12 +60,12 @@ static bool same_bits(const double *a, const double *b, int64_t count) {
 }
 
 /* Queues, waits and gives a copy of the gradient. */
-static double *gradient_of(card_loss *c) {
+static double *gradient_of(gpu_loss *c) {
     size_t bytes = (size_t)(c->batch->rows * c->batch->dim) * sizeof(double);
     double *copy = malloc(bytes);
-    card_send(c);
-    card_queue(c);
-    card_receive(c);
+    gpu_send(c);
+    gpu_queue(c);
+    gpu_receive(c);
     memcpy(copy, c->gradient, bytes);
     return copy;
 }
@@ -74,27 +74,27 @@ static double *gradient_of(card_loss *c) {
 static void labels_of_any_value(void **state) {
     (void)state;
     static const int64_t values[5] = {0, 7, INT32_MAX, INT64_C(1) << 40, INT64_MAX};
-    card_batch b = card_batch_make(small, CASE_RELU, OLE_F32, 1.0, 3);
-    card_loss c = card_open(&b);
+    gpu_batch b = gpu_batch_make(small, CASE_RELU, OLE_F32, 1.0, 3);
+    gpu_loss c = gpu_open(&b);
     double *plain = gradient_of(&c);
     ole_loss_outcome outcome = c.outcome;
     for (int64_t i = 0; i < b.rows; i++)
         b.labels[i] = values[b.labels[i]];
-    card_send_labels(&c);
+    gpu_send_labels(&c);
     double *other = gradient_of(&c);
     assert_memory_equal(&outcome, &c.outcome, sizeof outcome);
     assert_true(same_bits(plain, other, b.rows * b.dim));
     free(plain);
     free(other);
-    card_close(&c);
-    card_batch_free(&b);
+    gpu_close(&c);
+    gpu_batch_free(&b);
 }
 
 static void the_same_bits_twice(void **state) {
     (void)state;
     for (int k = 0; k < 2; k++) {
-        card_batch b = card_batch_make(k ? large : small, CASE_NORMAL, OLE_F32, 1.0, 5);
-        card_loss c = card_open(&b);
+        gpu_batch b = gpu_batch_make(k ? large : small, CASE_NORMAL, OLE_F32, 1.0, 5);
+        gpu_loss c = gpu_open(&b);
         double *first = gradient_of(&c);
         ole_loss_outcome outcome = c.outcome;
         double *second = gradient_of(&c);
@@ -103,23 +103,23 @@ static void the_same_bits_twice(void **state) {
         ole_error error = {0};
         assert_ok(ole_loss_queue(c.plan, &c.device, NULL, c.device_outcome, c.stream, &error),
                   &error);
-        card_receive(&c);
+        gpu_receive(&c);
         assert_memory_equal(&outcome, &c.outcome, sizeof outcome);
         free(first);
         free(second);
-        card_close(&c);
-        card_batch_free(&b);
+        gpu_close(&c);
+        gpu_batch_free(&b);
     }
 }
 
 static void all_rows_ignored(void **state) {
     (void)state;
-    card_batch b = card_batch_make(small, CASE_NORMAL, OLE_F32, 1.0, 2);
+    gpu_batch b = gpu_batch_make(small, CASE_NORMAL, OLE_F32, 1.0, 2);
     for (int64_t i = 0; i < b.rows; i++)
         b.labels[i] = i % 2 ? -1 : INT64_MIN;
-    card_loss c = card_open(&b);
-    card_queue(&c);
-    card_receive(&c);
+    gpu_loss c = gpu_open(&b);
+    gpu_queue(&c);
+    gpu_receive(&c);
     const ole_loss_outcome nothing = {.bad_row = -1};
     assert_memory_equal(&c.outcome, &nothing, sizeof nothing);
     for (int64_t i = 0; i < b.rows * b.dim; i++)
@@ -128,16 +128,16 @@ static void all_rows_ignored(void **state) {
     ole_error error = {0};
     assert_int_equal(ole_loss_eval(c.plan, &c.device, &c.to, &result, &error), OLE_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "all 40 rows are ignored"));
-    card_close(&c);
-    card_batch_free(&b);
+    gpu_close(&c);
+    gpu_batch_free(&b);
 }
 
 /* NaN and Inf make everything NaN and are named, unless their rows are ignored. */
 static void check_bad_rows(const int64_t shape[3], ole_dtype dtype) {
-    card_batch b = card_batch_make(shape, CASE_NORMAL, dtype, 1.0, 9);
+    gpu_batch b = gpu_batch_make(shape, CASE_NORMAL, dtype, 1.0, 9);
     b.labels[3] = -5;
     b.x[3 * b.dim] = NAN;
-    card_loss c = card_open(&b);
+    gpu_loss c = gpu_open(&b);
     double *good = gradient_of(&c);
     assert_int_equal(c.outcome.bad_row, -1);
     for (int64_t i = 0; i < b.rows * b.dim; i++)
@@ -160,8 +160,8 @@ static void check_bad_rows(const int64_t shape[3], ole_dtype dtype) {
     free(good);
     free(bad);
     free(again);
-    card_close(&c);
-    card_batch_free(&b);
+    gpu_close(&c);
+    gpu_batch_free(&b);
 }
 
 static void bad_rows(void **state) {
@@ -176,40 +176,40 @@ static void bad_rows(void **state) {
 static void recorded(void **state) {
     (void)state;
     for (int k = 0; k < 2; k++) {
-        card_batch b = card_batch_make(k ? large : small, CASE_RELU, OLE_F32, 1.0, 4);
-        card_loss c = card_open(&b);
+        gpu_batch b = gpu_batch_make(k ? large : small, CASE_RELU, OLE_F32, 1.0, 4);
+        gpu_loss c = gpu_open(&b);
         ole_error error = {0};
         if (!c.memory->capture(c.stream, &error)) fail_msg("%s", error.message);
-        card_queue(&c);
+        gpu_queue(&c);
         ole_cuda_graph *graph = c.memory->captured(c.stream, &error);
         if (!graph) fail_msg("%s", error.message);
         for (int turn = 0; turn < 3; turn++) {
             for (int64_t i = 0; i < b.rows * b.dim; i++)
                 b.x[i] += 0.01 * (double)((i * 7 + turn) % 13);
             b.labels[turn] = turn == 2 ? -1 : 1;
-            card_send_labels(&c);
+            gpu_send_labels(&c);
             double *direct = gradient_of(&c);
             ole_loss_outcome outcome = c.outcome;
-            card_send(&c);
+            gpu_send(&c);
             if (!c.memory->replay(graph, c.stream, &error)) fail_msg("%s", error.message);
-            card_receive(&c);
+            gpu_receive(&c);
             assert_memory_equal(&outcome, &c.outcome, sizeof outcome);
             assert_true(same_bits(direct, c.gradient, b.rows * b.dim));
             free(direct);
         }
         c.memory->close_graph(graph);
-        card_close(&c);
-        card_batch_free(&b);
+        gpu_close(&c);
+        gpu_batch_free(&b);
     }
 }
 
 /* The result of ole_loss_eval(), class by class, beside the CPU's. */
 static void classes_as_on_the_cpu(void **state) {
     (void)state;
-    card_batch b = card_batch_make(large, CASE_NEARLY_LOW, OLE_F64, 1.0, 6);
+    gpu_batch b = gpu_batch_make(large, CASE_NEARLY_LOW, OLE_F64, 1.0, 6);
     for (int64_t i = 0; i < b.rows; i++)
         b.labels[i] = i % 5 == 0 ? 3 : (i % 11 == 0 ? -2 : 100 + i % 3);
-    card_loss c = card_open(&b);
+    gpu_loss c = gpu_open(&b);
     ole_loss_class ours[8], theirs[8];
     ole_loss_result got = {.per_class = ours, .per_class_capacity = 8};
     ole_loss_result want = {.per_class = theirs, .per_class_capacity = 8};
@@ -236,13 +236,13 @@ static void classes_as_on_the_cpu(void **state) {
     assert_non_null(strstr(error.message, "per_class_capacity is 2"));
     assert_true(ole_loss_plan_bytes(c.plan) > (size_t)(b.rows * b.dim) * 8);
     ole_loss_plan_destroy(plan);
-    card_close(&c);
-    card_batch_free(&b);
+    gpu_close(&c);
+    gpu_batch_free(&b);
 }
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_card_is_said),
+        cmocka_unit_test(no_gpu_is_said),
         cmocka_unit_test(narrow_types_are_the_gpus),
         cmocka_unit_test(a_plan_of_the_cpu_is_not_queued),
         cmocka_unit_test(labels_of_any_value),
@@ -252,6 +252,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(recorded),
         cmocka_unit_test(classes_as_on_the_cpu),
     };
-    card_filter(argc, argv);
+    gpu_filter(argc, argv);
     return cmocka_run_group_tests_name("loss_cuda_calls", tests, NULL, NULL);
 }

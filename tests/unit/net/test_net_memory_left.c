@@ -72,7 +72,7 @@ static void test_older_groups(void **state) {
 static void test_too_large(void **state) {
     (void)state;
     const ole_backend *backend = &ole_backend_ref;
-    const ole_device_options device = {.threads = 1, .card = -1};
+    const ole_device_options device = {.threads = 1, .gpu = -1};
     ole_device_context *context;
     ole_graph *graph;
     ole_params *params;

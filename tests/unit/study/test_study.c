@@ -204,8 +204,8 @@ static void test_jobs(void **state) {
     ole_study_result_free(&four);
 }
 
-/* On a card the seeds of a point run side by side by themselves. */
-static void test_on_a_card(void **state) {
+/* On a GPU the seeds of a point run side by side by themselves. */
+static void test_on_a_gpu(void **state) {
     (void)state;
     ole_error error;
     if (ole_cuda_module_check(&error) != OLE_OK) {
@@ -213,7 +213,7 @@ static void test_on_a_card(void **state) {
         skip();
     }
     study s;
-    make(&s, folder("card"));
+    make(&s, folder("gpu"));
     s.train.device = "cuda";
     s.train.seeds = 3;
     ole_study_result r = tune(&s);
@@ -451,7 +451,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_tune, clear),
         cmocka_unit_test_teardown(test_stopped_anywhere, clear),
         cmocka_unit_test_teardown(test_jobs, clear),
-        cmocka_unit_test_teardown(test_on_a_card, clear),
+        cmocka_unit_test_teardown(test_on_a_gpu, clear),
         cmocka_unit_test_teardown(test_compare, clear),
         cmocka_unit_test_teardown(test_compare_alone, clear),
         cmocka_unit_test_teardown(test_sweep_of_ole_alone, clear),

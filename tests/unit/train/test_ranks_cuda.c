@@ -1,10 +1,10 @@
 /*
- * tests/unit/train/test_ranks_cuda.c - training over ranks on a GPU: ranks that share a card
+ * tests/unit/train/test_ranks_cuda.c - training over ranks on a GPU: ranks that share a GPU
  * against one process, and what NCCL does, in a group of one rank, against the same without it.
- * Skipped, with the reason, where there is no card or no NCCL.
+ * Skipped, with the reason, where there is no GPU or no NCCL.
  */
-#include "card.h"
 #include "device/recorder.h"
+#include "gpu.h"
 #include "rank_threads.h"
 #include "run_files.h"
 #include "train/options/options.h"
@@ -29,7 +29,7 @@ static ole_train_options make(const char *net, const char *device) {
     return o;
 }
 
-/* ---- ranks that share the card ------------------------------------------------------------- */
+/* ---- ranks that share the GPU ------------------------------------------------------------- */
 
 /* What rank 0 saw of a run of STEPS. */
 typedef struct trace {
@@ -137,7 +137,7 @@ static void compare(trace a, trace b, int size, double bound) {
 
 static void as_one_process(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++)
         for (int loss = OLE_LOSS_SOFTMAX; loss <= OLE_LOSS_BOTH; loss++) {
             ole_train_options o = make(nets[i], "cuda");
@@ -149,7 +149,7 @@ static void as_one_process(void **state) {
 
 static void adam_as_one_process(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options o = make(nets[4], "cuda");
     o.opt = "adam";
     o.lr = 1e-3;
@@ -160,7 +160,7 @@ static void adam_as_one_process(void **state) {
 /* 200 samples in batches of 66: the last has 2, and one of three ranks none of them. */
 static void rank_without_rows(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     for (int i = 1; i < NETS; i += 3) {
         ole_train_options o = make(nets[i], "cuda");
         o.batch_size = 66;
@@ -171,7 +171,7 @@ static void rank_without_rows(void **state) {
 /* Statistics and OLE of each rank's own rows, as the reference has them. */
 static void local_as_the_reference(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++) {
         ole_train_options a = make(nets[i], "cuda"), b = make(nets[i], "ref");
         a.bn = b.bn = a.ole_scope = b.ole_scope = "local";
@@ -182,7 +182,7 @@ static void local_as_the_reference(void **state) {
 /* Gradients of weights are bfloat16: they are added up as floats. */
 static void narrow_as_one_process(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++) {
         ole_train_options o = make(nets[i], "cuda");
         o.precision = "bf16";
@@ -192,17 +192,17 @@ static void narrow_as_one_process(void **state) {
 
 static void sharing_is_said(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     trace t = trace_of(make(nets[0], "cuda:0"), 2);
     assert_false(t.queued);
     if (!strstr(t.said, "ranks 0 and 1 share GPU ") || !strstr(t.said, "host memory"))
-        fail_msg("nothing of a shared card in '%s'", t.said);
+        fail_msg("nothing of a shared gpu in '%s'", t.said);
     free(t.weights);
 }
 
 static void same_bits_again(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options o = make(nets[2], "cuda");
     trace a = trace_of(o, 2), b = trace_of(o, 2);
     assert_memory_equal(a.losses, b.losses, sizeof a.losses);
@@ -233,20 +233,20 @@ static ole_ranks *one_rank(void) {
 static void sums_in_a_graph(void **state) {
     (void)state;
     enum { COUNT = 5000 };
-    const ole_backend *backend = card_table("ole_cuda_backend");
-    const ole_cuda_memory_table *memory = card_table("ole_cuda_memory");
+    const ole_backend *backend = gpu_table("ole_cuda_backend");
+    const ole_cuda_memory_table *memory = gpu_table("ole_cuda_memory");
     const ole_linker *linker = linker_of(backend);
-    const ole_device_options options = {.card = -1};
+    const ole_device_options options = {.gpu = -1};
     const int64_t bytes[1] = {COUNT * sizeof(float)};
     unsigned char id[OLE_LINK_ID];
-    char card[OLE_LINK_CARD];
+    char gpu[OLE_LINK_GPU];
     float host[COUNT], back[COUNT];
     double doubles[4] = {1.5, -2.25, 1e300, 0.125}, found[4];
     ole_device_context *context;
     ole_error error;
     assert_ok(backend->open(&context, &options, &error), &error);
-    linker->card(context, card);
-    assert_true(strlen(card) > 0);
+    linker->gpu(context, gpu);
+    assert_true(strlen(gpu) > 0);
     assert_ok(linker->make_id(id, &error), &error);
     assert_ok(linker->open(context, id, 0, 1, &error), &error);
     float *mine = backend->allocate(context, sizeof host),
@@ -343,7 +343,7 @@ static trace recorded(ole_train_options options, ole_ranks *group, bool sync, bo
 
 static void recorded_is_the_same(void **state) {
     (void)state;
-    const ole_backend *backend = card_table("ole_cuda_backend");
+    const ole_backend *backend = gpu_table("ole_cuda_backend");
     linker_of(backend);
     for (int i = 0; i < NETS; i++) {
         ole_train_options o = make(nets[i], "cuda");
@@ -361,7 +361,7 @@ static void recorded_is_the_same(void **state) {
 /* Batch norm in two kernels with a sum between, OLE on gathered rows: other roundings. */
 static void recorded_sums_agree(void **state) {
     (void)state;
-    const ole_backend *backend = card_table("ole_cuda_backend");
+    const ole_backend *backend = gpu_table("ole_cuda_backend");
     linker_of(backend);
     for (int i = 0; i < NETS; i++)
         for (int loss = OLE_LOSS_SOFTMAX; loss <= OLE_LOSS_BOTH; loss++) {
@@ -375,7 +375,7 @@ static void recorded_sums_agree(void **state) {
 
 static void recorded_narrow_agrees(void **state) {
     (void)state;
-    const ole_backend *backend = card_table("ole_cuda_backend");
+    const ole_backend *backend = gpu_table("ole_cuda_backend");
     linker_of(backend);
     ole_train_options o = make(nets[4], "cuda");
     ole_ranks *group = one_rank();
@@ -393,6 +393,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(recorded_is_the_same),   cmocka_unit_test(recorded_sums_agree),
         cmocka_unit_test(recorded_narrow_agrees),
     };
-    card_filter(argc, argv);
+    gpu_filter(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

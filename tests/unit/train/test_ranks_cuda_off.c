@@ -3,14 +3,14 @@
  * still has its way through host memory.  The library is looked for once a process, so this has one
  * of its own.
  */
-#include "card.h"
+#include "gpu.h"
 #include "rank_threads.h"
 #include "train/ranks/link.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The backend where the module can be loaded; that takes no card. */
+/* The backend where the module can be loaded; that takes no GPU. */
 static const ole_backend *backend_or_skip(void) {
     const void *table = NULL;
     ole_error error;
@@ -34,8 +34,8 @@ static void missing_is_said(void **state) {
 
 static void goes_through_the_host(void **state) {
     (void)state;
-    ole_network network = {.backend = card_table("ole_cuda_backend")};
-    const ole_device_options options = {.card = -1};
+    ole_network network = {.backend = gpu_table("ole_cuda_backend")};
+    const ole_device_options options = {.gpu = -1};
     ole_ranks *group = NULL;
     ole_link link;
     ole_error error;

@@ -7,7 +7,7 @@
  * written out): ref64 must meet them to rounding, the float backends within what the project
  * promises.
  */
-#include "card.h"
+#include "gpu.h"
 #include "net/plan.h"
 #include "op_checks.h"
 #include "test.h"
@@ -207,7 +207,7 @@ static void onednn(void **state) {
 
 static void cuda(void **state) {
     (void)state;
-    check_runs(card_table("ole_cuda_backend"), 1e-4, 1e-3);
+    check_runs(gpu_table("ole_cuda_backend"), 1e-4, 1e-3);
 }
 
 int main(void) {

@@ -3,7 +3,7 @@
  * recorded steps against single ones, the GPU against the reference, going on elsewhere, and
  * failures.
  */
-#include "card.h"
+#include "gpu.h"
 #include "run_files.h"
 #include "temporary.h"
 #include "train/options/options.h"
@@ -54,7 +54,7 @@ static void check_batch(ole_run *run, int64_t epoch, int64_t number) {
 
 static void same_batches(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options o = small_run("C8-MP-FC16", "cuda");
     ole_run run;
     open_run(&run, &o);
@@ -144,7 +144,7 @@ static void compare(ole_train_options a, bool a_recorded, ole_train_options b, d
 
 static void recorded_as_single(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++) {
         ole_train_options o = small_run(nets[i], "cuda");
         o.loss = OLE_LOSS_SOFTMAX;
@@ -154,7 +154,7 @@ static void recorded_as_single(void **state) {
 
 static void as_the_reference(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++)
         for (int loss = OLE_LOSS_SOFTMAX; loss <= OLE_LOSS_BOTH; loss++) {
             ole_train_options a = small_run(nets[i], "cuda"), b = small_run(nets[i], "ref");
@@ -167,7 +167,7 @@ static void as_the_reference(void **state) {
 
 static void ole_at_any_layer(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options a = small_run(nets[4], "cuda"), b = small_run(nets[4], "ref");
     a.ole_at = b.ole_at = "2:0.1,4:0.05";
     compare(a, true, b, 1e-3, true);
@@ -175,7 +175,7 @@ static void ole_at_any_layer(void **state) {
 
 static void narrow_learns(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     static const char *const precisions[] = {"tf32", "bf16"};
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < NETS; k++) {
@@ -189,7 +189,7 @@ static void narrow_learns(void **state) {
  * is left, so that compute-sanitizer can watch (bench/gpu.sh). */
 static void own_steps(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options a = small_run("CO16-D40/12-BN-ReLU-AP", "cuda");
     ole_train_options b = small_run("CO16-D40/12-BN-ReLU-AP", "ref");
     a.precision = "bf16";
@@ -217,7 +217,7 @@ static ole_train_summary train(ole_train_options o, const char *out, const char 
 
 static void goes_on_elsewhere(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options o = small_run(nets[2], "cuda");
     o.epochs = 4;
     ole_train_summary there = train(o, "there", "ref", 4, false);
@@ -236,7 +236,7 @@ static void goes_on_elsewhere(void **state) {
 
 static void bad_losses_name_the_layer(void **state) {
     (void)state;
-    card_table("ole_cuda_backend");
+    gpu_table("ole_cuda_backend");
     ole_train_options o = small_run(nets[1], "cuda");
     ole_error error = {0};
     o.lr = 1e30;
@@ -264,6 +264,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(goes_on_elsewhere),  cmocka_unit_test(bad_losses_name_the_layer),
         cmocka_unit_test(own_steps),
     };
-    card_filter(argc, argv);
+    gpu_filter(argc, argv);
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }

@@ -1,9 +1,9 @@
 /*
  * tests/unit/train/test_train_link.c - ranks whose tensors are reached through a linker
- * (device/link.h): what is chosen and said, and that steps have the same bits from card to card,
+ * (device/link.h): what is chosen and said, and that steps have the same bits from GPU to GPU,
  * through the host, and without any of it.
  *
- * The linker here is that of no device: the reference's memory plays the cards'.
+ * The linker here is that of no device: the reference's memory plays the GPUs'.
  */
 #include "ole/train/data.h"
 #include "rank_threads.h"
@@ -14,7 +14,7 @@
 
 enum { RANKS = 3, STEPS = 8, BATCH = 20, LAST = 2, MARK = 7 };
 
-/* What the ranks of a test have for cards. */
+/* What the ranks of a test have for GPUs. */
 typedef enum setting {
     NO_LINKER,  /* tensors lie in host memory */
     OWN_CARDS,  /* each rank has one */
@@ -36,11 +36,11 @@ struct ole_bucket {
     int64_t length[64];
 };
 
-static void name_card(ole_device_context *context, char name[OLE_LINK_CARD]) {
+static void name_gpu(ole_device_context *context, char name[OLE_LINK_GPU]) {
     (void)context;
-    memset(name, 0, OLE_LINK_CARD);
-    int card = now == SHARED && self->rank == 2 ? 1 : self->rank;
-    snprintf(name, OLE_LINK_CARD, "card-%d", card);
+    memset(name, 0, OLE_LINK_GPU);
+    int gpu = now == SHARED && self->rank == 2 ? 1 : self->rank;
+    snprintf(name, OLE_LINK_GPU, "gpu-%d", gpu);
 }
 
 static ole_status check_library(ole_error *error) {
@@ -127,7 +127,7 @@ static void clear(ole_device_context *context, void *memory, size_t bytes) {
     memset(memory, 0, bytes);
 }
 
-static const ole_linker linker = {.card = name_card,
+static const ole_linker linker = {.gpu = name_gpu,
                                   .check = check_library,
                                   .make_id = make_id,
                                   .open = open_link,
@@ -159,7 +159,7 @@ typedef struct trial {
 } trial;
 
 static ole_status open_network(ole_network *n, ole_backend *backend, ole_error *error) {
-    const ole_device_options device = {.threads = 1, .seed = 5, .card = -1};
+    const ole_device_options device = {.threads = 1, .seed = 5, .gpu = -1};
     static const char net[] = "C8[nobias]-R8/4-AP-FCD12-FC8";
     *n = (ole_network){.backend = backend, .threads = 1};
     ole_status status = ole_graph_parse(&n->graph, net, (ole_shape){1, 8, 8}, 10, error);
@@ -274,7 +274,7 @@ static void same_steps(const seen *a, const seen *b) {
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-/* Every way has the bits of host memory, on every rank; only own cards are linked. */
+/* Every way has the bits of host memory, on every rank; only own GPUs are linked. */
 static void same_bits_every_way(void **state) {
     (void)state;
     trial plain = run(NO_LINKER);
@@ -306,7 +306,7 @@ static void check_said(setting which, const char *text) {
 static void says_which_way(void **state) {
     (void)state;
     check_said(OWN_CARDS, "3 ranks, each on a GPU of its own");
-    check_said(SHARED, "ranks 1 and 2 share GPU card-1 of ");
+    check_said(SHARED, "ranks 1 and 2 share GPU gpu-1 of ");
     check_said(MISSING, "rank 1 (");
     check_said(MISSING, "no such library; sums go through host memory");
 }

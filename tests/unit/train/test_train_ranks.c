@@ -53,7 +53,7 @@ typedef struct trace {
 
 static ole_status open_network(ole_network *n, const steps_case *c, ole_error *error) {
     const ole_device_options device = {
-        .threads = 1, .precision = c->precision, .seed = 5, .card = -1};
+        .threads = 1, .precision = c->precision, .seed = 5, .gpu = -1};
     *n = (ole_network){.backend = c->backend, .threads = 1};
     ole_status status = ole_graph_parse(&n->graph, c->net, (ole_shape){1, 8, 8}, 10, error);
     if (status == OLE_OK) status = n->backend->open(&n->context, &device, error);

@@ -164,24 +164,24 @@ struct cuda_tune {
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-static void name_file(const ole_device_context *context, const struct cudaDeviceProp *card,
+static void name_file(const ole_device_context *context, const struct cudaDeviceProp *gpu,
                       char *name, size_t size) {
     int blas = 0;
     cublasGetVersion(context->blas, &blas);
-    snprintf(name, size, "tune-%d-%s-sm%d%d-cudnn%zu-cublas%d.txt", OWN_WAYS, card->name,
-             card->major, card->minor, cudnnGetVersion(), blas);
+    snprintf(name, size, "tune-%d-%s-sm%d%d-cudnn%zu-cublas%d.txt", OWN_WAYS, gpu->name, gpu->major,
+             gpu->minor, cudnnGetVersion(), blas);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
 
 ole_status cuda_tune_open(ole_device_context *context, ole_error *error) {
-    struct cudaDeviceProp card;
+    struct cudaDeviceProp gpu;
     char name[400];
-    cudaError_t code = cudaGetDeviceProperties(&card, context->card);
+    cudaError_t code = cudaGetDeviceProperties(&gpu, context->gpu);
     if (code != cudaSuccess)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", context->card,
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", context->gpu,
                         cudaGetErrorString(code));
-    name_file(context, &card, name, sizeof name);
+    name_file(context, &gpu, name, sizeof name);
     cuda_tune *tune = calloc(1, sizeof *tune);
     if (tune) tune->cache = cuda_cache_open(name);
     if (!tune || !tune->cache) {

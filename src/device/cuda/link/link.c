@@ -37,11 +37,11 @@ struct ole_bucket {
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static void name_card(ole_device_context *context, char name[OLE_LINK_CARD]) {
-    memset(name, 0, OLE_LINK_CARD);
-    if (cudaDeviceGetPCIBusId(name, OLE_LINK_CARD, context->card) == cudaSuccess) return;
+static void name_gpu(ole_device_context *context, char name[OLE_LINK_GPU]) {
+    memset(name, 0, OLE_LINK_GPU);
+    if (cudaDeviceGetPCIBusId(name, OLE_LINK_GPU, context->gpu) == cudaSuccess) return;
     cudaGetLastError();
-    snprintf(name, OLE_LINK_CARD, "cuda:%d", context->card);
+    snprintf(name, OLE_LINK_GPU, "cuda:%d", context->gpu);
 }
 
 static ole_status check(ole_error *error) {
@@ -70,7 +70,7 @@ void cuda_link_close(ole_device_context *context) {
 
 static ole_status open_stream(ole_device_context *context, struct cuda_link *link) {
     int least, greatest;
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     cuda_failed(context,
                 cudaStreamCreateWithPriority(&link->stream, cudaStreamNonBlocking, greatest),
@@ -119,7 +119,7 @@ static void follow(ole_device_context *context, cudaEvent_t event, cudaStream_t 
 
 /* Work enqueued on link->stream from now on waits for what context->stream has. */
 static struct cuda_link *begin(ole_device_context *context) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     follow(context, context->link->from, context->stream, context->link->stream);
     return context->link;
 }
@@ -216,7 +216,7 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
     int32_t *tiles = calloc((size_t)(size / CUDA_UPDATE_TILE + count + 1) * 2, sizeof *tiles);
     bool whole = bucket && items && tiles;
     *result = NULL;
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     int64_t span = whole ? span_of(items, count) : 0;
     if (span > 0) {
         *bucket = (ole_bucket){.floats = items[0].gradient, .in_place = true, .size = span};
@@ -272,12 +272,12 @@ static void bucket_join(ole_device_context *context) {
 }
 
 static void clear(ole_device_context *context, void *memory, size_t bytes) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cuda_failed(context, cudaMemsetAsync(memory, 0, bytes, context->stream), "clearing gradients");
 }
 
 static void bucket_read(ole_device_context *context, ole_bucket *bucket, float *to) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cuda_side_follow(context, context->stream);
     pack(context, bucket, context->stream);
     cuda_copy(context, to, bucket->floats, (size_t)bucket->size * sizeof *to,
@@ -291,7 +291,7 @@ static void bucket_write(ole_device_context *context, ole_bucket *bucket, const 
 }
 
 const ole_linker cuda_linker = {
-    .card = name_card,
+    .gpu = name_gpu,
     .check = check,
     .make_id = make_id,
     .open = open_link,

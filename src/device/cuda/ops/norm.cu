@@ -39,7 +39,7 @@ struct norm_state {
 
 int attribute_of(const ole_device_context *context, cudaDeviceAttr attribute) {
     int value = 0;
-    cudaDeviceGetAttribute(&value, attribute, context->card);
+    cudaDeviceGetAttribute(&value, attribute, context->gpu);
     return value;
 }
 

@@ -51,7 +51,7 @@ static int32_t *make_tiles(const cuda_update_item *items, int count, int *tile_c
     return list;
 }
 
-/* Takes `items` (malloc'd) over and brings them to the card. */
+/* Takes `items` (malloc'd) over and brings them to the GPU. */
 static bool build(ole_device_context *context, cuda_update_item *items, int count) {
     cuda_update_table_free(context);
     cuda_update_table *table = calloc(1, sizeof *table);

@@ -15,7 +15,7 @@
 
 struct ole_resident {
     void *data;
-    int card;
+    int gpu;
     bool floating;
     int c, h, w;
     size_t bytes;
@@ -110,7 +110,7 @@ static void resident_free(ole_device_context *context, ole_resident *resident) {
 }
 
 static bool is_same(const ole_resident *a, const ole_resident *b) {
-    return a->card == b->card && a->floating == b->floating && a->c == b->c && a->h == b->h &&
+    return a->gpu == b->gpu && a->floating == b->floating && a->c == b->c && a->h == b->h &&
            a->w == b->w && a->bytes == b->bytes && a->hash == b->hash;
 }
 
@@ -146,14 +146,14 @@ static ole_status resident_create(ole_device_context *context, const ole_residen
                                   ole_resident **result, ole_error *error) {
     const void *data = spec->bytes ? (const void *)spec->bytes : (const void *)spec->floats;
     size_t size = (size_t)spec->channels * (size_t)spec->height * (size_t)spec->width, room, whole;
-    ole_resident wanted = {.card = context->card,
+    ole_resident wanted = {.gpu = context->gpu,
                            .floating = !spec->bytes,
                            .c = spec->channels,
                            .h = spec->height,
                            .w = spec->width,
                            .bytes = (size_t)spec->count * size * (spec->bytes ? 1 : sizeof(float))};
     *result = NULL;
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     if (cudaMemGetInfo(&room, &whole) == cudaSuccess && wanted.bytes > room / 2)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "the data set takes %.3g GiB, over half of the %.3g that are free on the "
@@ -198,7 +198,7 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
     *result = NULL;
     ole_feed *feed = calloc(1, sizeof *feed);
     if (!feed) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     const ole_resident *resident = spec->resident;
     feed->batch = spec->batch;
     feed->batches = spec->batches;
@@ -244,7 +244,7 @@ static void unlock(ole_device_context *context) {
 }
 
 static ole_status begin(ole_device_context *context, ole_error *error) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "before recording");
     cuda_failed(context, cudaStreamBeginCapture(context->stream, cudaStreamCaptureModeRelaxed),
                 "recording");
@@ -352,8 +352,8 @@ static void *stream(ole_device_context *context) {
     return context->stream;
 }
 
-static int card(ole_device_context *context) {
-    return context->card;
+static int gpu(ole_device_context *context) {
+    return context->gpu;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -388,7 +388,7 @@ static void send_order(ole_device_context *context, ole_feed *feed, const int64_
 
 static ole_status start(ole_device_context *context, ole_feed *feed, const ole_feed_epoch *epoch,
                         ole_error *error) {
-    cudaSetDevice(context->card);
+    cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "starting an epoch");
     if (!open_replays(context)) return failure_of(context, error);
     context->replays->queued = 0;
@@ -460,7 +460,7 @@ const ole_recorder cuda_recorder = {
     .rows_add = rows_add,
     .rows_take = rows_take,
     .stream = stream,
-    .card = card,
+    .gpu = gpu,
     .start = start,
     .replay = replay,
     .follow = follow,

@@ -1,12 +1,12 @@
 /*
- * tests/support/card_loss.h - one evaluation of the loss on a GPU for the tests of it: the batch in
- * any element type on the card, the outcome and the gradient back as float64.
+ * tests/support/gpu_loss.h - one evaluation of the loss on a GPU for the tests of it: the batch in
+ * any element type on the GPU, the outcome and the gradient back as float64.
  */
 #ifndef OLE_TESTS_CARD_LOSS_H
 #define OLE_TESTS_CARD_LOSS_H
 
-#include "card.h"
 #include "cases.h"
+#include "gpu.h"
 #include "ole/loss.h"
 #include "reference.h"
 
@@ -54,7 +54,7 @@ static inline double element_get(const void *from, ole_dtype dtype, int64_t i) {
 /* ---- an evaluation ------------------------------------------------------------------------- */
 
 /* What to evaluate; zeros are defaults. */
-typedef struct card_batch {
+typedef struct gpu_batch {
     int64_t rows, dim;
     int64_t more_rows; /* the plan takes so many more */
     int64_t pad;       /* elements behind each row of features and gradient */
@@ -63,13 +63,13 @@ typedef struct card_batch {
     bool accumulate;
     double upstream;
     ole_loss_options options;
-    double *x;       /* [rows, dim]; rounded to dtype by card_open() */
+    double *x;       /* [rows, dim]; rounded to dtype by gpu_open() */
     int64_t *labels; /* [rows] */
-} card_batch;
+} gpu_batch;
 
-typedef struct card_loss {
+typedef struct gpu_loss {
     const ole_cuda_memory_table *memory;
-    const card_batch *batch;
+    const gpu_batch *batch;
     ole_loss_plan *plan;
     ole_loss_batch device;
     ole_loss_gradient to;
@@ -79,35 +79,35 @@ typedef struct card_loss {
     void *host;   /* so many */
     ole_loss_outcome outcome;
     double *gradient; /* [rows, dim] */
-} card_loss;
+} gpu_loss;
 
 /* The value gradients have before an accumulating call, and what lies in paddings. */
 enum { CARD_BEFORE = 3 };
 
-static inline int64_t card_stride(const card_batch *b) {
+static inline int64_t gpu_stride(const gpu_batch *b) {
     return b->dim + b->pad;
 }
 
-static inline void card_send(card_loss *c) {
-    const card_batch *b = c->batch;
+static inline void gpu_send(gpu_loss *c) {
+    const gpu_batch *b = c->batch;
     ole_error error = {0};
     for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t j = 0; j < card_stride(b); j++)
-            element_put(c->host, b->dtype, i * card_stride(b) + j,
+        for (int64_t j = 0; j < gpu_stride(b); j++)
+            element_put(c->host, b->dtype, i * gpu_stride(b) + j,
                         j < b->dim ? b->x[i * b->dim + j] : NAN);
     for (int64_t i = 0; i < b->rows * b->dim; i++) {
-        int64_t at = i / b->dim * card_stride(b) + i % b->dim;
+        int64_t at = i / b->dim * gpu_stride(b) + i % b->dim;
         b->x[i] = element_get(c->host, b->dtype, at);
     }
     if (!c->memory->copy_in((void *)(uintptr_t)c->device.features, c->host, c->bytes, &error))
         fail_msg("%s", error.message);
-    for (int64_t i = 0; i < b->rows * card_stride(b); i++)
+    for (int64_t i = 0; i < b->rows * gpu_stride(b); i++)
         element_put(c->host, b->dtype, i, CARD_BEFORE);
     if (!c->memory->copy_in(c->to.data, c->host, c->bytes, &error)) fail_msg("%s", error.message);
 }
 
-static inline void card_send_labels(card_loss *c) {
-    const card_batch *b = c->batch;
+static inline void gpu_send_labels(gpu_loss *c) {
+    const gpu_batch *b = c->batch;
     size_t size = b->narrow_labels ? sizeof(int32_t) : sizeof(int64_t);
     int32_t *narrow = malloc((size_t)b->rows * sizeof *narrow);
     for (int64_t i = 0; i < b->rows; i++)
@@ -120,51 +120,51 @@ static inline void card_send_labels(card_loss *c) {
     free(narrow);
 }
 
-static inline void *card_memory(const card_loss *c, size_t bytes) {
+static inline void *gpu_memory(const gpu_loss *c, size_t bytes) {
     ole_error error = {0};
     void *memory = c->memory->allocate(bytes, &error);
     if (!memory) fail_msg("%s", error.message);
     return memory;
 }
 
-/* Plans, allocates and sends. Skips the test where there is no card. */
-static inline card_loss card_open(card_batch *b) {
-    card_loss c = {.memory = card_table("ole_cuda_memory"), .batch = b};
+/* Plans, allocates and sends. Skips the test where there is no GPU. */
+static inline gpu_loss gpu_open(gpu_batch *b) {
+    gpu_loss c = {.memory = gpu_table("ole_cuda_memory"), .batch = b};
     ole_error error = {0};
     b->options.device = OLE_DEVICE_CUDA;
     assert_ok(ole_loss_plan_create(&c.plan, b->rows + b->more_rows, b->dim, b->dtype, &b->options,
                                    &error),
               &error);
-    c.bytes = (size_t)(b->rows * card_stride(b)) * ole_dtype_size(b->dtype);
+    c.bytes = (size_t)(b->rows * gpu_stride(b)) * ole_dtype_size(b->dtype);
     c.host = malloc(c.bytes);
     c.gradient = malloc((size_t)(b->rows * b->dim) * sizeof *c.gradient);
-    c.device_outcome = card_memory(&c, sizeof *c.device_outcome);
+    c.device_outcome = gpu_memory(&c, sizeof *c.device_outcome);
     c.device = (ole_loss_batch){.rows = b->rows,
-                                .features = card_memory(&c, c.bytes),
-                                .stride = b->pad ? card_stride(b) : 0,
-                                .labels = card_memory(&c, (size_t)b->rows * sizeof(int64_t)),
+                                .features = gpu_memory(&c, c.bytes),
+                                .stride = b->pad ? gpu_stride(b) : 0,
+                                .labels = gpu_memory(&c, (size_t)b->rows * sizeof(int64_t)),
                                 .label_type = b->narrow_labels ? OLE_I32 : OLE_I64};
-    c.to = (ole_loss_gradient){.data = card_memory(&c, c.bytes),
+    c.to = (ole_loss_gradient){.data = gpu_memory(&c, c.bytes),
                                .stride = c.device.stride,
                                .upstream = b->upstream,
                                .accumulate = b->accumulate};
     c.stream = c.memory->stream(&error);
     if (!c.stream) fail_msg("%s", error.message);
-    card_send(&c);
-    card_send_labels(&c);
+    gpu_send(&c);
+    gpu_send_labels(&c);
     return c;
 }
 
 /* Outcome and gradient to the host; what lies between the rows must not have changed. */
-static inline void card_receive(card_loss *c) {
-    const card_batch *b = c->batch;
+static inline void gpu_receive(gpu_loss *c) {
+    const gpu_batch *b = c->batch;
     ole_error error = {0};
     if (!c->memory->wait(c->stream, &error) ||
         !c->memory->copy_out(&c->outcome, c->device_outcome, sizeof c->outcome, &error) ||
         !c->memory->copy_out(c->host, c->to.data, c->bytes, &error))
         fail_msg("%s", error.message);
-    for (int64_t i = 0; i < b->rows * card_stride(b); i++) {
-        int64_t row = i / card_stride(b), j = i % card_stride(b);
+    for (int64_t i = 0; i < b->rows * gpu_stride(b); i++) {
+        int64_t row = i / gpu_stride(b), j = i % gpu_stride(b);
         double v = element_get(c->host, b->dtype, i);
         if (j < b->dim)
             c->gradient[row * b->dim + j] = v;
@@ -173,13 +173,13 @@ static inline void card_receive(card_loss *c) {
     }
 }
 
-static inline void card_queue(card_loss *c) {
+static inline void gpu_queue(gpu_loss *c) {
     ole_error error = {0};
     assert_ok(ole_loss_queue(c->plan, &c->device, &c->to, c->device_outcome, c->stream, &error),
               &error);
 }
 
-static inline void card_close(card_loss *c) {
+static inline void gpu_close(gpu_loss *c) {
     ole_loss_plan_destroy(c->plan);
     c->memory->release((void *)(uintptr_t)c->device.features);
     c->memory->release((void *)(uintptr_t)c->device.labels);
@@ -191,10 +191,10 @@ static inline void card_close(card_loss *c) {
 }
 
 /* A batch of a structure: `seed` also picks round-robin or random labels. */
-static inline card_batch card_batch_make(const int64_t shape[3], case_structure structure,
-                                         ole_dtype dtype, double scale, uint64_t seed) {
-    card_table("ole_cuda_loss"); /* where there is no card, the test ends before it takes memory */
-    card_batch b = {.rows = shape[0], .dim = shape[1], .dtype = dtype, .upstream = 1.0};
+static inline gpu_batch gpu_batch_make(const int64_t shape[3], case_structure structure,
+                                       ole_dtype dtype, double scale, uint64_t seed) {
+    gpu_table("ole_cuda_loss"); /* where there is no GPU, the test ends before it takes memory */
+    gpu_batch b = {.rows = shape[0], .dim = shape[1], .dtype = dtype, .upstream = 1.0};
     test_random random = {seed};
     b.x = malloc((size_t)(b.rows * b.dim) * sizeof *b.x);
     b.labels = malloc((size_t)b.rows * sizeof *b.labels);
@@ -206,7 +206,7 @@ static inline card_batch card_batch_make(const int64_t shape[3], case_structure 
     return b;
 }
 
-static inline void card_batch_free(card_batch *b) {
+static inline void gpu_batch_free(gpu_batch *b) {
     free(b->x);
     free(b->labels);
 }

@@ -1,12 +1,12 @@
-/* tests/support/card.h - tests that need a GPU: skipped, with the reason, where there is none. */
+/* tests/support/GPU.h - tests that need a GPU: skipped, with the reason, where there is none. */
 #ifndef OLE_TESTS_CARD_H
 #define OLE_TESTS_CARD_H
 
 #include "base/cuda_module.h"
 #include "test.h"
 
-/* A table of the CUDA module; where there is no card, the test is skipped. */
-static inline const void *card_table(const char *name) {
+/* A table of the CUDA module; where there is no GPU, the test is skipped. */
+static inline const void *gpu_table(const char *name) {
     const void *table = NULL;
     ole_error error;
     if (ole_cuda_module_check(&error) != OLE_OK) {
@@ -19,7 +19,7 @@ static inline const void *card_table(const char *name) {
 
 /* `program PATTERN` runs only the tests that match it, as `*` and `?` do for files: for checkers
  * under which all of them would take too long. */
-static inline void card_filter(int argc, char **argv) {
+static inline void gpu_filter(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
 }
 
