@@ -15,6 +15,9 @@
  */
 void print_name(FILE *out, const char *text);
 
+/* The same, cut off after `width` characters; returns how many were printed. */
+int print_cut(FILE *out, const char *text, int width);
+
 /* The same in a column of a table: cut off, or followed by spaces, to be `width` characters. */
 void print_column(FILE *out, const char *text, int width);
 
