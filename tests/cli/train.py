@@ -287,6 +287,31 @@ def check_resume(ole, work):
           "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")
 
 
+def check_extended(ole, work):
+    """A finished run with more epochs keeps its learning rate, also when resumed once more."""
+    def rates(name):
+        return [round(line["lr"], 9) for line in metrics(work / name) if line["event"] == "epoch"]
+    kept = ("the run was finished: it resumes at its last learning rate, 0.001; --restart-schedule spreads the schedule "
+            "over all 8 epochs\n")
+    for name in ("kept", "anew"):
+        ole.run(*SMALL.split(), "--epochs", "4", "--no-report", "--out", name)
+    more = ole.run(*"train --resume --out kept --epochs 8 --no-report".split())
+    first = [0.1, 0.1, 0.01, 0.001]
+    check_that(f"the last rate: {more.stderr} {rates('kept')}", more.returncode == 0 and
+               f"ole train: {kept}" in more.stderr and rates("kept") == first + [0.001] * 4)
+    ole.run(*"train --resume --out kept --epochs 12 --no-report".split())
+    check_that(f"and again: {rates('kept')}", rates("kept") == first + [0.001] * 8)
+    restart = ole.run(*"train --resume --out anew --epochs 8 --no-report --restart-schedule".split())
+    check_that(f"a new schedule: {restart.stderr} {rates('anew')}", restart.returncode == 0 and
+               "ole train: the schedule now spans all 8 epochs; learning rate 0.01\n" in restart.stderr and
+               rates("anew") == first + [0.01, 0.01, 0.001, 0.001])
+    ole.run(*SMALL.split(), *"--epochs 3 --milestones cosine --no-report --out cosine".split())
+    ole.run(*"train --resume --out cosine --epochs 5 --no-report".split())
+    check_that(f"cosine: {rates('cosine')}", 0 < rates("cosine")[2] == rates("cosine")[3] == rates("cosine")[4])
+    check(ole, f"{SMALL} --restart-schedule --out none", code=2,
+          err="ole train: restart_schedule is for a run that is resumed; add resume\n")
+
+
 # ---- Models -------------------------------------------------------------------------------------
 
 def check_models(ole, work):
@@ -390,6 +415,7 @@ def check_all(ole, work):
     check_end_stays(ole, work)
     check_idle(ole, work)
     check_resume(ole, work)
+    check_extended(ole, work)
     check_other_folders(ole, work)
     check_models(ole, work)
     check_inputs_stay(ole, work)

@@ -163,6 +163,8 @@ struct ole_train_options {
     double delta_floor;      /* OLÉ's thresholds, as in ole_loss_options; default 1, */
     double delta_abs;        /* 1e-6 */
     double delta_rel;        /* and OLE_DELTA_REL_AUTO */
+    bool restart_schedule; /* of a finished run that is resumed with more epochs: milestones and */
+                           /* cosine span all epochs; default false: its last learning rate stays */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);
@@ -190,7 +192,7 @@ OLE_API void ole_recipe_free(ole_recipe *recipe);
 OLE_API ole_status ole_recipe_parse(ole_recipe **recipe, const char *text, size_t length,
                                     const char *name, ole_train_options *options, ole_error *error);
 
-/* Writes all options but out and resume. */
+/* Writes all options but out, resume and restart_schedule. */
 OLE_API ole_status ole_recipe_write(const char *path, const ole_train_options *options,
                                     ole_error *error);
 
