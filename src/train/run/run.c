@@ -164,30 +164,30 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
  * A finished run that gets more epochs keeps its learning rate: shares and cosine stay those of the
  * epochs it had, as in every later resume, unless the schedule is to span all epochs.
  */
-static ole_status extend_schedule(ole_run *run, int64_t epochs, ole_error *error) {
+static void extend_schedule(ole_run *run, int64_t epochs) {
     const ole_train_options *o = &run->options;
     ole_state *state = &run->state;
-    bool finished = epochs > 0 && state->epoch >= epochs, held = state->schedule > 0;
+    bool finished = epochs > 0 && state->epoch >= epochs;
     bool spans = run->schedule.cosine || strchr(o->milestones, '%'); /* else it is in epochs */
-    if (o->epochs <= state->epoch || !spans) return OLE_OK;
+    if (o->epochs <= state->epoch || !spans) return;
     if (o->restart_schedule)
         state->schedule = 0;
-    else if (finished && !held)
+    else if (finished && state->schedule == 0)
         state->schedule = epochs;
-    if (!o->restart_schedule && state->schedule == 0) return OLE_OK;
-    ole_schedule schedule;
-    ole_status status = open_schedule(&schedule, run, error);
-    if (status != OLE_OK) return status;
-    double rate = ole_schedule_rate(&schedule, state->epoch, state->step);
+    run->extends = finished || o->restart_schedule;
+}
+
+static void describe_schedule(const ole_run *run) {
+    const ole_train_options *o = &run->options;
+    double rate = ole_schedule_rate(&run->schedule, run->state.epoch, run->state.step);
     if (o->restart_schedule)
         ole_run_say(o, "the schedule now spans all %lld epochs; learning rate %g",
                     (long long)o->epochs, rate);
-    else if (finished)
+    else
         ole_run_say(o,
                     "the run was finished: it resumes at its last learning rate, %g; "
                     "--restart-schedule spreads the schedule over all %lld epochs",
                     rate, (long long)o->epochs);
-    return OLE_OK;
 }
 
 /* Data and checkpoint must have the same sample shape and class names. */
@@ -239,7 +239,7 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
                           "%s: the run is at epoch %lld: --epochs %lld would end before that",
                           ole_quote_string(&quoted, path), (long long)begun, (long long)epochs);
-    if (status == OLE_OK) status = extend_schedule(run, had, error);
+    if (status == OLE_OK) extend_schedule(run, had);
     ole_safetensors_close(file);
     return status;
 }
@@ -414,7 +414,10 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     if (status == OLE_OK) status = open_recorded(run, error);
     if (status == OLE_OK && !run->recorded) status = ole_stepper_prepare(run->stepper, error);
     if (status == OLE_OK) status = ole_ranks_agree(o->ranks, open_folder(run, error), error);
-    if (status == OLE_OK) return OLE_OK;
+    if (status == OLE_OK) {
+        if (run->extends) describe_schedule(run);
+        return OLE_OK;
+    }
     if (run->made > 0) ole_run_remove_folder(run->options.out, run->made);
     ole_run_close(run);
     return status;
