@@ -168,7 +168,9 @@ def check_steering(ole, work):
     shows("eval", "s", f"folder:steers{steers}", text="the samples of folder:steers\\x1b[31m")
     write_photos(work / f"one{steers}", ["day"], 8)
     (work / "c.yaml").write_text(f'data: "folder:one{yaml}"\nout: "out{yaml}"\nnet: FC4\nepochs: 1\n')
-    shows("train", "--config", "c.yaml", text="one class of folder:one?[31m??31m alone")
+    shows("train", "--config", "c.yaml", text="folder:one?[31m??31m has a single class")
+    write_photos(work / f"one{steers}", ["night"], 8)
+    shows("train", "--config", "c.yaml", text="out\\x1b[31m")
     shows("train", "--config", "c.yaml", "--resume", text="out\\x1b[31m")
     recipe = ole.run("reproduce", "--print", "stl10-cnn5").stdout
     (work / "r.yaml").write_text(re.sub(r"(\n +title: ).*", lambda m: f'{m[1]}"T{yaml}"', recipe))

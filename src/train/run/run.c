@@ -56,8 +56,11 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                     "%s: passed over, as not called png, jpeg, pgm or ppm, or not right in the "
                     "folder of a class: %lld",
                     o->data, (long long)info->passed_over);
-    if (info->classes == 1)
-        ole_run_say(o, "warning: one class of %s alone: there is nothing to tell it from", o->data);
+    ole_quoted quoted;
+    if (info->classes < 2)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s has a single class; classification needs at least two",
+                        ole_quote_string(&quoted, o->data));
     if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
         ole_run_say(o,
                     "warning: nothing is held out: every class of %s has too few samples for "
