@@ -235,11 +235,12 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
 /* Prints the result; the exit code. */
 static int conclude(const train_setup *s, const flags *f, const view *v,
                     const ole_train_summary *summary) {
-    if (summary->interrupted)
-        tell_command("train",
-                     "stopped after epoch %" PRId64 ", step %" PRId64
-                     ", and saved; 'ole train --resume --out %s' resumes",
-                     v->epoch, v->step, s->options.out);
+    if (summary->interrupted) {
+        char stopped[80];
+        snprintf(stopped, sizeof stopped, "after epoch %" PRId64 ", step %" PRId64, v->epoch,
+                 v->step);
+        tell_resume("train", stopped, s->options.out);
+    }
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
     const char *page = wanted && write_page(&s->options, summary, path) ? path : NULL;

@@ -120,6 +120,13 @@ int fail_command(const char *name, const char *format, ...) {
     return EXIT_FAILED;
 }
 
+void tell_resume(const char *command, const char *stopped, const char *out) {
+    char *word = ole_shell_word(out);
+    tell_command(command, "stopped %s, and saved; to resume: ole %s --resume --out %s", stopped,
+                 command, word ? word : out);
+    free(word);
+}
+
 int exit_code(ole_status status) {
     return status == OLE_OK ? EXIT_DONE : status == OLE_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }

@@ -40,6 +40,9 @@ void keep_failures(void);
 char *take_failures(void);
 FILE *failures(void);
 
+/* Prints what was stopped and saved, and the command, quoted for the shell, that resumes it. */
+void tell_resume(const char *command, const char *stopped, const char *out);
+
 /* The exit code of what the library returned: EXIT_USAGE for a wrong request. */
 int exit_code(ole_status status);
 

@@ -157,9 +157,9 @@ def check_output(ole, work):
     check_that("--loss ole", alone.get("test_error", 0) is None and alone["knn1_error"] > 0)
 
 
-def interrupt(ole, work, number):
+def interrupt(ole, work, number, name="stopped", quoted="stopped"):
     """Starts a long run, interrupts it after its first epoch; what is left in the folder."""
-    command = [ole.path, *SMALL.split(), "--epochs", "400", "--out", "stopped"]
+    command = [ole.path, *SMALL.split(), "--epochs", "400", "--out", name]
     process = subprocess.Popen(command, cwd=work, env=ole.environment, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
@@ -169,8 +169,18 @@ def interrupt(ole, work, number):
     process.send_signal(number)  # timeout(1) and launchers send it to the program and to its group
     out, err = process.communicate(timeout=120)
     check_that(f"signal {number}", process.returncode == 130 and not out and
-               "and saved; 'ole train --resume --out stopped' resumes" in err)
-    return work / "stopped"
+               f"and saved; to resume: ole train --resume --out {quoted}\n" in err)
+    return work / name
+
+
+def check_suggested(ole, work):
+    """The command that resumes runs when it is pasted, whatever the folder is called."""
+    for name, quoted in (("my run \u00e9", "'my run \u00e9'"), ("$(it's)", "'$(it'\\''s)'"),
+                         ("a\033b'c", "$'a\\x1bb\\'c'")):
+        folder = interrupt(ole, work, signal.SIGINT, name, quoted)
+        pasted = subprocess.run(["bash", "-c", f'ole() {{ "{ole.path}" "$@"; }}; ole train --resume --out {quoted} '
+                                 "--epochs 400 --no-report"], cwd=work, env=ole.environment, capture_output=True)
+        check_that(f"{quoted}: {pasted.stderr[-200:]}", pasted.returncode == 0 and metrics(folder)[-1]["event"] == "end")
 
 
 def check_interrupts(ole, work):
@@ -415,6 +425,7 @@ def check_all(ole, work):
     check_end_stays(ole, work)
     check_idle(ole, work)
     check_resume(ole, work)
+    check_suggested(ole, work)
     check_extended(ole, work)
     check_other_folders(ole, work)
     check_models(ole, work)
