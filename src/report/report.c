@@ -83,7 +83,8 @@ static void fill_row(ole_report_row *row, const ole_run_view *run) {
                          .angle_between = a ? a->angles.between.mean : NAN,
                          .effective_rank = a ? a->spectra.all.effective_rank : NAN,
                          .changed = run->changed,
-                         .without_model = run->without[0] ? run->without : NULL};
+                         .without_model = run->without[0] ? run->without : NULL,
+                         .without_data = run->without_data};
     if (run->confusion)
         row->error = 100.0 * (double)(run->count - run->correct) / (double)run->count;
 }

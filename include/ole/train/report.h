@@ -52,6 +52,7 @@ typedef struct ole_report_row {
     bool changed; /* the data folder or .npy files changed since training: the model may have */
                   /* seen some of the samples that judge it */
     const char *without_model; /* why the page shows neither model nor features; NULL: it does */
+    bool without_data;         /* because the data cannot be opened */
 } ole_report_row;
 
 typedef struct ole_report {

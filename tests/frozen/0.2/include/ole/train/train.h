@@ -192,7 +192,8 @@ OLE_API void ole_recipe_free(ole_recipe *recipe);
 OLE_API ole_status ole_recipe_parse(ole_recipe **recipe, const char *text, size_t length,
                                     const char *name, ole_train_options *options, ole_error *error);
 
-/* Writes all options but out, resume and restart_schedule. */
+/* Writes all options but out, resume and restart_schedule, and where a relative path in data leads:
+ * ole_recipe_read() takes that where the path itself is not found. */
 OLE_API ole_status ole_recipe_write(const char *path, const ole_train_options *options,
                                     ole_error *error);
 
