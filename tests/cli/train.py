@@ -322,6 +322,28 @@ def check_extended(ole, work):
           err="ole train: restart_schedule is for a run that is resumed; add resume\n")
 
 
+def check_headline(ole, work):
+    """One test error of a run, that of the model that predict uses: as text, as JSON, on the page, in report and eval."""
+    args = [*SMALL.split(), *"--val-split 20% --epochs 8 --milestones 5 --gamma 40".split()]
+    result = read_json(ole, *args, "--json", "--out", "headline")
+    epochs = [line for line in metrics(work / "headline") if line["event"] == "epoch"]
+    best = epochs[result["best_epoch"] - 1]
+    check_that(f"another than the last epoch's: {result}", best["test_error"] != epochs[-1]["test_error"])
+    error = result["test_error"]
+    check_that("JSON", abs(error - best["test_error"]) < 1e-6 and result["validation_error"] ==
+               result["best_validation_error"] and abs(result["last_test_error"] - epochs[-1]["test_error"]) < 1e-6)
+    check_that("eval", read_json(ole, *"eval headline digits --json".split())["error"] == error)
+    check_that("report", read_json(ole, *"report headline --no-tsne --json".split())["runs"][0]["test_error"] == error)
+    again = ole.run(*"train --resume --out headline --no-report".split()).stdout
+    check_that(f"text, resumed: {again}", f"test error         {error:.2f} %\n" in again and
+               f"best model         epoch {result['best_epoch']} of 8, for predict and eval\nlast epoch         test "
+               f"{epochs[-1]['test_error']:.2f} %  validation {epochs[-1]['validation_error']:.2f} %\n" in again)
+    for path in (work / "headline").glob("*.safetensors"):
+        path.unlink()
+    bare = read_json(ole, *"report headline --no-tsne --json".split())["runs"][0]
+    check_that("report, without the model", abs(bare["test_error"] - error) < 1e-6)
+
+
 # ---- Models -------------------------------------------------------------------------------------
 
 def check_models(ole, work):
@@ -427,6 +449,7 @@ def check_all(ole, work):
     check_resume(ole, work)
     check_suggested(ole, work)
     check_extended(ole, work)
+    check_headline(ole, work)
     check_other_folders(ole, work)
     check_models(ole, work)
     check_inputs_stay(ole, work)

@@ -45,7 +45,7 @@ typedef struct ole_report_row {
     bool tested;          /* `error` is of the test split; false: of the validation split */
     double error;         /* of the model shown: the one with the lowest validation error, or, */
                           /* without a validation split, the last */
-    double knn1_error;    /* at the end of training */
+    double knn1_error;    /* at the end of training; of the model shown for OLE_LOSS_OLE */
     double angle_within;  /* mean over pairs of samples of one class ... */
     double angle_between; /* ... and of different classes */
     double effective_rank;

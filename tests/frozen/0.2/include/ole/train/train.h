@@ -35,15 +35,17 @@ typedef struct ole_train_options ole_train_options; /* below */
 typedef struct ole_train_summary {
     int64_t runs;            /* finished */
     int64_t epochs;          /* completed in the last run */
-    double test_error;       /* % at the end (NaN for OLE_LOSS_OLE or without a test split) */
+    double test_error;       /* % of best.safetensors (NaN for OLE_LOSS_OLE or no test split) */
     double validation_error; /* % (of 1-NN for OLE_LOSS_OLE; NaN without a validation split) */
-    double knn1_error;       /* % of 1-NN with cosine distance on the features */
+    double knn1_error;       /* % of 1-NN with cosine distance on the features; of the last epoch */
+                             /* except for OLE_LOSS_OLE */
     double test_error_std, validation_error_std, knn1_error_std; /* NaN for fewer than 2 runs */
     int64_t best_epoch; /* of best.safetensors, which has the lowest validation error; 0 for */
                         /* several runs and without a validation split */
     double best_error;  /* % of the validation split at that epoch */
     double seconds;
     bool interrupted;
+    double last_test_error, last_validation_error; /* % of the last epoch; NaN for several runs */
 } ole_train_summary;
 
 /*
