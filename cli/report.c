@@ -128,7 +128,8 @@ static int make(arguments *a) {
         const ole_report_row *run = &r.runs[i];
         if (run->changed) tell_data_changed("report", run->data);
         if (run->without_model)
-            tell_command("report", "%s: without its model: %s", run->folder, run->without_model);
+            tell_command("report", "%s: without its %s: %s", run->folder,
+                         run->without_data ? "data" : "model", run->without_model);
     }
     ole_report_free(&r);
     return EXIT_DONE;

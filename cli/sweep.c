@@ -28,7 +28,8 @@ static void print_result(const ole_study_result *r) {
 }
 
 int run_sweep(int argc, char **argv) {
-    static const char *const without[] = {"lambda", "skip_test", "samples_per_class", NULL};
+    static const char *const without[] = {"lambda", "skip_test", "samples_per_class",
+                                          "restart_schedule", NULL};
     study_flags flags = {0};
     const ole_option own[] = {
         {"samples", OLE_TEXT, &flags.samples, "A,B,...",

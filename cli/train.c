@@ -206,6 +206,8 @@ static void print_json(const train_setup *s, const ole_train_summary *r, const c
     if (r->best_epoch > 0) {
         ole_json_integer(&w, "best_epoch", r->best_epoch);
         ole_json_number(&w, "best_validation_error", r->best_error);
+        ole_json_number(&w, "last_test_error", r->last_test_error);
+        ole_json_number(&w, "last_validation_error", r->last_validation_error);
     }
     ole_json_number(&w, "seconds", r->seconds);
     if (page) ole_json_string(&w, "report", page);
@@ -223,9 +225,14 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
     print_error_row("test error", r->test_error, r->test_error_std);
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
-    if (r->best_epoch > 0)
-        printf("%-18s of epoch %" PRId64 ", validation error %.2f %%: for predict and eval\n",
-               "best model", r->best_epoch, r->best_error);
+    if (r->best_epoch > 0) {
+        char test[40];
+        printf("%-18s epoch %" PRId64 " of %" PRId64 ", for predict and eval\n", "best model",
+               r->best_epoch, r->epochs);
+        if (r->best_epoch != r->epochs)
+            printf("%-18s %svalidation %.2f %%\n", "last epoch",
+                   error_text("test", r->last_test_error, test), r->last_validation_error);
+    }
     if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
     print_lines("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder",
                 s->options.out);
@@ -235,11 +242,12 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
 /* Prints the result; the exit code. */
 static int conclude(const train_setup *s, const flags *f, const view *v,
                     const ole_train_summary *summary) {
-    if (summary->interrupted)
-        tell_command("train",
-                     "stopped after epoch %" PRId64 ", step %" PRId64
-                     ", and saved; 'ole train --resume --out %s' resumes",
-                     v->epoch, v->step, s->options.out);
+    if (summary->interrupted) {
+        char stopped[80];
+        snprintf(stopped, sizeof stopped, "after epoch %" PRId64 ", step %" PRId64, v->epoch,
+                 v->step);
+        tell_resume("train", stopped, s->options.out);
+    }
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
     const char *page = wanted && write_page(&s->options, summary, path) ? path : NULL;

@@ -39,7 +39,7 @@ static void print_result(const ole_study_result *r) {
 }
 
 int run_tune(int argc, char **argv) {
-    static const char *const without[] = {"lambda", "skip_test", NULL};
+    static const char *const without[] = {"lambda", "skip_test", "restart_schedule", NULL};
     study_flags flags = {0};
     const ole_option own[] = {
         {"baseline", OLE_SWITCH, &flags.baseline, .help = "also retrain and test softmax alone"},

@@ -40,7 +40,7 @@ void print_name(FILE *out, const char *text) {
     put_text(out, text, out == stderr || out == failures() || isatty(fileno(out)));
 }
 
-void print_column(FILE *out, const char *text, int width) {
+int print_cut(FILE *out, const char *text, int width) {
     bool terminal = isatty(fileno(out));
     int column = 0;
     while (*text) {
@@ -48,7 +48,11 @@ void print_column(FILE *out, const char *text, int width) {
         if (column + (control > 0 ? 4 * control : 1) > width) break;
         column += put_character(out, &text, terminal);
     }
-    fprintf(out, "%*s", width - column, "");
+    return column;
+}
+
+void print_column(FILE *out, const char *text, int width) {
+    fprintf(out, "%*s", width - print_cut(out, text, width), "");
 }
 
 void print_lines(const char *format, ...) {
@@ -114,6 +118,13 @@ int fail_command(const char *name, const char *format, ...) {
     tell(failures(), name, format, args);
     va_end(args);
     return EXIT_FAILED;
+}
+
+void tell_resume(const char *command, const char *stopped, const char *out) {
+    char *word = ole_shell_word(out);
+    tell_command(command, "stopped %s, and saved; to resume: ole %s --resume --out %s", stopped,
+                 command, word ? word : out);
+    free(word);
 }
 
 int exit_code(ole_status status) {

@@ -15,6 +15,9 @@
  */
 void print_name(FILE *out, const char *text);
 
+/* The same, cut off after `width` characters; returns how many were printed. */
+int print_cut(FILE *out, const char *text, int width);
+
 /* The same in a column of a table: cut off, or followed by spaces, to be `width` characters. */
 void print_column(FILE *out, const char *text, int width);
 
@@ -36,6 +39,9 @@ int fail_command(const char *name, const char *format, ...) __attribute__((forma
 void keep_failures(void);
 char *take_failures(void);
 FILE *failures(void);
+
+/* Prints what was stopped and saved, and the command, quoted for the shell, that resumes it. */
+void tell_resume(const char *command, const char *stopped, const char *out);
 
 /* The exit code of what the library returned: EXIT_USAGE for a wrong request. */
 int exit_code(ole_status status);

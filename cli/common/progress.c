@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,16 @@ progress progress_start(void) {
     return (progress){.terminal = isatty(STDERR_FILENO) != 0, .started = progress_clock()};
 }
 
+/* Asked for each line, so that it follows a window that is resized. */
+static int terminal_width(void) {
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    long width = columns ? strtol(columns, NULL, 10) : 0;
+    return width > 0 && width <= 10000 ? (int)width : 80;
+}
+
+/* The last column stays free: some terminals wrap as soon as it is written. */
 void progress_show(progress *p, const char *format, ...) {
     char text[512]; /* more than a line */
     va_list args;
@@ -33,7 +44,7 @@ void progress_show(progress *p, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fprintf(stderr, "\r\033[K");
-    print_name(stderr, text);
+    print_cut(stderr, text, terminal_width() - 1);
     p->shown = true;
 }
 

@@ -33,7 +33,8 @@ progress progress_start(void);
 /* Whether to draw again: on a terminal, and at most ten times a second. */
 bool progress_due(progress *p);
 
-/* Draws the line over the last one; clears it, so that something else can be printed. */
+/* Draws the line over the last one, cut to the terminal's width; clears it, so that something else
+ * can be printed. */
 void progress_show(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_clear(progress *p);
 

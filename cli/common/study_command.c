@@ -162,11 +162,12 @@ int study_print_json(const char *command, const char *out) {
 
 static int conclude(const study_command *c, const ole_study_result *r, const char *out, bool json) {
     int code = EXIT_DONE;
-    if (r->interrupted)
-        tell_command(c->name,
-                     "stopped with %" PRId64 " of %" PRId64
-                     " runs finished, and saved; 'ole %s --resume --out %s' resumes",
-                     r->ended, r->total, c->name, out);
+    if (r->interrupted) {
+        char stopped[80];
+        snprintf(stopped, sizeof stopped, "with %" PRId64 " of %" PRId64 " runs finished", r->ended,
+                 r->total);
+        tell_resume(c->name, stopped, out);
+    }
     if (json)
         code = study_print_json(c->name, out);
     else if (!r->interrupted)

@@ -9,6 +9,7 @@
 #include "common/common.h"
 
 #include "train/options/option_table.h"
+#include "train/options/recipe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,9 +81,11 @@ bool same_data(const char *a, const char *b, bool *there) {
 
 /* Sets r->same; warns where that cannot be known. */
 static void compare_data(trained_data *r, const char *command, const char *data) {
-    bool there = true;
+    bool there = true, ignored;
+    const char *at = ole_recipe_data_at(r->recipe);
     r->same = r->recipe && r->options.data && same_data(r->options.data, data, &there);
-    if (there || !same_kind(r->options.data, data)) return;
+    if (!r->same && at) r->same = same_data(at, data, &ignored);
+    if (r->same || there || !same_kind(r->options.data, data)) return;
     tell_command(
         command,
         "warning: the run's data, %s, cannot be found from this folder; %s is treated as other "

@@ -4,6 +4,7 @@
  */
 #include "reproduce/reproduce.h"
 
+#include "base/quote.h"
 #include "common/common.h"
 #include "data/find_path.h"
 #include <ole/train/data.h>
@@ -168,18 +169,9 @@ void row_changes(const row *r, const char *part, char out[256]) {
 }
 
 void put_word(FILE *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./+-:,=@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fprintf(out, " %s", word);
-        return;
-    }
-    fprintf(out, " '");
-    for (; *word; word++) {
-        if (*word == '\'') fprintf(out, "'\\'");
-        fputc(*word, out);
-    }
-    fprintf(out, "'");
+    char *quoted = ole_shell_word(word);
+    fprintf(out, " %s", quoted ? quoted : word);
+    free(quoted);
 }
 
 void put_command(FILE *to, const row *r, const char *out, bool quick) {

@@ -7,6 +7,8 @@
 #include "base/quote.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { HEAD = 60, DOTS = 3 };
@@ -51,4 +53,30 @@ const char *ole_quote(ole_quoted *quoted, const char *bytes, size_t length) {
 const char *ole_quote_string(ole_quoted *quoted, const char *string) {
     if (!string) string = "(null)";
     return ole_quote(quoted, string, strlen(string));
+}
+
+char *ole_shell_word(const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./+-:,=@%";
+    if (*word && word[strspn(word, plain)] == '\0') return strdup(word);
+    size_t room = 4 * strlen(word) + 4, used = 0; /* a byte becomes at most \xNN or '\'' */
+    char *quoted = malloc(room);
+    if (!quoted) return NULL;
+    bool controls = false; /* these $'...' alone can hold */
+    for (const char *at = word; *at; at++)
+        controls |= ole_control_length(at) > 0;
+    const char *escape = controls ? "\\%c" : "'\\%c'";
+    used += (size_t)snprintf(quoted, room, controls ? "$'" : "'");
+    for (size_t control = 0; *word; word++) {
+        const char *format = "%c";
+        if (control == 0) control = ole_control_length(word);
+        if (control > 0)
+            format = "\\x%02x";
+        else if (*word == '\'' || (controls && *word == '\\'))
+            format = escape;
+        used += (size_t)snprintf(quoted + used, room - used, format, (unsigned char)*word);
+        control -= control > 0;
+    }
+    snprintf(quoted + used, room - used, "'");
+    return quoted;
 }

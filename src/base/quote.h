@@ -20,6 +20,10 @@ OLE_INTERNAL const char *ole_quote(ole_quoted *quoted, const char *bytes, size_t
 /* The same for a terminated string; "(null)" for NULL. */
 OLE_INTERNAL const char *ole_quote_string(ole_quoted *quoted, const char *string);
 
+/* A word of a command that is to be pasted, quoted for the shell where needed; free() it. NULL: out
+ * of memory. */
+OLE_INTERNAL char *ole_shell_word(const char *word);
+
 /*
  * How many bytes at `text`, which is terminated, are a character that controls a terminal or
  * reorders the text around it: of ASCII, U+0080 to U+009F, or one of Unicode's bidirectional

@@ -119,10 +119,16 @@ static const char *find_archive(const ole_reader *reader, const char *place) {
 
 static ole_status not_unpacked(const char *archive, const char *place, ole_error *error) {
     ole_quoted quoted;
-    ole_quote_string(&quoted, place);
-    return ole_fail(error, OLE_ERROR_IO,
-                    "%s/%s is there, but not unpacked; this does that: tar -xzf '%s/%s' -C '%s'",
-                    quoted.text, archive, quoted.text, archive, quoted.text);
+    char path[OLE_PATH_ROOM];
+    ole_status status = ole_join_path(path, place, archive, error);
+    if (status != OLE_OK) return status;
+    char *from = ole_shell_word(path), *to = ole_shell_word(place);
+    status = ole_fail(error, OLE_ERROR_IO,
+                      "%s is there, but not unpacked; this does that: tar -xzf %s -C %s",
+                      ole_quote_string(&quoted, path), from ? from : path, to ? to : place);
+    free(from);
+    free(to);
+    return status;
 }
 
 static ole_status not_found(const ole_reader *reader, const places *list, ole_error *error) {

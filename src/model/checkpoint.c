@@ -53,7 +53,7 @@ typedef struct collection {
 
 static ole_status collection_open(collection *c, const ole_graph *graph, int kinds,
                                   ole_error *error) {
-    size_t most = (size_t)graph->params * (size_t)kinds + 2, elements = 1;
+    size_t most = (size_t)graph->params * (size_t)kinds + 3, elements = 1;
     for (int i = 0; i < graph->params; i++)
         elements += (size_t)graph->param[i].count * (size_t)kinds;
     *c = (collection){.graph = graph,
@@ -136,6 +136,8 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
     if (status == OLE_OK) {
         c.tensors[c.count++] = (ole_tensor){"train.counters", OLE_I64, 1, {COUNTERS}, counters};
         c.tensors[c.count++] = (ole_tensor){"train.sums", OLE_F64, 1, {SUMS}, sums};
+        if (s->schedule > 0)
+            c.tensors[c.count++] = (ole_tensor){"train.schedule", OLE_I64, 1, {1}, &s->schedule};
         status = collect_weights(&c, network, error);
     }
     if (status == OLE_OK) {
@@ -234,11 +236,15 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
                                int moments, ole_state *state, ole_error *error) {
     const ole_tensor *c = ole_safetensors_find(file, "train.counters");
     const ole_tensor *d = ole_safetensors_find(file, "train.sums");
-    int64_t counters[COUNTERS];
+    const ole_tensor *schedule = ole_safetensors_find(file, "train.schedule"); /* or NULL */
+    int64_t counters[COUNTERS], epochs = 0;
     double sums[SUMS] = {0.0};
     int64_t given = d ? ole_tensor_count(d) : 0; /* older files have one fewer, from before ranks */
     bool good = c && ole_tensor_count(c) == COUNTERS && (given == SUMS || given == SUMS - 1) &&
                 ole_tensor_read(c, OLE_I64, counters) && ole_tensor_read(d, OLE_F64, sums);
+    if (good && schedule)
+        good = ole_tensor_count(schedule) == 1 && ole_tensor_read(schedule, OLE_I64, &epochs) &&
+               epochs > 0 && epochs <= counters[0];
     for (int i = 0; good && i < COUNTERS; i++)
         good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* they are added up */
     if (!good) {
@@ -249,6 +255,7 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
                         ole_quote_string(&quoted, path));
     }
     *state = unpack_state(counters, sums);
+    state->schedule = epochs;
     ole_status status = OLE_OK;
     for (int kind = 0; kind <= moments && status == OLE_OK; kind++)
         status = load_kind(file, path, kind, network, error);

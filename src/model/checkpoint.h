@@ -27,6 +27,7 @@ typedef struct ole_state {
     int64_t metrics_bytes; /* length of metrics.jsonl */
     int64_t best_epoch;    /* from 1; 0: none */
     double best_error;     /* of that epoch */
+    int64_t schedule;      /* epochs that the learning rate's schedule spans; 0: all of the run */
     double seconds;        /* in all */
     ole_sums sums;
 } ole_state;

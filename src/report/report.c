@@ -8,6 +8,7 @@
 #include "base/struct_size.h"
 #include "model/run_folder.h"
 #include "report/run_view.h"
+#include "train/run/history.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,18 +73,23 @@ static ole_status add_folder(ole_report *r, const char *folder, ole_error *error
 static void fill_row(ole_report_row *row, const ole_run_view *run) {
     const ole_analysis *a = run->measured ? &run->analysis : NULL;
     bool tested = !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
+    const ole_history *h = &run->history;
+    const ole_epoch *best = ole_history_best(h);
+    double test = best ? best->test_error : h->test_error;
+    double validation = best ? best->validation_error : h->validation_error;
     *row =
         (ole_report_row){.folder = run->folder,
                          .data = run->options.data,
                          .epochs = run->history.count,
                          .tested = tested,
-                         .error = tested ? run->history.test_error : run->history.validation_error,
-                         .knn1_error = run->history.knn1_error,
+                         .error = tested ? test : validation,
+                         .knn1_error = best && !run->classifier ? best->knn1_error : h->knn1_error,
                          .angle_within = a ? a->angles.within.mean : NAN,
                          .angle_between = a ? a->angles.between.mean : NAN,
                          .effective_rank = a ? a->spectra.all.effective_rank : NAN,
                          .changed = run->changed,
-                         .without_model = run->without[0] ? run->without : NULL};
+                         .without_model = run->without[0] ? run->without : NULL,
+                         .without_data = run->without_data};
     if (run->confusion)
         row->error = 100.0 * (double)(run->count - run->correct) / (double)run->count;
 }

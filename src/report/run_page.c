@@ -355,8 +355,8 @@ ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *e
     for (int i = 0; i < r->count; i++) {
         char text[700];
         if (!r->views[i].without[0]) continue;
-        snprintf(text, sizeof text, "%.150s: shown without its model (%s).", r->views[i].folder,
-                 r->views[i].without);
+        snprintf(text, sizeof text, "%.150s: shown without its %s (%s).", r->views[i].folder,
+                 r->views[i].without_data ? "data" : "model", r->views[i].without);
         ole_page_text(page, text);
     }
     add_curves(page, r);

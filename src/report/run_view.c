@@ -62,7 +62,10 @@ static ole_status open_data(ole_run_view *r, int threads, ole_error *error) {
     if (!r->borrowed)
         status = ole_model_load_on(&r->model, r->weights ? r->weights : r->folder,
                                    r->report->device, threads, &why);
-    if (status == OLE_OK) status = ole_dataset_open(&r->set, o->data, &options, &why);
+    if (status == OLE_OK) {
+        status = ole_dataset_open(&r->set, o->data, &options, &why);
+        r->without_data = status != OLE_OK;
+    }
     if (status == OLE_ERROR_MEMORY) return ole_fail(error, status, "%s", why.message);
     if (status != OLE_OK) {
         snprintf(r->without, sizeof r->without, "%s", why.message);

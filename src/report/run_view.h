@@ -33,6 +33,7 @@ typedef struct ole_run_view {
     ole_dataset *set;
     ole_split split;        /* that judges the model: test, else validation */
     char without[512];      /* why there is no model; "" when there is */
+    bool without_data;      /* ... as the data cannot be opened */
     bool changed;           /* the data are not those of the training */
     bool classifier;        /* it was trained */
     int64_t count, correct; /* samples, and those classified rightly */

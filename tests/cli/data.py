@@ -306,9 +306,13 @@ def check_archive_there(ole, work):
         f"cifar-10-batches-bin/{name}.bin": bytes(i % 10 if at == 0 else 7 for i in range(10)
                                                   for at in range(3073))
         for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]}))
-    unpack = "tar -xzf '{0}/cifar-10-binary.tar.gz' -C '{0}'"
+    unpack = "tar -xzf {0}/cifar-10-binary.tar.gz -C {0}"
     check(ole, "data check cifar10:packed", code=1, err="ole data check: packed/cifar-10-binary.tar.gz is "
           f"there, but not unpacked; this does that: {unpack.format('packed')}\n")
+    (work / "it's packed").symlink_to("packed")
+    told = ole.run("data", "check", "cifar10:it's packed").stderr
+    check_that(f"quoted for the shell: {told}", "tar -xzf 'it'\\''s packed/cifar-10-binary.tar.gz' -C 'it'\\''s packed'\n"
+               in told)
     (work / "data").mkdir()
     (work / "data/cifar10").symlink_to("../packed")
     told = ole.run("train", "cifar10", "--net", "C4", "--out", "never")

@@ -114,10 +114,16 @@ def check_bad(ole, work):
     check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: "
           "it is cut off; --skip-bad leaves such images out\n")
     (work / "one/day/2.pgm").write_bytes((work / "one/day/0.pgm").read_bytes())
+    single = "has a single class; classification needs at least two"
+    check(ole, f"{quick} --skip-bad --out one-run", code=1, err="ole train: folder:one: 1 unreadable images were left "
+          f"out\nole train: folder:one {single}\n")
+    check_that("nothing is left of it", not (work / "one-run").exists())
+    check(ole, f"{quick} --skip-bad --seeds 2 --out one-runs".replace("folder:one", "digits --classes 3"), code=1,
+          err=f"ole train: digits {single}\n")
+    write_photo(work / "one/night/0.pgm", 12, 12, 20, False)
     done = ole.run(*f"{quick} --skip-bad --out one-run".split())
     check_that(f"what is left: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
-        "ole train: folder:one: 1 unreadable images were left out\n"
-        "ole train: warning: one class of folder:one alone: there is nothing to tell it from\n"))
+        "ole train: folder:one: 1 unreadable images were left out\n"))
 
 
 def check_no_test(ole, work):

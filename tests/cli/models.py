@@ -168,7 +168,9 @@ def check_steering(ole, work):
     shows("eval", "s", f"folder:steers{steers}", text="the samples of folder:steers\\x1b[31m")
     write_photos(work / f"one{steers}", ["day"], 8)
     (work / "c.yaml").write_text(f'data: "folder:one{yaml}"\nout: "out{yaml}"\nnet: FC4\nepochs: 1\n')
-    shows("train", "--config", "c.yaml", text="one class of folder:one?[31m??31m alone")
+    shows("train", "--config", "c.yaml", text="folder:one?[31m??31m has a single class")
+    write_photos(work / f"one{steers}", ["night"], 8)
+    shows("train", "--config", "c.yaml", text="out\\x1b[31m")
     shows("train", "--config", "c.yaml", "--resume", text="out\\x1b[31m")
     recipe = ole.run("reproduce", "--print", "stl10-cnn5").stdout
     (work / "r.yaml").write_text(re.sub(r"(\n +title: ).*", lambda m: f'{m[1]}"T{yaml}"', recipe))
@@ -269,6 +271,37 @@ def check_configs(ole, work):
                "folder; folder:moved is treated as other data, which the model was not trained on\n"))
 
 
+def check_elsewhere(ole, work):
+    """A run folder is used from any directory, also after it was moved, and knows its data by any path."""
+    write_photos(work / "project/photos")
+    far = work / "far/away"
+    far.mkdir(parents=True)
+    ole.run(shell=f'cd project && "$@" train folder:photos --net FC8 --val-split 10% --test-share 10% {QUICK} '
+            '--out run')
+    (work / "project/run").rename(far / "moved")
+    said = "ole eval: as in moved/config.yaml: --test-share 10% --val-split 10%\n"
+    here = ole.run(shell='cd project && "$@" eval ../far/away/moved folder:photos')
+    for data in ("../../project/photos", str(work / "project/photos")):
+        done = ole.run(shell=f'cd far/away && "$@" eval moved folder:{data}')
+        check_that(f"eval {data}: {done.stderr}", done.returncode == 0 and done.stdout == here.stdout and
+                   done.stderr == said)
+    write_photos(work / "project/other", ("fog",), 8)
+    done = ole.run(shell='cd far/away && "$@" novelty moved --known folder:../../project/photos --novel '
+                   'folder:../../project/other')
+    check_that(f"novelty: {done.stderr}", done.returncode == 0 and
+               "as in moved/config.yaml: --test-share 10% --val-split 10%\n" in done.stderr)
+    done = ole.run(shell='cd far/away && "$@" report moved --no-tsne --out page.html')
+    check_that(f"report: {done.stderr}", done.returncode == 0 and not done.stderr and "within" in done.stdout)
+    done = ole.run(shell='cd far/away && "$@" train --resume --out moved --epochs 3 --no-report')
+    check_that(f"resume: {done.stderr}", done.returncode == 0 and "warning" not in done.stderr and
+               "epoch 3/3" in done.stderr)
+    (work / "project/photos").rename(work / "project/gone")
+    done = ole.run(shell='cd far/away && "$@" report moved --no-tsne')
+    check_that(f"no data: {done.stderr}", done.returncode == 0 and
+               done.stderr.startswith("ole report: moved: without its data: ") and
+               "moved: shown without its data (" in (far / "moved/report.html").read_text())
+
+
 def check_fixed_size(ole, work):
     """What only folders can be asked for is refused of other data, and not stored."""
     for flag in ("resize 14", "channels 3"):
@@ -327,6 +360,7 @@ def check_all(ole, work):
     check_few(ole, work)
     check_novelty(ole, work)
     check_configs(ole, work)
+    check_elsewhere(ole, work)
     check_fixed_size(ole, work)
     check_overflow(ole, work)
     check_untrained(ole, work)

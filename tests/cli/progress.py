@@ -4,6 +4,7 @@
 Jobs are so long that they are stopped, as soon as the line that is waited for is there.
 """
 import array
+import fcntl
 import os
 import pty
 import re
@@ -11,6 +12,7 @@ import select
 import signal
 import struct
 import subprocess
+import termios
 import time
 import zlib
 
@@ -29,12 +31,18 @@ CLEAR = "\r\033[K"
 class Watched:
     """A command whose stderr is a terminal; `lines` are those drawn one over the other so far."""
 
-    def __init__(self, ole, args, **files):
+    def __init__(self, ole, args, columns=0, environment=None, **files):
         self.master, end = pty.openpty()
+        self.resize(columns)
         self.process = subprocess.Popen([ole.path, *args.split()], cwd=ole.work, stderr=end,
-                                        env=ole.environment, **{"stdout": subprocess.PIPE, **files})
+                                        env={**ole.environment, **(environment or {})},
+                                        **{"stdout": subprocess.PIPE, **files})
         os.close(end)
         self.text = ""
+
+    def resize(self, columns):
+        """Sets the width; 0: the terminal does not tell it."""
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
 
     @property
     def lines(self):
@@ -199,6 +207,21 @@ def check_training(ole, work):
                    "net: " in job.text)
 
 
+def check_width(ole):
+    """A line keeps within the terminal's columns, also after a resize."""
+    study = "tune npy:many.npy,many-y.npy --net C4-MP-FC4 --epochs 100000 --threads 1 --out "
+    for columns, environment, width in ((80, {}, 80), (40, {"COLUMNS": "120"}, 40), (0, {}, 80),
+                                        (0, {"COLUMNS": "30"}, 30)):
+        job = Watched(ole, f"{study}w-{columns}-{width}", columns, environment)
+        check_that(f"{columns} columns: a line", job.wait_for(r"run 1/.*"))
+        check_that(f"{columns} columns, {environment}: {job.lines}",
+                   job.wait_for(f"run 1/.{{{width - 7}}}") and max(map(len, job.lines[1:])) < width)
+        if columns == 80:
+            job.resize(60)
+            check_that(f"resized: {job.lines[-1]!r}", job.wait_for(r"run 1/.{53}"))
+        job.end(signal.SIGKILL)
+
+
 def check_quiet(ole, work):
     """Nothing in a pipe, however long; nothing on a terminal where it is done within a second."""
     process = subprocess.Popen([ole.path, "eval", "m", "npy:many.npy,many-y.npy", "--test-share", "20%",
@@ -223,6 +246,7 @@ def check_all(ole, work):
     check_quality(ole, work)
     check_waiting(ole, work)
     check_training(ole, work)
+    check_width(ole)
     check_quiet(ole, work)
 
 

@@ -191,7 +191,7 @@ def check_interrupt(ole):
         err = check_end(out, process, pids, began)
         if number == signal.SIGUSR1 or launched.open_mpi() < 5:  # which kills half a second later, and forwards nothing
             check_said(out, err, r"ole train: stopped after epoch \d+, step \d+, and saved; "
-                       rf"'ole train --resume --out {out}' resumes\n", 1)
+                       rf"to resume: ole train --resume --out {out}\n", 1)
         check_goes_on(ole, out)
 
 

@@ -220,7 +220,7 @@ def check_interrupt(ole, work):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     check_that("Ctrl-C", process.returncode == 130 and not out and
-               "and saved; 'ole tune --resume --out stopped' resumes" in err)
+               "and saved; to resume: ole tune --resume --out stopped\n" in err)
     so_far = results(work / "stopped")
     check_that("results so far", 2 <= so_far["ended"] < 8 and not so_far["complete"] and
                so_far["lambda"] is None)

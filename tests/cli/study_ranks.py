@@ -95,7 +95,7 @@ def check_interrupt(ole, work):
         os.kill(rank, signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     check_that(f"stopped: {process.returncode} {err}", process.returncode == 130 and
-               err.count("runs finished, and saved; 'ole sweep --resume --out long-3' resumes") == 1)
+               err.count("runs finished, and saved; to resume: ole sweep --resume --out long-3\n") == 1)
     process = ole.start(2, f"{LONG} --out long-3")
     before = begun()
     check_that("going on", wait_for(lambda: begun() > before or process.poll() is not None))

@@ -157,9 +157,9 @@ def check_output(ole, work):
     check_that("--loss ole", alone.get("test_error", 0) is None and alone["knn1_error"] > 0)
 
 
-def interrupt(ole, work, number):
+def interrupt(ole, work, number, name="stopped", quoted="stopped"):
     """Starts a long run, interrupts it after its first epoch; what is left in the folder."""
-    command = [ole.path, *SMALL.split(), "--epochs", "400", "--out", "stopped"]
+    command = [ole.path, *SMALL.split(), "--epochs", "400", "--out", name]
     process = subprocess.Popen(command, cwd=work, env=ole.environment, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
@@ -169,8 +169,18 @@ def interrupt(ole, work, number):
     process.send_signal(number)  # timeout(1) and launchers send it to the program and to its group
     out, err = process.communicate(timeout=120)
     check_that(f"signal {number}", process.returncode == 130 and not out and
-               "and saved; 'ole train --resume --out stopped' resumes" in err)
-    return work / "stopped"
+               f"and saved; to resume: ole train --resume --out {quoted}\n" in err)
+    return work / name
+
+
+def check_suggested(ole, work):
+    """The command that resumes runs when it is pasted, whatever the folder is called."""
+    for name, quoted in (("my run \u00e9", "'my run \u00e9'"), ("$(it's)", "'$(it'\\''s)'"),
+                         ("a\033b'c", "$'a\\x1bb\\'c'")):
+        folder = interrupt(ole, work, signal.SIGINT, name, quoted)
+        pasted = subprocess.run(["bash", "-c", f'ole() {{ "{ole.path}" "$@"; }}; ole train --resume --out {quoted} '
+                                 "--epochs 400 --no-report"], cwd=work, env=ole.environment, capture_output=True)
+        check_that(f"{quoted}: {pasted.stderr[-200:]}", pasted.returncode == 0 and metrics(folder)[-1]["event"] == "end")
 
 
 def check_interrupts(ole, work):
@@ -287,6 +297,53 @@ def check_resume(ole, work):
           "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")
 
 
+def check_extended(ole, work):
+    """A finished run with more epochs keeps its learning rate, also when resumed once more."""
+    def rates(name):
+        return [round(line["lr"], 9) for line in metrics(work / name) if line["event"] == "epoch"]
+    kept = ("the run was finished: it resumes at its last learning rate, 0.001; --restart-schedule spreads the schedule "
+            "over all 8 epochs\n")
+    for name in ("kept", "anew"):
+        ole.run(*SMALL.split(), "--epochs", "4", "--no-report", "--out", name)
+    more = ole.run(*"train --resume --out kept --epochs 8 --no-report".split())
+    first = [0.1, 0.1, 0.01, 0.001]
+    check_that(f"the last rate: {more.stderr} {rates('kept')}", more.returncode == 0 and
+               f"ole train: {kept}" in more.stderr and rates("kept") == first + [0.001] * 4)
+    ole.run(*"train --resume --out kept --epochs 12 --no-report".split())
+    check_that(f"and again: {rates('kept')}", rates("kept") == first + [0.001] * 8)
+    restart = ole.run(*"train --resume --out anew --epochs 8 --no-report --restart-schedule".split())
+    check_that(f"a new schedule: {restart.stderr} {rates('anew')}", restart.returncode == 0 and
+               "ole train: the schedule now spans all 8 epochs; learning rate 0.01\n" in restart.stderr and
+               rates("anew") == first + [0.01, 0.01, 0.001, 0.001])
+    ole.run(*SMALL.split(), *"--epochs 3 --milestones cosine --no-report --out cosine".split())
+    ole.run(*"train --resume --out cosine --epochs 5 --no-report".split())
+    check_that(f"cosine: {rates('cosine')}", 0 < rates("cosine")[2] == rates("cosine")[3] == rates("cosine")[4])
+    check(ole, f"{SMALL} --restart-schedule --out none", code=2,
+          err="ole train: restart_schedule is for a run that is resumed; add resume\n")
+
+
+def check_headline(ole, work):
+    """One test error of a run, that of the model that predict uses: as text, as JSON, on the page, in report and eval."""
+    args = [*SMALL.split(), *"--val-split 20% --epochs 8 --milestones 5 --gamma 40".split()]
+    result = read_json(ole, *args, "--json", "--out", "headline")
+    epochs = [line for line in metrics(work / "headline") if line["event"] == "epoch"]
+    best = epochs[result["best_epoch"] - 1]
+    check_that(f"another than the last epoch's: {result}", best["test_error"] != epochs[-1]["test_error"])
+    error = result["test_error"]
+    check_that("JSON", abs(error - best["test_error"]) < 1e-6 and result["validation_error"] ==
+               result["best_validation_error"] and abs(result["last_test_error"] - epochs[-1]["test_error"]) < 1e-6)
+    check_that("eval", read_json(ole, *"eval headline digits --json".split())["error"] == error)
+    check_that("report", read_json(ole, *"report headline --no-tsne --json".split())["runs"][0]["test_error"] == error)
+    again = ole.run(*"train --resume --out headline --no-report".split()).stdout
+    check_that(f"text, resumed: {again}", f"test error         {error:.2f} %\n" in again and
+               f"best model         epoch {result['best_epoch']} of 8, for predict and eval\nlast epoch         test "
+               f"{epochs[-1]['test_error']:.2f} %  validation {epochs[-1]['validation_error']:.2f} %\n" in again)
+    for path in (work / "headline").glob("*.safetensors"):
+        path.unlink()
+    bare = read_json(ole, *"report headline --no-tsne --json".split())["runs"][0]
+    check_that("report, without the model", abs(bare["test_error"] - error) < 1e-6)
+
+
 # ---- Models -------------------------------------------------------------------------------------
 
 def check_models(ole, work):
@@ -390,6 +447,9 @@ def check_all(ole, work):
     check_end_stays(ole, work)
     check_idle(ole, work)
     check_resume(ole, work)
+    check_suggested(ole, work)
+    check_extended(ole, work)
+    check_headline(ole, work)
     check_other_folders(ole, work)
     check_models(ole, work)
     check_inputs_stay(ole, work)

@@ -45,13 +45,14 @@ typedef struct ole_report_row {
     bool tested;          /* `error` is of the test split; false: of the validation split */
     double error;         /* of the model shown: the one with the lowest validation error, or, */
                           /* without a validation split, the last */
-    double knn1_error;    /* at the end of training */
+    double knn1_error;    /* at the end of training; of the model shown for OLE_LOSS_OLE */
     double angle_within;  /* mean over pairs of samples of one class ... */
     double angle_between; /* ... and of different classes */
     double effective_rank;
     bool changed; /* the data folder or .npy files changed since training: the model may have */
                   /* seen some of the samples that judge it */
     const char *without_model; /* why the page shows neither model nor features; NULL: it does */
+    bool without_data;         /* because the data cannot be opened */
 } ole_report_row;
 
 typedef struct ole_report {

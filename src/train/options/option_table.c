@@ -23,6 +23,11 @@ const ole_option ole_train_table[] = {
      .flags = OLE_EXECUTION | OLE_PER_RANK | OLE_TRANSIENT},
     {ROW(resume, SWITCH), .help = "continue in the output folder, with its options",
      .flags = OLE_EXECUTION | OLE_PER_RANK | OLE_TRANSIENT},
+    {ROW(restart_schedule, SWITCH),
+     .help =
+         "resuming a finished run with more epochs: spread the schedule over all of them, instead "
+         "of staying at the last learning rate",
+     .flags = OLE_EXECUTION | OLE_TRANSIENT},
 
     {ROW(loss, CHOICE), .value = "softmax|ole|softmax+ole", .initial = "softmax+ole",
      .min = OLE_LOSS_SOFTMAX, .help = "what to minimise", .heading = "Loss"},

@@ -135,6 +135,9 @@ static ole_status check_together(const ole_train_options *o, ole_error *error) {
                         "net is empty: give a name or the notation, or leave it out");
     if (o->resume && !o->out)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "resume needs out, the run folder to go on in");
+    if (o->restart_schedule && !o->resume)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "restart_schedule is for a run that is resumed; add resume");
     if (o->model && o->seeds > 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "several seeds train several models: take them from their run folders");

@@ -2,8 +2,9 @@
  * src/train/options/recipe.c - reads options from YAML and writes them, by libyaml.
  *
  * A recipe is one map from options to scalars; a list of scalars is the same with commas between.
- * The key `paper` has a map of notes, which are kept and change no option.  Aliases and other maps
- * are errors; anchors and tags change nothing.
+ * The key `paper` has a map of notes, which are kept and change no option; `data_at` says where the
+ * data lay when a run wrote its recipe.  Aliases and other maps are errors; anchors and tags change
+ * nothing.
  *
  * A recipe may come from anywhere (config.yaml lies beside every model), so reading one takes time
  * and memory in proportion to its size, which is limited.
@@ -15,11 +16,14 @@
 #include "base/memory_file.h"
 #include "base/quote.h"
 #include "base/read_file.h"
+#include "base/utf8.h"
+#include "data/find.h"
 #include "train/options/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <yaml.h>
 
@@ -36,7 +40,8 @@ struct ole_recipe {
     kept *texts; /* every string that options and notes point to */
     ole_recipe_note *notes;
     size_t note_count;
-    bool noted; /* the key of the notes was seen */
+    bool noted;          /* the key of the notes was seen */
+    const char *data_at; /* data by absolute path; or NULL */
 };
 
 typedef struct reader {
@@ -180,11 +185,18 @@ static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error
     if (strcmp(scalar_text(key), "paper") == 0) return read_notes(r, key, error);
     const char *name = scalar_text(key);
     const ole_option *option = ole_option_find(ole_train_table, name, strlen(name));
-    bool *seen = option ? &r->seen[option - ole_train_table] : NULL;
+    bool at = strcmp(name, "data_at") == 0,
+         *seen = option ? &r->seen[option - ole_train_table] : NULL;
+    if (at && r->recipe->data_at)
+        return fail_at(r, key->start_mark, "this key was given before", error);
     if (seen && *seen) return fail_at(r, key->start_mark, "this key was given before", error);
     if (seen) *seen = true;
     ole_status status = read_value(r, &value, error);
     if (status != OLE_OK) return status;
+    if (at) {
+        r->recipe->data_at = value;
+        return OLE_OK;
+    }
     ole_error inner;
     status = ole_train_options_set(r->options, name, value, &inner);
     return status == OLE_OK ? OLE_OK : fail_at(r, key->start_mark, inner.message, error);
@@ -223,6 +235,57 @@ static ole_status read_stream(reader *r, ole_error *error) {
         if (status != OLE_OK) return status;
     }
 }
+
+/* ---- Where the data are ------------------------------------------------------------------- */
+
+/* Cuts the first path off: npy names several files, other sets have one path. */
+static char *next_path(char **rest, bool several) {
+    char *path = *rest, *comma = several ? strchr(path, ',') : NULL;
+    if (comma) *comma = '\0';
+    *rest = comma ? comma + 1 : NULL;
+    return path;
+}
+
+static bool is_here(const char *data) {
+    char paths[OLE_PATH_ROOM], *rest = paths;
+    bool here = ole_dataset_locate(data, paths, sizeof paths, NULL) == OLE_OK;
+    while (here && rest && *paths)
+        here = access(next_path(&rest, strncmp(data, "npy:", 4) == 0), F_OK) == 0;
+    return here;
+}
+
+/* The data by absolute paths, to be freed; NULL where they are known by such, or are none. */
+static char *absolute_data(const char *data) {
+    char paths[OLE_PATH_ROOM], here[OLE_PATH_ROOM], *rest = paths;
+    bool several = data && strncmp(data, "npy:", 4) == 0, relative = false;
+    ole_memory_file text;
+    if (!data || ole_dataset_locate(data, paths, sizeof paths, NULL) != OLE_OK || !*paths)
+        return NULL;
+    if (!getcwd(here, sizeof here) || (several && strchr(here, ','))) return NULL;
+    if (!ole_memory_file_open(&text)) return NULL;
+    fprintf(text.file, "%.*s", (int)strcspn(data, ":"), data);
+    for (char separator = ':'; rest; separator = ',') {
+        const char *path = next_path(&rest, several);
+        relative |= *path != '/';
+        fprintf(text.file, "%c%s%s%s", separator, *path == '/' ? "" : here, *path == '/' ? "" : "/",
+                path);
+    }
+    char *absolute = ole_memory_file_close(&text);
+    for (const char *at = absolute; relative && at && *at;) { /* YAML has no other text */
+        size_t length = ole_utf8_sequence(at);
+        relative = length > 0;
+        at += length;
+    }
+    if (relative) return absolute;
+    free(absolute);
+    return NULL;
+}
+
+const char *ole_recipe_data_at(const ole_recipe *recipe) {
+    return recipe ? recipe->data_at : NULL;
+}
+
+/* ---- Recipes ------------------------------------------------------------------------------ */
 
 /* Lines that a YAML directive can be on: '%' after a line break, in whichever encoding. */
 static size_t count_directives(const char *bytes, size_t length) {
@@ -269,6 +332,9 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
         status = out_of_memory(&r, error);
     }
     if (status == OLE_OK) {
+        const char *at = r.recipe->data_at;
+        if (at && changed.data != options->data && !is_here(changed.data) && is_here(at))
+            changed.data = at;
         changed.struct_size = options->struct_size;
         memcpy(options, &changed, size);
         *recipe = r.recipe;
@@ -316,7 +382,8 @@ static bool emit_scalar(yaml_emitter_t *emitter, const char *value) {
            yaml_emitter_emit(emitter, &event);
 }
 
-static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *options) {
+static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *options,
+                         const char *data_at) {
     ole_train_options usual;
     ole_train_options_init(&usual);
     for (const ole_option *o = ole_train_table; o->name; o++) {
@@ -326,23 +393,24 @@ static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *optio
         if (o->flags & OLE_LATER && !ole_option_differs(o, options, &usual)) continue;
         if (!emit_scalar(emitter, o->name) || !emit_scalar(emitter, value)) return false;
     }
-    return true;
+    return !data_at || (emit_scalar(emitter, "data_at") && emit_scalar(emitter, data_at));
 }
 
-static bool emit_document(yaml_emitter_t *emitter, const ole_train_options *options) {
+static bool emit_document(yaml_emitter_t *emitter, const ole_train_options *options,
+                          const char *data_at) {
     yaml_event_t event;
     return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
            yaml_emitter_emit(emitter, &event) &&
            yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
            yaml_emitter_emit(emitter, &event) &&
            yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE) &&
-           yaml_emitter_emit(emitter, &event) && emit_options(emitter, options) &&
+           yaml_emitter_emit(emitter, &event) && emit_options(emitter, options, data_at) &&
            yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event) &&
            yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
            yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
 }
 
-char *ole_recipe_text(const ole_train_options *options) {
+static char *recipe_text(const ole_train_options *options, const char *data_at) {
     ole_memory_file memory;
     yaml_emitter_t emitter;
     bool good = ole_memory_file_open(&memory) && yaml_emitter_initialize(&emitter);
@@ -350,7 +418,7 @@ char *ole_recipe_text(const ole_train_options *options) {
         yaml_emitter_set_output(&emitter, write_bytes, memory.file);
         yaml_emitter_set_unicode(&emitter, 1);
         yaml_emitter_set_width(&emitter, -1);
-        good = emit_document(&emitter, options);
+        good = emit_document(&emitter, options, data_at);
         yaml_emitter_delete(&emitter);
     }
     char *text = ole_memory_file_close(&memory);
@@ -359,11 +427,16 @@ char *ole_recipe_text(const ole_train_options *options) {
     return NULL;
 }
 
+char *ole_recipe_text(const ole_train_options *options) {
+    return recipe_text(options, NULL);
+}
+
 ole_status ole_recipe_write(const char *path, const ole_train_options *options, ole_error *error) {
     ole_train_options o;
     ole_status status = ole_train_options_read(&o, options, error);
     if (status != OLE_OK) return status;
-    char *bytes = ole_recipe_text(&o);
+    char *data_at = absolute_data(o.data), *bytes = recipe_text(&o, data_at);
+    free(data_at);
     if (!bytes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a recipe");
     status = ole_atomic_file_put(path, bytes, strlen(bytes), error);
     free(bytes);

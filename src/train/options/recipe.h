@@ -8,8 +8,15 @@
 #include "base/export.h"
 #include "ole/train/train.h"
 
-/* The text that ole_recipe_write() writes, terminated; NULL without memory. free() it. */
+/* The options as ole_recipe_write() writes them, terminated; NULL without memory. free() it. */
 OLE_INTERNAL char *ole_recipe_text(const ole_train_options *options);
+
+/*
+ * ole_recipe_write() also stores where relative data paths lead, so that a run folder can be used
+ * from any directory: a recipe whose data are not found from the current one sets these as `data`.
+ * NULL: the recipe has none.
+ */
+OLE_INTERNAL const char *ole_recipe_data_at(const ole_recipe *recipe);
 
 /*
  * The key `paper` of a recipe holds a map of its own: what is known about the experiment.  Training

@@ -55,7 +55,10 @@ double ole_schedule_rate(const ole_schedule *schedule, int64_t epoch, int64_t st
     double rate = schedule->lr;
     if (schedule->cosine) {
         double whole = schedule->epochs - schedule->warmup;
-        double done = whole > 0.0 ? (time - schedule->warmup) / whole : 1.0;
+        double at = (double)epoch < schedule->epochs
+                        ? time /* else that of its last step */
+                        : schedule->epochs - 1.0 + (steps - 1.0) / steps;
+        double done = whole > 0.0 ? (at - schedule->warmup) / whole : 1.0;
         if (done > 0.0) rate *= 0.5 * (1.0 + cos(acos(-1.0) * fmin(done, 1.0)));
     }
     for (int i = 0; i < schedule->milestones; i++)

@@ -24,7 +24,8 @@ typedef struct ole_schedule {
 ole_status ole_schedule_init(ole_schedule *schedule, const ole_train_options *options,
                              int64_t steps_per_epoch, ole_error *error);
 
-/* The rate of step `step` of epoch `epoch`, both from 0. */
+/* The rate of step `step` of epoch `epoch`, both from 0. Past `epochs` a cosine stays where it
+ * ended. */
 double ole_schedule_rate(const ole_schedule *schedule, int64_t epoch, int64_t step);
 
 #endif

@@ -1,5 +1,5 @@
 /* src/train/run/history.c - reading metrics.jsonl back; metrics.c writes it. */
-#include "ole/train/history.h"
+#include "train/run/history.h"
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -104,6 +104,17 @@ ole_status ole_history_read(ole_history *history, const char *folder, ole_error 
     else
         ole_history_free(&h);
     return status;
+}
+
+const ole_epoch *ole_history_best(const ole_history *history) {
+    const ole_epoch *best = NULL;
+    for (int64_t i = 0; i < history->count; i++) {
+        const ole_epoch *e = &history->epochs[i];
+        if (isfinite(e->validation_error) &&
+            (!best || e->validation_error < best->validation_error))
+            best = e;
+    }
+    return best;
 }
 
 void ole_history_free(ole_history *history) {

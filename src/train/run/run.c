@@ -56,8 +56,11 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                     "%s: passed over, as not called png, jpeg, pgm or ppm, or not right in the "
                     "folder of a class: %lld",
                     o->data, (long long)info->passed_over);
-    if (info->classes == 1)
-        ole_run_say(o, "warning: one class of %s alone: there is nothing to tell it from", o->data);
+    ole_quoted quoted;
+    if (info->classes < 2)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s has a single class; classification needs at least two",
+                        ole_quote_string(&quoted, o->data));
     if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
         ole_run_say(o,
                     "warning: nothing is held out: every class of %s has too few samples for "
@@ -117,6 +120,13 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     return status;
 }
 
+/* The schedule of all epochs, or of those that a run had before it got more. */
+static ole_status open_schedule(ole_schedule *schedule, const ole_run *run, ole_error *error) {
+    ole_train_options options = run->options;
+    if (run->state.schedule > 0) options.epochs = run->state.schedule;
+    return ole_schedule_init(schedule, &options, run->batches, error);
+}
+
 /* ---- Resuming ----------------------------------------------------------------------------- */
 
 ole_status ole_run_compare(const ole_train_options *options, const ole_train_options *then,
@@ -136,8 +146,9 @@ ole_status ole_run_compare(const ole_train_options *options, const ole_train_opt
     return OLE_OK;
 }
 
+/* Also finds how many epochs the run was to have. */
 static ole_status check_config(const ole_run *run, const ole_safetensors *file, const char *path,
-                               ole_error *error) {
+                               int64_t *epochs, ole_error *error) {
     const char *config = ole_safetensors_metadata(file, "config");
     if (!config) config = "";
     ole_train_options then;
@@ -147,8 +158,39 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     if (status == OLE_OK) status = ole_run_compare(&run->options, &then, path, error);
     if (status == OLE_OK && run->options.init_from && !then.init_from)
         ole_run_say(&run->options, "init_from is passed over: the run goes on from its checkpoint");
+    *epochs = then.epochs;
     ole_recipe_free(recipe);
     return status;
+}
+
+/*
+ * A finished run that gets more epochs keeps its learning rate: shares and cosine stay those of the
+ * epochs it had, as in every later resume, unless the schedule is to span all epochs.
+ */
+static void extend_schedule(ole_run *run, int64_t epochs) {
+    const ole_train_options *o = &run->options;
+    ole_state *state = &run->state;
+    bool finished = epochs > 0 && state->epoch >= epochs;
+    bool spans = run->schedule.cosine || strchr(o->milestones, '%'); /* else it is in epochs */
+    if (o->epochs <= state->epoch || !spans) return;
+    if (o->restart_schedule)
+        state->schedule = 0;
+    else if (finished && state->schedule == 0)
+        state->schedule = epochs;
+    run->extends = finished || o->restart_schedule;
+}
+
+static void describe_schedule(const ole_run *run) {
+    const ole_train_options *o = &run->options;
+    double rate = ole_schedule_rate(&run->schedule, run->state.epoch, run->state.step);
+    if (o->restart_schedule)
+        ole_run_say(o, "the schedule now spans all %lld epochs; learning rate %g",
+                    (long long)o->epochs, rate);
+    else
+        ole_run_say(o,
+                    "the run was finished: it resumes at its last learning rate, %g; "
+                    "--restart-schedule spreads the schedule over all %lld epochs",
+                    rate, (long long)o->epochs);
 }
 
 /* Data and checkpoint must have the same sample shape and class names. */
@@ -177,11 +219,12 @@ static ole_status compare_data(const ole_card *now, const ole_card *then, const 
 
 static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     char path[OLE_RUN_PATH];
+    int64_t had = 0;
     ole_status status = ole_run_path(path, run->options.out, name, error);
     if (status != OLE_OK) return status;
     ole_safetensors *file;
     status = ole_safetensors_open(&file, path, error);
-    if (status == OLE_OK) status = check_config(run, file, path, error);
+    if (status == OLE_OK) status = check_config(run, file, path, &had, error);
     ole_card then = {0};
     if (status == OLE_OK) status = ole_card_read(&then, file, path, error);
     if (status == OLE_OK) status = compare_data(&run->card, &then, path, error);
@@ -199,6 +242,7 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
                           "%s: the run is at epoch %lld: --epochs %lld would end before that",
                           ole_quote_string(&quoted, path), (long long)begun, (long long)epochs);
+    if (status == OLE_OK) extend_schedule(run, had);
     ole_safetensors_close(file);
     return status;
 }
@@ -352,7 +396,7 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     if (status == OLE_OK) { /* each rank for itself */
         status = describe_data(run, error);
         if (status == OLE_OK) status = open_loader(run, &batch, &last, error);
-        if (status == OLE_OK) status = ole_schedule_init(&run->schedule, o, run->batches, error);
+        if (status == OLE_OK) status = open_schedule(&run->schedule, run, error);
         if (status == OLE_OK) status = open_network(run, error);
         if (status == OLE_OK && is_first(run)) warn_of_options(run, batch);
         status = ole_ranks_agree(o->ranks, status, error);
@@ -361,6 +405,7 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
         status = ole_agree_on_data(o->ranks, &run->network, run->set, &run->card, error);
     if (status == OLE_OK)
         status = ole_agree_on_weights(o->ranks, &run->network, run->moments, &run->state, error);
+    if (status == OLE_OK) status = open_schedule(&run->schedule, run, error); /* rank 0's state */
 
     if (status == OLE_OK)
         status = ole_stepper_create(&run->stepper, &run->network, o, batch, last, error);
@@ -372,7 +417,10 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     if (status == OLE_OK) status = open_recorded(run, error);
     if (status == OLE_OK && !run->recorded) status = ole_stepper_prepare(run->stepper, error);
     if (status == OLE_OK) status = ole_ranks_agree(o->ranks, open_folder(run, error), error);
-    if (status == OLE_OK) return OLE_OK;
+    if (status == OLE_OK) {
+        if (run->extends) describe_schedule(run);
+        return OLE_OK;
+    }
     if (run->made > 0) ole_run_remove_folder(run->options.out, run->made);
     ole_run_close(run);
     return status;

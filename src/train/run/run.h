@@ -34,6 +34,7 @@ typedef struct ole_run {
     char *config;  /* the recipe as text */
     int lock;      /* of the folder, or -1 */
     size_t made;   /* of the folder, by ole_run_make_folder() */
+    bool extends;  /* a finished run that gets more epochs, or a schedule over all of them */
     bool has_last; /* last.safetensors exists and is intact */
 } ole_run;
 

@@ -18,6 +18,7 @@
 #include "train/run/train_once.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,7 +205,7 @@ static void close_folder(const ole_train_options *o, const shared_folder *folder
 /* Means over the runs that have ended. */
 static void sum_up(const seeds *all, ole_train_summary *summary) {
     ole_spread test = {0}, validation = {0}, knn1 = {0};
-    *summary = (ole_train_summary){0};
+    *summary = (ole_train_summary){.last_test_error = NAN, .last_validation_error = NAN};
     for (int64_t k = 0; k < all->options->seeds; k++) {
         const ole_train_summary *s = &all->summaries[k];
         summary->seconds += s->seconds;

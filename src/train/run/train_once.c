@@ -19,6 +19,7 @@
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/ranks/rank_resources.h"
+#include "train/run/history.h"
 #include "train/run/run.h"
 
 #include <math.h>
@@ -33,6 +34,8 @@ typedef struct loop {
     int64_t steps_here;    /* done by this process */
     double lr;
     ole_errors errors;   /* of the last evaluation */
+    ole_errors best;     /* of the best epoch of this process */
+    int64_t best_epoch;  /* from 1; 0: none */
     ole_outputs outputs; /* for the caller's model: of the test split or, without one, validation */
     int64_t keeps;       /* ranks whose caller wants a model; they evaluate together */
     bool measured;       /* the last epoch was evaluated */
@@ -205,6 +208,8 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     if (!l->measured || !better) return OLE_OK;
     run->state.best_epoch = epoch;
     run->state.best_error = l->errors.validation;
+    l->best = l->errors;
+    l->best_epoch = epoch;
     double start = ole_clock();
     ole_status status = ole_run_save_best(run, error);
     l->save_seconds += ole_clock() - start;
@@ -382,6 +387,23 @@ static ole_status run_epoch(loop *l, ole_error *error) {
 
 /* ---- A run -------------------------------------------------------------------------------- */
 
+/* The errors of best.safetensors; those of an epoch before a resume are in the run's metrics. */
+static ole_errors best_errors(const loop *l) {
+    const ole_run *run = &l->run;
+    if (!has_validation(run)) return l->errors;
+    ole_errors best = l->best;
+    if (l->best_epoch == run->state.best_epoch) return best;
+    best = (ole_errors){.test = NAN, .validation = run->state.best_error, .knn1 = NAN};
+    ole_history history;
+    if (run->options.out && ole_history_read(&history, run->options.out, NULL) == OLE_OK) {
+        const ole_epoch *epoch = ole_history_best(&history);
+        if (epoch) best.test = epoch->test_error, best.knn1 = epoch->knn1_error;
+        ole_history_free(&history);
+    }
+    ole_ranks_broadcast(run->options.ranks, &best, sizeof best, 0);
+    return best;
+}
+
 static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *error) {
     ole_run *run = &l->run;
     const ole_train_options *o = &run->options;
@@ -400,9 +422,13 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     }
     status = ole_ranks_agree(o->ranks, status, error);
     summary->runs = 1;
-    summary->test_error = l->errors.test;
-    summary->validation_error = l->errors.validation;
-    summary->knn1_error = l->errors.knn1;
+    if (status != OLE_OK) return status;
+    const ole_errors best = best_errors(l);
+    summary->test_error = best.test;
+    summary->validation_error = best.validation;
+    summary->knn1_error = o->loss == OLE_LOSS_OLE ? best.knn1 : l->errors.knn1;
+    summary->last_test_error = l->errors.test;
+    summary->last_validation_error = l->errors.validation;
     if (has_validation(run)) {
         summary->best_epoch = run->state.best_epoch;
         summary->best_error = run->state.best_error;
@@ -414,7 +440,11 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
                           ole_train_summary *summary, ole_error *error) {
     loop *l = calloc(1, sizeof *l);
     if (!l) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    *summary = (ole_train_summary){.test_error = NAN, .validation_error = NAN, .knn1_error = NAN};
+    *summary = (ole_train_summary){.test_error = NAN,
+                                   .validation_error = NAN,
+                                   .knn1_error = NAN,
+                                   .last_test_error = NAN,
+                                   .last_validation_error = NAN};
     ole_status status = ole_run_open(&l->run, options, error);
     if (status == OLE_OK) {
         l->number = number;

@@ -59,6 +59,8 @@ static void test_cosine_and_warmup(void **state) {
     assert_rate(&s, 0, 0, 1.0);
     assert_rate(&s, 5, 0, 0.5);
     assert_rate(&s, 2, 2, 0.5 * (1 + sqrt(0.5)));
+    assert_rate(&s, 10, 0, ole_schedule_rate(&s, 9, 3)); /* past its end it stays */
+    assert_rate(&s, 17, 2, ole_schedule_rate(&s, 9, 3));
     s = make("cosine", 10, 2, 4);
     assert_rate(&s, 0, 0, 0.125);
     assert_rate(&s, 1, 3, 1.0);

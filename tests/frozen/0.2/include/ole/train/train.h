@@ -35,15 +35,17 @@ typedef struct ole_train_options ole_train_options; /* below */
 typedef struct ole_train_summary {
     int64_t runs;            /* finished */
     int64_t epochs;          /* completed in the last run */
-    double test_error;       /* % at the end (NaN for OLE_LOSS_OLE or without a test split) */
+    double test_error;       /* % of best.safetensors (NaN for OLE_LOSS_OLE or no test split) */
     double validation_error; /* % (of 1-NN for OLE_LOSS_OLE; NaN without a validation split) */
-    double knn1_error;       /* % of 1-NN with cosine distance on the features */
+    double knn1_error;       /* % of 1-NN with cosine distance on the features; of the last epoch */
+                             /* except for OLE_LOSS_OLE */
     double test_error_std, validation_error_std, knn1_error_std; /* NaN for fewer than 2 runs */
     int64_t best_epoch; /* of best.safetensors, which has the lowest validation error; 0 for */
                         /* several runs and without a validation split */
     double best_error;  /* % of the validation split at that epoch */
     double seconds;
     bool interrupted;
+    double last_test_error, last_validation_error; /* % of the last epoch; NaN for several runs */
 } ole_train_summary;
 
 /*
@@ -136,9 +138,13 @@ struct ole_train_options {
     bool resume;               /* continue from out/last.safetensors */
     ole_train_callback *callback;
     ole_train_message *message;
-    void *callback_context;   /* of both */
-    struct ole_model **model; /* receives the trained model of ole/train/model.h; or NULL */
-    bool skip_test;           /* do not read the test split; default false */
+    void *callback_context; /* of both */
+    /*
+     * Receives the trained model of ole/train/model.h; or NULL.  It keeps the outputs of the last
+     * evaluation on the test split (without one: on the validation split) for ole/train/report.h.
+     */
+    struct ole_model **model;
+    bool skip_test; /* do not read the test split; default false */
     /*
      * Several processes that train one network, each on its part of every batch; NULL: alone.  All
      * call ole_train() with the same options except the path in data, out, device, threads and
@@ -159,6 +165,8 @@ struct ole_train_options {
     double delta_floor;      /* OLÉ's thresholds, as in ole_loss_options; default 1, */
     double delta_abs;        /* 1e-6 */
     double delta_rel;        /* and OLE_DELTA_REL_AUTO */
+    bool restart_schedule; /* of a finished run that is resumed with more epochs: milestones and */
+                           /* cosine span all epochs; default false: its last learning rate stays */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);
@@ -186,7 +194,8 @@ OLE_API void ole_recipe_free(ole_recipe *recipe);
 OLE_API ole_status ole_recipe_parse(ole_recipe **recipe, const char *text, size_t length,
                                     const char *name, ole_train_options *options, ole_error *error);
 
-/* Writes all options but out and resume. */
+/* Writes all options but out, resume and restart_schedule, and where a relative path in data leads:
+ * ole_recipe_read() takes that where the path itself is not found. */
 OLE_API ole_status ole_recipe_write(const char *path, const ole_train_options *options,
                                     ole_error *error);
 
