@@ -13,6 +13,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +148,12 @@ static bool occupy_standard_streams(void) {
     return true;
 }
 
+/* Whether standard output is a pipe whose reader has gone, such as `head`. */
+static bool has_lost_reader(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
 int main(int argc, char **argv) {
     if (!occupy_standard_streams()) return EXIT_FAILED;
     guard_signals();
@@ -153,6 +161,10 @@ int main(int argc, char **argv) {
     errno = 0;
     bool printed = fflush(stdout) == 0 && !ferror(stdout);
     if (!printed && code == EXIT_DONE) {
+        if (has_lost_reader()) { /* the work is done and saved: end quietly, as other programs do */
+            signal(SIGPIPE, SIG_DFL);
+            raise(SIGPIPE);
+        }
         fprintf(stderr, "ole: cannot write to standard output: %s\n",
                 errno ? strerror(errno) : "an earlier write failed");
         code = EXIT_FAILED;

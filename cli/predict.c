@@ -9,6 +9,7 @@
 #include <ole/train/model.h>
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,7 @@ static int predict(const arguments *a, ole_model *model) {
     ole_json_init(&w, stdout, 2);
     if (a->json) ole_json_open(&w, NULL, '[');
     catch_interrupts();
+    signal(SIGPIPE, SIG_DFL); /* what nobody reads any more need not be predicted */
     for (; done < a->count && !progress_images(&line, "images", done, a->count); done++) {
         const char *path = a->images[done];
         bool good = is_array(ole_model_get_info(model), path)

@@ -496,6 +496,9 @@ def check_output_errors(ole, trains):
                  *demo, "--help", "--version", "score --help"):
         check(ole, args, err=full, code=1, shell='"$@" >/dev/full')
         check(ole, args, err=closed, code=1, shell='"$@" >&-')
+    # The reader is gone before the first byte is written: the program ends quietly, by SIGPIPE.
+    for args in ("score F.npy L.npy", "--help"):
+        check(ole, args, "141\n", shell='{ sleep 0.2; "$@"; echo $? >code; } | true; cat code')
     check(ole, "score F.npy L.npy --json", JSON, shell='"$@" 2>&- <&-')
     check(ole, "score missing.npy L.npy", code=1, shell='"$@" 2>&-')
 
