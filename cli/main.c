@@ -117,11 +117,20 @@ static int settle(int code) {
 #endif
 }
 
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 static int dispatch(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "help") == 0) { /* "help train" becomes "train --help" */
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+        static char help[] = "--help";
+        argv[argc - 1] = help;
+    }
     const char *name = argc > 1 ? argv[1] : "--help";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+    if (is_one_of(name, "--help", "-h", "help"))
         return is_needed(false) ? print_usage() : EXIT_DONE;
-    if (strcmp(name, "--version") == 0) {
+    if (is_one_of(name, "--version", "-V", "version")) {
         if (is_needed(false)) printf("ole %s\n", ole_version());
         return EXIT_DONE;
     }

@@ -55,8 +55,8 @@ def check_data_mistakes(ole, work):
         check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
 
     both = "--known digits --novel digits"
-    wrong(f"m {both} --keep 0", "--keep '0': expected more than 0; leave it out for the default", 2)
-    wrong(f"m {both} --keep 120%", "--keep '120%': expected a share of at most 1, such as 10% or 0.1", 2)
+    wrong(f"m {both} --keep 0", "--keep '0': expected a share above 0 and at most 1, such as 10% or 0.1", 2)
+    wrong(f"m {both} --keep 120%", "--keep '120%': expected a share above 0 and at most 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --val-split x", "--val-split 'x': expected a share below 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --val-split 0", "digits has no validation samples to set the threshold on: "
           "train with --val-split 10%, and give the same here")

@@ -316,7 +316,12 @@ def check_program(ole, trains):
     check(ole, "", usage)
     check(ole, "--help", usage)
     check(ole, "help", usage)
-    check(ole, "--version", "ole 0.2.0\n")
+    for word in ("--version", "-V", "version"):
+        check(ole, word, "ole 0.2.0\n")
+    check(ole, "help score", SCORE_HELP)
+    check(ole, "help scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+    for far in ("foo", "bert", "show"):
+        check(ole, far, err=f"ole: unknown command {far}; 'ole --help' lists the commands\n", code=2)
     check(ole, "scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
     if trains:
         check(ole, "dmeo", err="ole: unknown command dmeo; did you mean 'demo'?\n", code=2)
@@ -449,8 +454,8 @@ def check_bad_files(ole):
                         + AGAIN,
         "huge-header.npy": "the header is said to have 4294967295 bytes, the file has 27 in all: "
                            "it is cut off or damaged, copy it again",
-        "object.npy": "header, byte 20: dtype '|O': object arrays are not read: convert it with "
-                      ".astype('float32') or .astype('int64') and save it again",
+        "object.npy": "header, byte 20: dtype '|O': object arrays are not read: save features with "
+                      ".astype('float32'), and labels as integers, as from numpy.unique(x, return_inverse=True)",
         "structured.npy": f"header, byte 20: {one_field}",
         "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not read: save the real "
                        "and imaginary parts apart",
