@@ -403,6 +403,7 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     if (status != OLE_OK) return fail_analysis(a, &error);
     int code = write_page(&a->figures, &analysis, a->features);
     (a->json ? print_json : print_text)(&analysis); /* also where a picture failed */
+    if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 22);
     ole_analysis_free(&analysis);
     return code;
 }

@@ -1,8 +1,5 @@
 /*
  * cli/score.c - `ole score`: the OLÉ loss, and its gradient, of any embedding.
- *
- * JSON prints what the evaluation gave.  The text for a person adds what takes more work: effective
- * ranks and the classes that overlap most.
  */
 #include "commands.h"
 #include "common/common.h"
@@ -62,7 +59,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "divide by the number of rows, or not"},
         DTYPE_OPTION(&a->dtype),
         THREADS_OPTION(&a->loss.threads),
-        {"json", OLE_SWITCH, &a->json, .help = "print JSON, without overlaps and effective ranks"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
@@ -98,32 +95,7 @@ static ole_status evaluate(const arguments *a, const embedding *e, void *gradien
     return status;
 }
 
-static void print_json(const embedding *e, const ole_loss_result *r) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_number(&w, "loss", r->value);
-    ole_json_number(&w, "class_term", r->class_term);
-    ole_json_number(&w, "global_norm", r->global_norm);
-    ole_json_integer(&w, "n", r->rows);
-    ole_json_integer(&w, "d", e->dim);
-    ole_json_integer(&w, "classes", r->classes);
-    ole_json_integer(&w, "rank", r->rank);
-    ole_json_open(&w, "per_class", '[');
-    for (int64_t i = 0; i < r->classes; i++) {
-        const ole_loss_class *c = &r->per_class[i];
-        ole_json_open(&w, NULL, '{');
-        ole_json_integer(&w, "label", c->label);
-        ole_json_integer(&w, "n", c->count);
-        ole_json_number(&w, "norm", c->norm);
-        ole_json_integer(&w, "rank", c->rank);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
-    ole_json_close(&w);
-}
-
-/* ---- What the text adds ------------------------------------------------------------------- */
+/* ---- Ranks and overlaps ------------------------------------------------------------------- */
 
 typedef struct extras {
     double rank;       /* effective, of all rows */
@@ -149,6 +121,45 @@ static ole_status find_extras(const embedding *e, int threads, extras *x, ole_er
                           &x->line, error);
     progress_clear(&x->line);
     return status;
+}
+
+/* ---- Printing ----------------------------------------------------------------------------- */
+
+static void print_json(const embedding *e, const ole_loss_result *r, const extras *x) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_number(&w, "loss", r->value);
+    ole_json_number(&w, "class_term", r->class_term);
+    ole_json_number(&w, "global_norm", r->global_norm);
+    ole_json_integer(&w, "n", r->rows);
+    ole_json_integer(&w, "d", e->dim);
+    ole_json_integer(&w, "classes", r->classes);
+    ole_json_integer(&w, "rank", r->rank);
+    ole_json_open(&w, "per_class", '[');
+    for (int64_t i = 0; i < r->classes; i++) {
+        const ole_loss_class *c = &r->per_class[i];
+        ole_json_open(&w, NULL, '{');
+        ole_json_integer(&w, "label", c->label);
+        ole_json_integer(&w, "n", c->count);
+        ole_json_number(&w, "norm", c->norm);
+        ole_json_integer(&w, "rank", c->rank);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_integer(&w, "ignored", e->rows - r->rows);
+    ole_json_number(&w, "effective_rank", x->rank);
+    ole_json_number(&w, "class_effective_rank", x->class_rank);
+    ole_json_open(&w, "principal_angles", '[');
+    for (int64_t i = 0; i < x->pair_count; i++) {
+        ole_json_open(&w, NULL, '{');
+        ole_json_integer(&w, "a", x->pairs[i].label_a);
+        ole_json_integer(&w, "b", x->pairs[i].label_b);
+        ole_json_number(&w, "angle", x->pairs[i].angle);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_close(&w);
 }
 
 /* One line: name, value, and what the value is, where that needs saying. */
@@ -212,15 +223,14 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
 /* ---- The command -------------------------------------------------------------------------- */
 
 static int report(const arguments *a, const embedding *e, const ole_loss_result *r) {
-    if (a->json) {
-        print_json(e, r);
-        return EXIT_DONE;
-    }
     extras x = {.line = progress_start()};
     ole_error error;
     if (find_extras(e, a->loss.threads, &x, &error) != OLE_OK)
         return fail_command("score", "%s", error.message);
-    print_text(a, e, r, &x);
+    if (a->json)
+        print_json(e, r, &x);
+    else
+        print_text(a, e, r, &x);
     return EXIT_DONE;
 }
 

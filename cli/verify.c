@@ -154,6 +154,7 @@ static int verify(const arguments *a, const embedding *e) {
                             error.message);
     int code = draw(a, &v);
     (a->json ? print_json : print_text)(&v); /* also where a picture failed */
+    if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 16);
     ole_verification_free(&v);
     return code;
 }

@@ -325,6 +325,7 @@ def check_pictures(ole):
         done = ole.run("analyze", f"{name}-F.npy", f"{name}-L.npy", "--out", page.name,
                        *(("--figures", folder.name) if files else ()))
         check_that(f"{name}: {done.stderr}", done.returncode == 0 and done.stderr == "")
+        check_that(f"{name}: the page is named", f"\n{'page':22} {page.name}\n" in done.stdout)
         made = sorted(path.name for path in folder.iterdir()) if files else []
         wanted = sorted(f"{n}.{e}" for n in common | more for e in ("svg", "pdf", "png"))
         check_that(f"{name}: the figures are {made}", not files or made == wanted)

@@ -309,7 +309,7 @@ def check_untrained(ole, work):
     (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + bytes(64))
     for form in ("", " --json"):
         check(ole, f"predict alone one.pgm one.pgm{form}", code=1, err="ole predict: alone: trained "
-              "with OLE alone, without a classifier, so it cannot label images; train with --loss softmax+ole, or "
+              "with OLE alone, without a classifier, so it cannot label samples; train with --loss softmax+ole, or "
               "compare features with 'ole features' or 'ole eval'\n")
     why = ("ole eval: the model was trained with OLE alone, without a classifier: error and confusion are "
            "omitted; 1-NN and nearest subspace compare features\n")

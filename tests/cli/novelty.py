@@ -279,9 +279,20 @@ def check_scores_file(ole, work):
     check_that("nothing is left beside", not list(work.glob("*.part")) and not list(work.glob("s.csv.*")))
 
 
+def check_exported(ole):
+    """An ONNX file has no directions of classes, so it has no threshold on a score that needs them."""
+    for score, kept in (("softmax", True), ("cosine", False), ("residual", False)):
+        ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--score", score)
+        ole.run("export", "m", "--onnx", "m.onnx")
+        metadata = (ole.work / "m.onnx").read_bytes()
+        metadata = metadata[metadata.index(b"threshold_score"):][:40]
+        check_that(f"a threshold on {score}: {metadata}", (score.encode() in metadata) == kept)
+
+
 def check_pictures(ole, work):
     done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "f",
                    "--out", "page.html", "--no-store")
+    check_that(f"where they are: {done.stdout}", done.stdout.endswith(f"\n{'page':20} page.html\n{'figures':20} f\n"))
     names = ["novelty", "reliability", *(f"scores-{s}" for s in SCORES)]
     check_that("--figures", done.returncode == 0 and
                {p.name for p in (work / "f").iterdir()} ==
@@ -411,6 +422,7 @@ def check_all(ole, work):
     check_numbers(ole, work)
     check_scores_file(ole, work)
     check_pictures(ole, work)
+    check_exported(ole)
     check_no_leak(ole, work)
     check_predict(ole, work)
     check_old_files(ole, work)
