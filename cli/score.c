@@ -40,8 +40,10 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_loss_options_init(&a->loss);
     a->loss.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
-        {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
+        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        {"LABELS.npy", &a->labels,
+         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
+         "are ignored"},
         {0},
     };
     const ole_option options[] = {
@@ -141,6 +143,7 @@ static void print_json(const embedding *e, const ole_loss_result *r, const extra
         const ole_loss_class *c = &r->per_class[i];
         ole_json_open(&w, NULL, '{');
         ole_json_integer(&w, "label", c->label);
+        if (e->names) ole_json_string(&w, "name", e->names[c->label]);
         ole_json_integer(&w, "n", c->count);
         ole_json_number(&w, "norm", c->norm);
         ole_json_integer(&w, "rank", c->rank);
@@ -186,14 +189,14 @@ static double mean_rank(const ole_loss_result *r) {
     return sum / (double)r->classes;
 }
 
-static void print_pairs(const extras *x) {
+static void print_pairs(const embedding *e, const extras *x) {
     if (x->pair_count == 0) return;
     printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
     for (int64_t i = 0; i < x->pair_count; i++) {
-        char names[64];
-        snprintf(names, sizeof names, "%" PRId64 " and %" PRId64, x->pairs[i].label_a,
-                 x->pairs[i].label_b);
-        printf("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
+        char names[64], a[LABEL_ROOM], b[LABEL_ROOM];
+        snprintf(names, sizeof names, "%.28s and %.28s", embedding_label(e, x->pairs[i].label_a, a),
+                 embedding_label(e, x->pairs[i].label_b, b));
+        print_lines("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
     }
 }
 
@@ -217,7 +220,7 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
     print_count("rank", r->rank, note);
     snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
     print_number("rank of a class", mean_rank(r), note);
-    print_pairs(x);
+    print_pairs(e, x);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */

@@ -248,8 +248,9 @@ ole score FEATURES.npy LABELS.npy [options]
 Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear
 norm of all rows. It is 0 when the classes are orthogonal to each other.
 
-  FEATURES.npy                 [rows, dimensions], float16, float32 or float64
-  LABELS.npy                   [rows], integers; rows with a label < 0 are
+  FEATURES.npy                 [rows, dimensions], as .npy, .npz or .csv
+  LABELS.npy                   [rows], numbers or words, as .npy, .npz, .txt or
+                               FILE.csv:COLUMN; rows with a label < 0 are
                                ignored
   --grad G.npy                 write the gradient
   --delta-floor X              floor under each class's nuclear norm (default 1)
@@ -349,10 +350,10 @@ def check_usage(ole):
         check(ole, args, err=f"ole score: {message}\n", code=2)
 
     see = "see 'ole score --help'"
-    wrong("score", "FEATURES.npy is missing: [rows, dimensions], float16, float32 or float64; "
+    wrong("score", "FEATURES.npy is missing: [rows, dimensions], as .npy, .npz or .csv; "
           + see)
-    wrong("score F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
-          "ignored; " + see)
+    wrong("score F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
+          "FILE.csv:COLUMN; rows with a label < 0 are ignored; " + see)
     wrong("score F.npy L.npy x", f"unexpected argument 'x'; {see}")
     wrong("score F.npy L.npy --grd G.npy", "unknown option --grd; did you mean --grad?")
     wrong("score F.npy L.npy --delta=3", "unknown option --delta; 'ole score --help' lists them")
@@ -465,7 +466,7 @@ def check_bad_files(ole):
         "huge-header.npy": "the header is said to have 4294967295 bytes, the file has 27 in all: "
                            "it is cut off or damaged, copy it again",
         "object.npy": "header, byte 20: dtype '|O': object arrays are not read: save features with "
-                      ".astype('float32'), and labels as integers, as from numpy.unique(x, return_inverse=True)",
+                      ".astype('float32'), labels with .astype(str) or as integers",
         "structured.npy": f"header, byte 20: {one_field}",
         "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not read: save the real "
                        "and imaginary parts apart",
@@ -477,7 +478,8 @@ def check_bad_files(ole):
     }
     for name, message in files.items():
         bad(f"{name} L.npy", f"{name}: {message}")
-        bad(f"F.npy {name} --json", f"{name}: {message}")
+        if name != "string.npy":  # labels may be strings
+            bad(f"F.npy {name} --json", f"{name}: {message}")
 
     two_d = "features must be 2-D (rows, dimensions), this is"
     first = "features come first, then labels"

@@ -391,7 +391,7 @@ static const header_case header_cases[] = {
      ": shape (0, 4294967296, 4294967296) is larger than any file: " DAMAGED},
     {"{'descr': '|O'}",
      ": header, byte 20: dtype '|O': object arrays are not read: save features with "
-     ".astype('float32'), and labels as integers, as from numpy.unique(x, return_inverse=True)"},
+     ".astype('float32'), labels with .astype(str) or as integers"},
     {"{'descr': [('x', '<f4'), ('y', '<f4')]}",
      ": header, byte 20: structured arrays are not read: save one field, as a['field']"},
     {"{'descr': ('<f4', (3,))}",
