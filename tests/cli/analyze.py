@@ -101,8 +101,8 @@ def check_mistakes(ole):
           "nowhere/page.html: cannot write: No such file or directory")
     wrong("nan-F.npy four-L.npy --json --figures nowhere/f",
           "nowhere/f: cannot make the folder: No such file or directory")
-    wrong("four-F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
-          "ignored; see 'ole analyze --help'", 2)
+    wrong("four-F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
+          "FILE.csv:COLUMN; rows with a label < 0 are ignored; see 'ole analyze --help'", 2)
     (ole.work / "each-L.npy").write_bytes(npyfile.array("<i8", (4,), [0, 1, 2, 3]))
     ole.run(*"analyze four-F.npy each-L.npy --no-tsne --out each.html".split())
     page = (ole.work / "each.html").read_text()
