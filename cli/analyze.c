@@ -36,8 +36,10 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_analyze_options_init(&a->options);
     a->options.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
-        {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
+        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        {"LABELS.npy", &a->labels,
+         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
+         "are ignored"},
         {0},
     };
     const ole_option options[] = {
@@ -116,9 +118,11 @@ static void json_angles_of(ole_json *w, const char *key, const ole_angle_summary
     ole_json_close(w);
 }
 
-static void json_spectrum(ole_json *w, const char *key, const ole_row_spectrum *s) {
+static void json_spectrum(ole_json *w, const char *key, const ole_row_spectrum *s,
+                          const embedding *e) {
     ole_json_open(w, key, '{');
     if (s->label >= 0) ole_json_integer(w, "label", s->label);
+    if (s->label >= 0 && e->names) ole_json_string(w, "name", e->names[s->label]);
     ole_json_integer(w, "n", s->rows);
     ole_json_number(w, "norm", s->norm);
     ole_json_number(w, "effective_rank", s->effective_rank);
@@ -141,7 +145,7 @@ static void json_overlaps(ole_json *w, const ole_analysis *a) {
     ole_json_close(w);
 }
 
-static void print_json(const ole_analysis *a) {
+static void print_json(const ole_analysis *a, const embedding *e) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
@@ -160,10 +164,10 @@ static void print_json(const ole_analysis *a) {
     ole_json_number(&w, "loss", a->spectra.loss);
     ole_json_number(&w, "class_term", a->spectra.class_term);
     ole_json_number(&w, "global_norm", a->spectra.global_norm);
-    json_spectrum(&w, "spectrum", &a->spectra.all);
+    json_spectrum(&w, "spectrum", &a->spectra.all, e);
     ole_json_open(&w, "per_class", '[');
     for (int64_t c = 0; c < a->spectra.classes; c++)
-        json_spectrum(&w, NULL, &a->spectra.of[c]);
+        json_spectrum(&w, NULL, &a->spectra.of[c], e);
     ole_json_close(&w);
     json_overlaps(&w, a);
     if (a->map) {
@@ -217,7 +221,7 @@ static void print_spectra(const ole_spectra *s) {
            ole_class_rank(s));
 }
 
-static void print_text(const ole_analysis *a) {
+static void print_text(const ole_analysis *a, const embedding *e) {
     printf("%-22s %8" PRId64, "rows", a->rows);
     if (a->ignored > 0) printf("   and %" PRId64 " ignored", a->ignored);
     printf("\n%-22s %8" PRId64 "\n%-22s %8" PRId64 "\n", "dimensions", a->dim, "classes",
@@ -228,10 +232,11 @@ static void print_text(const ole_analysis *a) {
     if (a->overlap_count == 0) return;
     printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
     for (int64_t i = 0; i < a->overlap_count && i < PAIRS; i++) {
-        char names[64];
-        snprintf(names, sizeof names, "%" PRId64 " and %" PRId64, a->overlaps[i].label_a,
-                 a->overlaps[i].label_b);
-        printf("  %-20s %8.2f\n", names, a->overlaps[i].angle);
+        char names[64], first[LABEL_ROOM], second[LABEL_ROOM];
+        snprintf(names, sizeof names, "%.28s and %.28s",
+                 embedding_label(e, a->overlaps[i].label_a, first),
+                 embedding_label(e, a->overlaps[i].label_b, second));
+        print_lines("  %-20s %8.2f\n", names, a->overlaps[i].angle);
     }
 }
 
@@ -307,17 +312,16 @@ static void add_angle_table(figure_output *p, const ole_analysis *a) {
     figure_output_table(p, "Angles in degrees.", 2, COLUMNS, names, cells);
 }
 
-static void add_overlap_table(figure_output *p, const ole_analysis *a) {
+static void add_overlap_table(figure_output *p, const ole_analysis *a, const embedding *e) {
     static const char *const names[] = {"class", "class", "angle, degrees"};
     char text[PAIRS_ON_PAGE][3][CELL];
     const char *cells[3 * PAIRS_ON_PAGE];
     int64_t rows = a->overlap_count < PAIRS_ON_PAGE ? a->overlap_count : PAIRS_ON_PAGE;
     for (int64_t i = 0; i < rows; i++) {
-        snprintf(text[i][0], CELL, "%" PRId64, a->overlaps[i].label_a);
-        snprintf(text[i][1], CELL, "%" PRId64, a->overlaps[i].label_b);
+        cells[3 * i] = embedding_label(e, a->overlaps[i].label_a, text[i][0]);
+        cells[3 * i + 1] = embedding_label(e, a->overlaps[i].label_b, text[i][1]);
         snprintf(text[i][2], CELL, "%.2f", a->overlaps[i].angle);
-        for (int c = 0; c < 3; c++)
-            cells[3 * i + c] = text[i][c];
+        cells[3 * i + 2] = text[i][2];
     }
     if (rows > 0) figure_output_table(p, "Classes that overlap most.", rows, 3, names, cells);
 }
@@ -349,7 +353,8 @@ static void add_map(figure_output *p, const ole_analysis *a) {
 }
 
 /* --out and --figures; the exit code. */
-static int write_page(const figure_options *options, const ole_analysis *a, const char *source) {
+static int write_page(const figure_options *options, const ole_analysis *a, const embedding *e,
+                      const char *source) {
     figure_output p;
     char subtitle[320];
     snprintf(subtitle, sizeof subtitle,
@@ -372,7 +377,7 @@ static int write_page(const figure_options *options, const ole_analysis *a, cons
     add_drawing(&p, a, OLE_DRAW_CLASS_SPECTRA);
     figure_output_section(&p, "Overlaps");
     add_drawing(&p, a, OLE_DRAW_OVERLAPS);
-    add_overlap_table(&p, a);
+    add_overlap_table(&p, a, e);
     return figure_output_close(&p);
 }
 
@@ -401,8 +406,9 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     ole_status status = ole_analyze(&analysis, &train_view, &a->options, &error);
     progress_clear(&line);
     if (status != OLE_OK) return fail_analysis(a, &error);
-    int code = write_page(&a->figures, &analysis, a->features);
-    (a->json ? print_json : print_text)(&analysis); /* also where a picture failed */
+    int code = write_page(&a->figures, &analysis, e, a->features);
+    (a->json ? print_json : print_text)(&analysis, e); /* also where a picture failed */
+    if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 22);
     ole_analysis_free(&analysis);
     return code;
 }
@@ -417,7 +423,9 @@ int run_analyze(int argc, char **argv) {
     const embedding_reader reader = {.command = "analyze"};
     embedding e, test = {0};
     bool opened = embedding_open(&e, &reader, a.features, a.labels);
-    if (opened && a.test[0]) opened = embedding_open(&test, &reader, a.test[0], a.test[1]);
+    if (opened && a.test[0])
+        opened = embedding_open(&test, &reader, a.test[0], a.test[1]) &&
+                 embedding_share_names(&e, &test, "analyze");
     code = opened ? analyze(&a, &e, &test) : EXIT_FAILED;
     embedding_close(&e);
     embedding_close(&test);

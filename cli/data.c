@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char data_summary[] = "lists, fetches and checks data sets";
 
@@ -207,7 +208,7 @@ static int run_get(int argc, char **argv) {
 
 /* ---- check -------------------------------------------------------------------------------- */
 
-static const char *const state_names[] = {"good", "unchecked", "differs", "missing"};
+static const char *const state_names[] = {"good", "unchecked", "differs", "missing", "repacked"};
 
 typedef struct checking {
     ole_json *json; /* NULL: text */
@@ -301,6 +302,8 @@ static void json_contents(ole_json *json, const ole_dataset_info *info, bool res
 static int fail_different(const char *name, int files) {
     int length = (int)strcspn(name, ":");
     const char *folder = name[length] ? name + length + 1 : "";
+    bool system = strncmp(folder, "/usr/", 5) == 0 || access(folder, W_OK) != 0;
+    if (system) folder = ""; /* what a package has installed is not ours to replace */
     return fail_command("data check",
                         "%s: %d file%s not as published; this fetches %s: ole data get %.*s%s%s%s",
                         name, files, files == 1 ? " is" : "s are", files == 1 ? "it" : "them",

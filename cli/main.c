@@ -13,6 +13,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,11 +117,20 @@ static int settle(int code) {
 #endif
 }
 
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 static int dispatch(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "help") == 0) { /* "help train" becomes "train --help" */
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+        static char help[] = "--help";
+        argv[argc - 1] = help;
+    }
     const char *name = argc > 1 ? argv[1] : "--help";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+    if (is_one_of(name, "--help", "-h", "help"))
         return is_needed(false) ? print_usage() : EXIT_DONE;
-    if (strcmp(name, "--version") == 0) {
+    if (is_one_of(name, "--version", "-V", "version")) {
         if (is_needed(false)) printf("ole %s\n", ole_version());
         return EXIT_DONE;
     }
@@ -146,6 +157,12 @@ static bool occupy_standard_streams(void) {
     return true;
 }
 
+/* Whether standard output is a pipe whose reader has gone, such as `head`. */
+static bool has_lost_reader(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
 int main(int argc, char **argv) {
     if (!occupy_standard_streams()) return EXIT_FAILED;
     guard_signals();
@@ -153,6 +170,10 @@ int main(int argc, char **argv) {
     errno = 0;
     bool printed = fflush(stdout) == 0 && !ferror(stdout);
     if (!printed && code == EXIT_DONE) {
+        if (has_lost_reader()) { /* the work is done and saved: end quietly, as other programs do */
+            signal(SIGPIPE, SIG_DFL);
+            raise(SIGPIPE);
+        }
         fprintf(stderr, "ole: cannot write to standard output: %s\n",
                 errno ? strerror(errno) : "an earlier write failed");
         code = EXIT_FAILED;

@@ -316,6 +316,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     }
     trained_data_tell(&s->run, "novelty", &a->flags);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
+    if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);
     return code;
 }
 

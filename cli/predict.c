@@ -9,6 +9,7 @@
 #include <ole/train/model.h>
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     const ole_option options[] = {
         {"threshold", OLE_NUMBER, &a->threshold, "X",
          .help =
-             "score, as printed, under which an image is unknown (default: the model's threshold)",
+             "score, as printed, under which a sample is unknown (default: the model's threshold)",
          .min = 0, .max = 1},
         THREADS_OPTION(&a->threads),
         JSON_OPTION(&a->json),
@@ -44,7 +45,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .summary = predict_summary,
         .example = "  $ ole predict runs/first cat.png dog.jpg\n"
                    "  $ ole predict runs/vectors X.npy\n",
-        .about = "Prints the class of each image, the score (0 to 1) and the next best classes;\n"
+        .about = "Prints the class of each sample, the score (0 to 1) and the next best classes;\n"
                  "'unknown' under the threshold that 'ole novelty' has stored in the model.\n",
         .positionals = positionals,
         .many = &a->count,
@@ -172,7 +173,7 @@ static bool predict_rows(const arguments *a, ole_model *model, const char *path,
 static bool has_labels(const arguments *a, const ole_model *model) {
     if (ole_model_get_info(model)->classifier) return true;
     fail_command("predict",
-                 "%s: trained with OLE alone, without a classifier, so it cannot label images; "
+                 "%s: trained with OLE alone, without a classifier, so it cannot label samples; "
                  "train with --loss softmax+ole, or compare features with 'ole features' or 'ole "
                  "eval'",
                  a->model);
@@ -187,7 +188,8 @@ static int predict(const arguments *a, ole_model *model) {
     ole_json_init(&w, stdout, 2);
     if (a->json) ole_json_open(&w, NULL, '[');
     catch_interrupts();
-    for (; done < a->count && !progress_images(&line, "images", done, a->count); done++) {
+    signal(SIGPIPE, SIG_DFL); /* what nobody reads any more need not be predicted */
+    for (; done < a->count && !progress_images(&line, "files", done, a->count); done++) {
         const char *path = a->images[done];
         bool good = is_array(ole_model_get_info(model), path)
                         ? predict_rows(a, model, path, &line, &w)
@@ -196,7 +198,7 @@ static int predict(const arguments *a, ole_model *model) {
     }
     progress_clear(&line);
     if (a->json) ole_json_close(&w);
-    return done < a->count ? end_interrupted("predict", "the remaining images were skipped") : code;
+    return done < a->count ? end_interrupted("predict", "the remaining files were skipped") : code;
 }
 
 int run_predict(int argc, char **argv) {

@@ -1,8 +1,5 @@
 /*
  * cli/score.c - `ole score`: the OLÉ loss, and its gradient, of any embedding.
- *
- * JSON prints what the evaluation gave.  The text for a person adds what takes more work: effective
- * ranks and the classes that overlap most.
  */
 #include "commands.h"
 #include "common/common.h"
@@ -43,8 +40,10 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_loss_options_init(&a->loss);
     a->loss.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
-        {"LABELS.npy", &a->labels, "[rows], integers; rows with a label < 0 are ignored"},
+        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        {"LABELS.npy", &a->labels,
+         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
+         "are ignored"},
         {0},
     };
     const ole_option options[] = {
@@ -62,7 +61,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "divide by the number of rows, or not"},
         DTYPE_OPTION(&a->dtype),
         THREADS_OPTION(&a->loss.threads),
-        {"json", OLE_SWITCH, &a->json, .help = "print JSON, without overlaps and effective ranks"},
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
@@ -98,32 +97,7 @@ static ole_status evaluate(const arguments *a, const embedding *e, void *gradien
     return status;
 }
 
-static void print_json(const embedding *e, const ole_loss_result *r) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_number(&w, "loss", r->value);
-    ole_json_number(&w, "class_term", r->class_term);
-    ole_json_number(&w, "global_norm", r->global_norm);
-    ole_json_integer(&w, "n", r->rows);
-    ole_json_integer(&w, "d", e->dim);
-    ole_json_integer(&w, "classes", r->classes);
-    ole_json_integer(&w, "rank", r->rank);
-    ole_json_open(&w, "per_class", '[');
-    for (int64_t i = 0; i < r->classes; i++) {
-        const ole_loss_class *c = &r->per_class[i];
-        ole_json_open(&w, NULL, '{');
-        ole_json_integer(&w, "label", c->label);
-        ole_json_integer(&w, "n", c->count);
-        ole_json_number(&w, "norm", c->norm);
-        ole_json_integer(&w, "rank", c->rank);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
-    ole_json_close(&w);
-}
-
-/* ---- What the text adds ------------------------------------------------------------------- */
+/* ---- Ranks and overlaps ------------------------------------------------------------------- */
 
 typedef struct extras {
     double rank;       /* effective, of all rows */
@@ -151,6 +125,46 @@ static ole_status find_extras(const embedding *e, int threads, extras *x, ole_er
     return status;
 }
 
+/* ---- Printing ----------------------------------------------------------------------------- */
+
+static void print_json(const embedding *e, const ole_loss_result *r, const extras *x) {
+    ole_json w;
+    ole_json_init(&w, stdout, 2);
+    ole_json_open(&w, NULL, '{');
+    ole_json_number(&w, "loss", r->value);
+    ole_json_number(&w, "class_term", r->class_term);
+    ole_json_number(&w, "global_norm", r->global_norm);
+    ole_json_integer(&w, "n", r->rows);
+    ole_json_integer(&w, "d", e->dim);
+    ole_json_integer(&w, "classes", r->classes);
+    ole_json_integer(&w, "rank", r->rank);
+    ole_json_open(&w, "per_class", '[');
+    for (int64_t i = 0; i < r->classes; i++) {
+        const ole_loss_class *c = &r->per_class[i];
+        ole_json_open(&w, NULL, '{');
+        ole_json_integer(&w, "label", c->label);
+        if (e->names) ole_json_string(&w, "name", e->names[c->label]);
+        ole_json_integer(&w, "n", c->count);
+        ole_json_number(&w, "norm", c->norm);
+        ole_json_integer(&w, "rank", c->rank);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_integer(&w, "ignored", e->rows - r->rows);
+    ole_json_number(&w, "effective_rank", x->rank);
+    ole_json_number(&w, "class_effective_rank", x->class_rank);
+    ole_json_open(&w, "principal_angles", '[');
+    for (int64_t i = 0; i < x->pair_count; i++) {
+        ole_json_open(&w, NULL, '{');
+        ole_json_integer(&w, "a", x->pairs[i].label_a);
+        ole_json_integer(&w, "b", x->pairs[i].label_b);
+        ole_json_number(&w, "angle", x->pairs[i].angle);
+        ole_json_close(&w);
+    }
+    ole_json_close(&w);
+    ole_json_close(&w);
+}
+
 /* One line: name, value, and what the value is, where that needs saying. */
 static void print_row(const char *name, const char *value, const char *note) {
     printf(*note ? "%-16s %-12s %s\n" : "%-16s %s%s\n", name, value, note);
@@ -175,14 +189,14 @@ static double mean_rank(const ole_loss_result *r) {
     return sum / (double)r->classes;
 }
 
-static void print_pairs(const extras *x) {
+static void print_pairs(const embedding *e, const extras *x) {
     if (x->pair_count == 0) return;
     printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
     for (int64_t i = 0; i < x->pair_count; i++) {
-        char names[64];
-        snprintf(names, sizeof names, "%" PRId64 " and %" PRId64, x->pairs[i].label_a,
-                 x->pairs[i].label_b);
-        printf("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
+        char names[64], a[LABEL_ROOM], b[LABEL_ROOM];
+        snprintf(names, sizeof names, "%.28s and %.28s", embedding_label(e, x->pairs[i].label_a, a),
+                 embedding_label(e, x->pairs[i].label_b, b));
+        print_lines("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
     }
 }
 
@@ -206,21 +220,20 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
     print_count("rank", r->rank, note);
     snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
     print_number("rank of a class", mean_rank(r), note);
-    print_pairs(x);
+    print_pairs(e, x);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
 
 static int report(const arguments *a, const embedding *e, const ole_loss_result *r) {
-    if (a->json) {
-        print_json(e, r);
-        return EXIT_DONE;
-    }
     extras x = {.line = progress_start()};
     ole_error error;
     if (find_extras(e, a->loss.threads, &x, &error) != OLE_OK)
         return fail_command("score", "%s", error.message);
-    print_text(a, e, r, &x);
+    if (a->json)
+        print_json(e, r, &x);
+    else
+        print_text(a, e, r, &x);
     return EXIT_DONE;
 }
 

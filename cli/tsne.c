@@ -79,13 +79,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_tsne_options_init(o);
     o->threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
+        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
         {0},
     };
     const ole_option options[] = {
         {"out", OLE_TEXT, &a->out, "Y.npy", .heading = "Files", .flags = OLE_REQUIRED,
          .help = "the map to write, float64 [rows, 2]"},
-        {"labels", OLE_TEXT, &a->labels, "L.npy", .help = "integers [rows] that colour the figure"},
+        {"labels", OLE_TEXT, &a->labels, "L.npy", .help = "labels [rows] that colour the figure"},
         {"figure", OLE_TEXT, &a->figure, "FILE", .help = "draw the map as .svg, .pdf or .png"},
         {"preview", OLE_TEXT, &a->preview, "FILE",
          .help = "write the unfinished map once a second, as .npy, .svg, .pdf or .png"},
@@ -148,7 +148,7 @@ static int64_t list_labels(const embedding *e, int64_t *sorted, int64_t *differe
 
 /* Points by group into x and y: one series per label, or a single one for too many labels. */
 static int group_points(const job *j, const double *map, double *x, double *y, ole_series *series,
-                        char names[][24], int64_t *sorted) {
+                        char names[][LABEL_ROOM], int64_t *sorted) {
     const embedding *e = j->e;
     int64_t label[MOST_GROUPS];
     int64_t groups = list_labels(e, sorted, label, MOST_GROUPS);
@@ -157,8 +157,7 @@ static int group_points(const job *j, const double *map, double *x, double *y, o
     for (int64_t g = 0; g < (one ? 1 : groups); g++) {
         series[g] = (ole_series){.x = x + used, .y = y + used};
         if (!one) {
-            snprintf(names[g], sizeof names[g], "%" PRId64, label[g]);
-            series[g].name = names[g];
+            series[g].name = embedding_label(e, label[g], names[g]);
         }
         for (int64_t i = 0; i < e->rows; i++) {
             if (!one && e->labels[i] != label[g]) continue;
@@ -177,7 +176,7 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
     ole_status status;
     if (x && y && sorted) {
         ole_series series[MOST_GROUPS];
-        char names[MOST_GROUPS][24];
+        char names[MOST_GROUPS][LABEL_ROOM];
         ole_figure figure;
         ole_figure_init(&figure);
         figure.kind = OLE_FIGURE_SCATTER;

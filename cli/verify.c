@@ -30,7 +30,7 @@ typedef struct arguments {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.folds = 10};
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], float16, float32 or float64"},
+        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
         {0},
     };
     const ole_option options[] = {
@@ -154,6 +154,7 @@ static int verify(const arguments *a, const embedding *e) {
                             error.message);
     int code = draw(a, &v);
     (a->json ? print_json : print_text)(&v); /* also where a picture failed */
+    if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 16);
     ole_verification_free(&v);
     return code;
 }

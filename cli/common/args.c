@@ -9,6 +9,7 @@
 
 #include <ole/base.h>
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,13 +101,13 @@ static void print_help(const arg_command *command) {
 /* ---- Parsing ------------------------------------------------------------------------------ */
 
 static bool set_value(const arg_command *command, const ole_option *o, const char *text) {
-    char why[OLE_OPTION_WHY], room[OLE_OPTION_VALUE], flag[OLE_OPTION_FLAG];
+    char why[OLE_OPTION_WHY], flag[OLE_OPTION_FLAG];
     ole_option_flag(o, flag);
     if (o->kind == OLE_TEXT && !*text) return mistake(command, "%s: the value is empty", flag);
-    if (!ole_option_set(o, NULL, flag, text, why)) return mistake(command, "%s", why);
-    if (o->flags & OLE_NOT_ZERO && strcmp(ole_option_text(o, NULL, room), "0") == 0)
-        return mistake(command, "%s '%s': expected more than 0; leave it out for the default", flag,
-                       text);
+    ole_option row = *o;
+    bool is_whole = o->kind == OLE_INTEGER || o->kind == OLE_WHOLE;
+    if (o->flags & OLE_NOT_ZERO) row.min = is_whole ? 1.0 : DBL_TRUE_MIN;
+    if (!ole_option_set(&row, NULL, flag, text, why)) return mistake(command, "%s", why);
     if (o->given) *o->given = true;
     return true;
 }

@@ -1,8 +1,11 @@
-/* cli/common/embedding.h - features and labels from two .npy files, checked against each other. */
+/*
+ * cli/common/embedding.h - features and labels from files (input_file.h), checked against each
+ * other.  Labels that are words become numbers, in the order of the sorted words.
+ */
 #ifndef OLE_CLI_COMMON_EMBEDDING_H
 #define OLE_CLI_COMMON_EMBEDDING_H
 
-#include <ole/npy.h>
+#include "common/input_file.h"
 
 typedef struct embedding {
     int64_t rows;
@@ -10,9 +13,11 @@ typedef struct embedding {
     ole_dtype dtype;       /* OLE_F32 or OLE_F64 */
     const void *features;  /* [rows, dim]; in the file's map where it can be used as it is */
     const int64_t *labels; /* [rows]; NULL without a file of labels */
+    const char **names;    /* [classes]: the words that labels count; NULL: labels are numbers */
+    int64_t classes;
 
-    ole_npy *feature_file; /* private from here on */
-    ole_npy *label_file;
+    input_file feature_file; /* private from here on */
+    input_file label_file;
     void *feature_copy;
     void *label_copy;
 } embedding;
@@ -38,5 +43,12 @@ typedef struct embedding_reader {
 bool embedding_open(embedding *e, const embedding_reader *reader, const char *feature_path,
                     const char *label_path);
 void embedding_close(embedding *e);
+
+/* Gives a label of both the same meaning; call it once both are open.  False after an error. */
+bool embedding_share_names(embedding *e, embedding *other, const char *command);
+
+/* What a label is called: its word, else the number, in `room`. */
+enum { LABEL_ROOM = 24 };
+const char *embedding_label(const embedding *e, int64_t label, char room[LABEL_ROOM]);
 
 #endif

@@ -92,3 +92,8 @@ int figure_output_close(figure_output *p) {
     ole_page_free(p->page);
     return p->failed ? EXIT_FAILED : EXIT_DONE;
 }
+
+void figure_output_tell(const figure_options *options, int width) {
+    if (options->page) print_lines("%-*s %s\n", width, "page", options->page);
+    if (options->folder) print_lines("%-*s %s\n", width, "figures", options->folder);
+}

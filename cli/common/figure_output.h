@@ -62,4 +62,7 @@ ole_series thin_curve(const char *name, int64_t count, const double *x, const do
 /* Writes the page. The exit code. */
 int figure_output_close(figure_output *p);
 
+/* Prints where page and figures were written, in the columns of the command's text. */
+void figure_output_tell(const figure_options *options, int width);
+
 #endif

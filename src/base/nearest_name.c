@@ -36,12 +36,12 @@ static size_t edit_distance(const char *a, const char *b) {
 const char *ole_nearest_name(const char *word, const char *const *names, size_t count) {
     size_t length = word ? strlen(word) : 0;
     if (!word || length > MAX_WORD) return NULL;
-    size_t least = length / 3 + 2; /* one slip in three letters is close */
+    size_t least = (length + 1) / 3 + 1; /* one slip in three letters is close */
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
         if (strlen(names[i]) > MAX_WORD) continue;
         size_t distance = edit_distance(word, names[i]);
-        if (distance < least && distance < length) {
+        if (distance < least) {
             least = distance;
             nearest = names[i];
         }

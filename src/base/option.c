@@ -7,6 +7,7 @@
 #include "ole/base.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -134,11 +135,18 @@ static void describe_words(const ole_option *o, char *out, size_t size) {
         used += (size_t)snprintf(out + used, size - used, "%s %s", i ? "," : "", words[i]);
 }
 
+/* Whether 0 is too little, and every number above it allowed. */
+static bool begins_above_zero(const ole_option *o) {
+    return o->min == DBL_TRUE_MIN;
+}
+
 /* "a number from 0 to 1" */
 static void describe_number(const ole_option *o, char *out, size_t size) {
     const char *what = o->kind == OLE_NUMBER ? "a number" : "a whole number";
     const char *word = o->special ? o->special : "", * or = o->special ? " or " : "";
-    if (o->max != 0.0 && o->max < HUGE_VAL)
+    if (begins_above_zero(o))
+        snprintf(out, size, "%s%s%s above 0", word, or, what);
+    else if (o->max != 0.0 && o->max < HUGE_VAL)
         snprintf(out, size, "%s%s%s from %g to %.10g", word, or, what, o->min, o->max);
     else if (o->min > -HUGE_VAL)
         snprintf(out, size, "%s%s%s of at least %g", word, or, what, o->min);
@@ -158,8 +166,11 @@ static bool refuse(const ole_option *o, const char *name, const char *text,
         describe_words(o, expected, sizeof expected);
         break;
     case OLE_SHARE:
-        snprintf(expected, sizeof expected, "a share %s, such as 10%% or 0.1",
-                 o->max != 0.0 ? "of at most 1" : "below 1");
+        snprintf(expected, sizeof expected, "a share %s%s, such as 10%% or 0.1",
+                 begins_above_zero(o) ? "above 0 and " : "",
+                 o->max == 0.0          ? "below 1"
+                 : begins_above_zero(o) ? "at most 1"
+                                        : "of at most 1");
         break;
     default:
         describe_number(o, expected, sizeof expected);

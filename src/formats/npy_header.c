@@ -151,8 +151,8 @@ static bool host_is_little_endian(void) {
 static const char *kind_advice(char kind) {
     switch (kind) {
     case 'O':
-        return "object arrays are not read: convert it with .astype('float32') or "
-               ".astype('int64') and save it again";
+        return "object arrays are not read: save features with .astype('float32'), labels with "
+               ".astype(str) or as integers";
     case 'c':
         return "complex numbers are not read: save the real and imaginary parts apart";
     case 'b':

@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "base/struct_size.h"
 #include "model/checkpoint.h"
+#include "model/confidence.h"
 #include "model/model.h"
 #include "model/onnx.h"
 
@@ -192,6 +193,11 @@ static ole_status export_file(const ole_safetensors *file, const char *name, con
     ole_graph *graph = NULL;
     ole_status status = ole_card_read(&card, file, name, error);
     if (status != OLE_OK) return status;
+    if (ole_score_of_features(
+            card.threshold_score)) { /* the file has no directions to compare with */
+        card.threshold = 0.0;
+        card.threshold_score = OLE_SCORE_NONE;
+    }
     status = ole_stored_graph(&graph, &card, file, name, error);
     if (status == OLE_OK) {
         ole_onnx onnx = {.graph = graph, .card = &card, .file = file, .path = name};

@@ -101,8 +101,8 @@ def check_mistakes(ole):
           "nowhere/page.html: cannot write: No such file or directory")
     wrong("nan-F.npy four-L.npy --json --figures nowhere/f",
           "nowhere/f: cannot make the folder: No such file or directory")
-    wrong("four-F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
-          "ignored; see 'ole analyze --help'", 2)
+    wrong("four-F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
+          "FILE.csv:COLUMN; rows with a label < 0 are ignored; see 'ole analyze --help'", 2)
     (ole.work / "each-L.npy").write_bytes(npyfile.array("<i8", (4,), [0, 1, 2, 3]))
     ole.run(*"analyze four-F.npy each-L.npy --no-tsne --out each.html".split())
     page = (ole.work / "each.html").read_text()
@@ -325,6 +325,7 @@ def check_pictures(ole):
         done = ole.run("analyze", f"{name}-F.npy", f"{name}-L.npy", "--out", page.name,
                        *(("--figures", folder.name) if files else ()))
         check_that(f"{name}: {done.stderr}", done.returncode == 0 and done.stderr == "")
+        check_that(f"{name}: the page is named", f"\n{'page':22} {page.name}\n" in done.stdout)
         made = sorted(path.name for path in folder.iterdir()) if files else []
         wanted = sorted(f"{n}.{e}" for n in common | more for e in ("svg", "pdf", "png"))
         check_that(f"{name}: the figures are {made}", not files or made == wanted)

@@ -16,6 +16,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from pathlib import Path
 
 import run
 from run import check, check_that, read_json
@@ -270,8 +271,28 @@ def check_unpacked(ole, work):
     (work / "whole").mkdir()
     for name, data in blank.items():
         (work / "whole" / name).write_bytes(data)
-    check(ole, "data check fashion-mnist:whole", "".join(f"unchecked  {name}\n" for name in blank) +
+    check(ole, "data check fashion-mnist:whole", "".join(f"differs    {name}\n" for name in blank) +
+          "fashion-mnist: 60000 samples to train on, 10000 to test; 10 classes; 1x28x28 bytes\n",
+          "ole data check: fashion-mnist:whole: 4 files are not as published; this fetches them: ole data get "
+          "fashion-mnist --out 'whole'\n", 1)
+
+
+def check_installed(ole, work):
+    """Debian's package has packed the files again; what it installed is never to be overwritten."""
+    folder = Path("/usr/share/datasets/fashion-mnist")
+    if not folder.exists():
+        return
+    names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    check(ole, f"data check fashion-mnist:{folder}", "".join(f"repacked   {name}\n" for name in names) +
           "fashion-mnist: 60000 samples to train on, 10000 to test; 10 classes; 1x28x28 bytes\n")
+    check(ole, f"data check mnist:{folder}", "".join(f"differs    {name}\n" for name in names) +
+          "mnist: 60000 samples to train on, 10000 to test; 10 classes; 1x28x28 bytes\n",
+          f"ole data check: mnist:{folder}: 4 files are not as published; this fetches them: ole data get mnist\n", 1)
+    shutil.copytree(folder, work / "installed")
+    labels = gzip.decompress((folder / names[3]).read_bytes())
+    (work / "installed" / names[3]).write_bytes(gzip.compress(labels[:-1] + bytes([labels[-1] ^ 1])))
+    told = read_json(ole, "data", "check", "fashion-mnist:installed", "--json")
+    check_that("another content", [file["state"] for file in told["files"]] == ["repacked"] * 3 + ["differs"])
 
 
 def check_pipes(ole, work):
@@ -652,6 +673,7 @@ def check_all(ole, work):
     check_list(ole)
     check_check(ole, work)
     check_unpacked(ole, work)
+    check_installed(ole, work)
     check_pipes(ole, work)
     check_archive_there(ole, work)
     check_sizes(ole, work)

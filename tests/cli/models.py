@@ -78,6 +78,17 @@ def check_names(ole, work):
     check_that(f"in a piped message: {piped}", "\033[31m" not in piped and piped.startswith("ole predict: "))
 
 
+def check_closed_pipes(ole, work):
+    """When the reader ends, predict ends quietly by SIGPIPE; a training goes on and is saved."""
+    (work / "many.npy").write_bytes(npyfile.array("<f4", (5000, 8, 8), [1] * 320000))
+    ended = 'sh -c \'"$@"; echo $? >code\' sh "$@" | head -n 1; cat code'
+    check(ole, "predict m many.npy --json", "[\n141\n", shell=ended)
+    done = ole.run(*f"train digits --net FC4 {QUICK} --out unread".split(),
+                   shell='{ sleep 0.2; "$@"; echo $? >code; } | true; cat code')
+    check_that(f"an unread training: {done.stdout} {done.stderr}", done.stdout == "141\n" and
+               "ipe" not in done.stderr and (work / "unread/best.safetensors").exists())
+
+
 # ---- The data of the run ------------------------------------------------------------------------
 
 def write_photos(folder, classes=("day", "night"), count=60):
@@ -331,7 +342,7 @@ def check_untrained(ole, work):
     (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + bytes(64))
     for form in ("", " --json"):
         check(ole, f"predict alone one.pgm one.pgm{form}", code=1, err="ole predict: alone: trained "
-              "with OLE alone, without a classifier, so it cannot label images; train with --loss softmax+ole, or "
+              "with OLE alone, without a classifier, so it cannot label samples; train with --loss softmax+ole, or "
               "compare features with 'ole features' or 'ole eval'\n")
     why = ("ole eval: the model was trained with OLE alone, without a classifier: error and confusion are "
            "omitted; 1-NN and nearest subspace compare features\n")
@@ -351,6 +362,7 @@ def check_untrained(ole, work):
 def check_all(ole, work):
     check_both_files(ole, work)
     check_names(ole, work)
+    check_closed_pipes(ole, work)
     check_test_share(ole, work)
     check_classes(ole, work)
     check_strange_names(ole, work)

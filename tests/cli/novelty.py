@@ -55,8 +55,8 @@ def check_data_mistakes(ole, work):
         check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
 
     both = "--known digits --novel digits"
-    wrong(f"m {both} --keep 0", "--keep '0': expected more than 0; leave it out for the default", 2)
-    wrong(f"m {both} --keep 120%", "--keep '120%': expected a share of at most 1, such as 10% or 0.1", 2)
+    wrong(f"m {both} --keep 0", "--keep '0': expected a share above 0 and at most 1, such as 10% or 0.1", 2)
+    wrong(f"m {both} --keep 120%", "--keep '120%': expected a share above 0 and at most 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --val-split x", "--val-split 'x': expected a share below 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --val-split 0", "digits has no validation samples to set the threshold on: "
           "train with --val-split 10%, and give the same here")
@@ -298,9 +298,20 @@ def check_scores_file(ole, work):
     check_that("nothing is left beside", not list(work.glob("*.part")) and not list(work.glob("s.csv.*")))
 
 
+def check_exported(ole):
+    """An ONNX file has no directions of classes, so it has no threshold on a score that needs them."""
+    for score, kept in (("softmax", True), ("cosine", False), ("residual", False)):
+        ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--score", score)
+        ole.run("export", "m", "--onnx", "m.onnx")
+        metadata = (ole.work / "m.onnx").read_bytes()
+        metadata = metadata[metadata.index(b"threshold_score"):][:40]
+        check_that(f"a threshold on {score}: {metadata}", (score.encode() in metadata) == kept)
+
+
 def check_pictures(ole, work):
     done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "f",
                    "--out", "page.html", "--no-store")
+    check_that(f"where they are: {done.stdout}", done.stdout.endswith(f"\n{'page':20} page.html\n{'figures':20} f\n"))
     names = ["novelty", "reliability", *(f"scores-{s}" for s in SCORES)]
     check_that("--figures", done.returncode == 0 and
                {p.name for p in (work / "f").iterdir()} ==
@@ -430,6 +441,7 @@ def check_all(ole, work):
     check_numbers(ole, work)
     check_scores_file(ole, work)
     check_pictures(ole, work)
+    check_exported(ole)
     check_no_leak(ole, work)
     check_predict(ole, work)
     check_old_files(ole, work)

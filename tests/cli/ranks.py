@@ -149,10 +149,10 @@ def check_printing(ole):
 def check_mistakes(ole):
     """What all ranks have wrong is printed once, what some have by each of them."""
     good = "train digits --net C4 --epochs 1 --out never"
-    unknown = "unknown option --bad; did you mean --bn?"
+    unknown = "unknown option --bad; 'ole train --help' lists them"
     expected = {
         f"{good} --bad": f"ole train: {unknown}",
-        f"{good} --lr abc": "ole train: --lr 'abc': expected a number of at least 0",
+        f"{good} --lr abc": "ole train: --lr 'abc': expected a number above 0",
         f"{good} --loss foo": "ole train: --loss 'foo': expected one of softmax, ole, softmax+ole",
         "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32",
         "trian": "ole: unknown command trian; did you mean 'train'?",
@@ -175,9 +175,9 @@ def check_mistakes(ole):
     mixed([good, f"{good} --bad", f"{good} --bad"], [f"ole train: rank 1: {unknown}"])
     mixed([f"{good} --bad", good, good], [f"ole train: rank 0: {unknown}"])
     mixed([f"{good} --bad", f"{good} --lr abc", good],
-          [f"ole train: rank 0: {unknown}", "ole train: rank 1: --lr 'abc': expected a number of at least 0"])
+          [f"ole train: rank 0: {unknown}", "ole train: rank 1: --lr 'abc': expected a number above 0"])
     mixed([f"{good} --bad", f"{good} --lr abc", f"{good} --bad"],
-          [f"ole train: {unknown}", "ole train: rank 1: --lr 'abc': expected a number of at least 0"])
+          [f"ole train: {unknown}", "ole train: rank 1: --lr 'abc': expected a number above 0"])
     mixed(["--version", f"{good} --bad"], [f"ole train: rank 1: {unknown}"])  # rank 0 never comes
 
 

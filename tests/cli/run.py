@@ -248,8 +248,9 @@ ole score FEATURES.npy LABELS.npy [options]
 Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear
 norm of all rows. It is 0 when the classes are orthogonal to each other.
 
-  FEATURES.npy                 [rows, dimensions], float16, float32 or float64
-  LABELS.npy                   [rows], integers; rows with a label < 0 are
+  FEATURES.npy                 [rows, dimensions], as .npy, .npz or .csv
+  LABELS.npy                   [rows], numbers or words, as .npy, .npz, .txt or
+                               FILE.csv:COLUMN; rows with a label < 0 are
                                ignored
   --grad G.npy                 write the gradient
   --delta-floor X              floor under each class's nuclear norm (default 1)
@@ -262,7 +263,7 @@ norm of all rows. It is 0 when the classes are orthogonal to each other.
                                (default mean)
   --dtype auto|float32|float64 type to compute in (default auto: the file's)
   --threads N                  threads (default: all processors)
-  --json                       print JSON, without overlaps and effective ranks
+  --json                       print JSON
   --help                       print this text
 """
 
@@ -316,7 +317,12 @@ def check_program(ole, trains):
     check(ole, "", usage)
     check(ole, "--help", usage)
     check(ole, "help", usage)
-    check(ole, "--version", "ole 0.2.0\n")
+    for word in ("--version", "-V", "version"):
+        check(ole, word, "ole 0.2.0\n")
+    check(ole, "help score", SCORE_HELP)
+    check(ole, "help scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+    for far in ("foo", "bert", "show"):
+        check(ole, far, err=f"ole: unknown command {far}; 'ole --help' lists the commands\n", code=2)
     check(ole, "scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
     if trains:
         check(ole, "dmeo", err="ole: unknown command dmeo; did you mean 'demo'?\n", code=2)
@@ -344,10 +350,10 @@ def check_usage(ole):
         check(ole, args, err=f"ole score: {message}\n", code=2)
 
     see = "see 'ole score --help'"
-    wrong("score", "FEATURES.npy is missing: [rows, dimensions], float16, float32 or float64; "
+    wrong("score", "FEATURES.npy is missing: [rows, dimensions], as .npy, .npz or .csv; "
           + see)
-    wrong("score F.npy", "LABELS.npy is missing: [rows], integers; rows with a label < 0 are "
-          "ignored; " + see)
+    wrong("score F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
+          "FILE.csv:COLUMN; rows with a label < 0 are ignored; " + see)
     wrong("score F.npy L.npy x", f"unexpected argument 'x'; {see}")
     wrong("score F.npy L.npy --grd G.npy", "unknown option --grd; did you mean --grad?")
     wrong("score F.npy L.npy --delta=3", "unknown option --delta; 'ole score --help' lists them")
@@ -373,30 +379,40 @@ def check_usage(ole):
           "./F.npy would overwrite an input; name another file")
 
 
+def check_json(ole, args, expected, ignored=0, shell=None):
+    """The exact start of the JSON, then ranks and overlaps as in the text."""
+    done = ole.run(*args.split(), shell=shell)
+    told = json.loads(done.stdout) if done.returncode == 0 else {}
+    check_that(f"ole {args}: {done.stdout}{done.stderr}", done.stdout.startswith(expected[:-3] + ",\n") and
+               not done.stderr and told["ignored"] == ignored and told["principal_angles"] ==
+               [{"a": 0, "b": 1, "angle": 90}] and round(told["effective_rank"], 2) in (1.89, 2) and
+               told["class_effective_rank"] == 1)
+
+
 def check_score(ole):
     check(ole, "score F.npy L.npy", TEXT)
     check(ole, "score F.npy L.npy --threads 2", TEXT)
     check(ole, "score --delta-rel=auto F.npy --reduction mean -- L.npy", TEXT)
     check(ole, "score F-slanted.npy L.npy --delta-floor 2 --weight -2 --reduction=sum", SLANTED)
-    check(ole, "score F.npy L.npy --json", JSON)
-    check(ole, "score F.npy L.npy --json --dtype float64", JSON)
+    check_json(ole, "score F.npy L.npy --json", JSON)
+    check_json(ole, "score F.npy L.npy --json --dtype float64", JSON)
     for name in ("v2", "v3", "half", "double", "big", "fortran"):
-        check(ole, f"score F-{name}.npy L.npy --json", JSON)
+        check_json(ole, f"score F-{name}.npy L.npy --json", JSON)
         check(ole, f"score F-{name}.npy L.npy", TEXT)
-    check(ole, "score F-ignored.npy L-ignored.npy --json", JSON)
+    check_json(ole, "score F-ignored.npy L-ignored.npy --json", JSON, ignored=1)
     check(ole, "score F-ignored.npy L-ignored.npy",
           TEXT.replace("rows             2\n", "rows             2            and 1 ignored\n"))
     for name in ("column", "i1", "i2", "i2-big", "i4", "i4-big", "i8-big", "u1", "u2", "u4",
                  "u4-big", "u8"):
-        check(ole, f"score F.npy L-{name}.npy --json", JSON)
+        check_json(ole, f"score F.npy L-{name}.npy --json", JSON)
     check(ole, "score F.npy L-one.npy --delta-floor 0", TEXT[:TEXT.index("\nclasses that")]
           .replace("0.625 ", "0     ").replace("2            sum", "0.75         sum")
           .replace("max(1", "max(0").replace("classes          2", "classes          1")
           .replace("class  1            effective rank 1.00",
                    "class  2            effective rank 1.89"))
-    check(ole, "score F-int.npy L.npy --json --dtype float32",
-          JSON.replace("0.625", "0").replace('norm": 0.75', 'norm": 2')
-          .replace('norm": 0.25', 'norm": 1').replace('norm": 0.5', 'norm": 1'))
+    check_json(ole, "score F-int.npy L.npy --json --dtype float32",
+               JSON.replace("0.625", "0").replace('norm": 0.75', 'norm": 2')
+               .replace('norm": 0.25', 'norm": 1').replace('norm": 0.5', 'norm": 1'))
 
 
 def check_gradient(ole, work):
@@ -404,7 +420,7 @@ def check_gradient(ole, work):
     types = (("F", "", "<f4"), ("F-double", "", "<f8"), ("F-half", "", "<f4"),
              ("F", " --dtype float64", "<f8"), ("F-double", " --dtype float32", "<f4"))
     for features, option, descr in types:
-        check(ole, f"score {features}.npy L.npy --json --grad G.npy{option}", JSON)
+        check_json(ole, f"score {features}.npy L.npy --json --grad G.npy{option}", JSON)
         got, shape, values = npyfile.read(work / "G.npy")
         check_that(f"gradient of {features}{option}", got == descr and shape == (2, 3) and
                    all(abs(a - b) < 1e-6 for a, b in zip(values, expected)))
@@ -419,7 +435,7 @@ def check_gradient(ole, work):
                   err=f"ole score: {target}: cannot write: {reason}\n")
     check(ole, "score F.npy L.npy --grad /dev/full", TEXT, code=1,
           err="ole score: /dev/full: cannot write: No space left on device\n")
-    check(ole, "score F.npy L.npy --json --grad /dev/null", JSON)
+    check_json(ole, "score F.npy L.npy --json --grad /dev/null", JSON)
     if os.geteuid() != 0:  # root may write anywhere
         (work / "dir").chmod(0o555)
         check(ole, "score F.npy L.npy --grad dir/G.npy", code=1,
@@ -449,8 +465,8 @@ def check_bad_files(ole):
                         + AGAIN,
         "huge-header.npy": "the header is said to have 4294967295 bytes, the file has 27 in all: "
                            "it is cut off or damaged, copy it again",
-        "object.npy": "header, byte 20: dtype '|O': object arrays are not read: convert it with "
-                      ".astype('float32') or .astype('int64') and save it again",
+        "object.npy": "header, byte 20: dtype '|O': object arrays are not read: save features with "
+                      ".astype('float32'), labels with .astype(str) or as integers",
         "structured.npy": f"header, byte 20: {one_field}",
         "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not read: save the real "
                        "and imaginary parts apart",
@@ -462,7 +478,8 @@ def check_bad_files(ole):
     }
     for name, message in files.items():
         bad(f"{name} L.npy", f"{name}: {message}")
-        bad(f"F.npy {name} --json", f"{name}: {message}")
+        if name != "string.npy":  # labels may be strings
+            bad(f"F.npy {name} --json", f"{name}: {message}")
 
     two_d = "features must be 2-D (rows, dimensions), this is"
     first = "features come first, then labels"
@@ -496,7 +513,10 @@ def check_output_errors(ole, trains):
                  *demo, "--help", "--version", "score --help"):
         check(ole, args, err=full, code=1, shell='"$@" >/dev/full')
         check(ole, args, err=closed, code=1, shell='"$@" >&-')
-    check(ole, "score F.npy L.npy --json", JSON, shell='"$@" 2>&- <&-')
+    # The reader is gone before the first byte is written: the program ends quietly, by SIGPIPE.
+    for args in ("score F.npy L.npy", "--help"):
+        check(ole, args, "141\n", shell='{ sleep 0.2; "$@"; echo $? >code; } | true; cat code')
+    check_json(ole, "score F.npy L.npy --json", JSON, shell='"$@" 2>&- <&-')
     check(ole, "score missing.npy L.npy", code=1, shell='"$@" 2>&-')
 
 

@@ -73,9 +73,9 @@ def check_usage(ole, work):
     wrong(f"sweep {net}--samples 5,100000", "digits: class 0 '0' has 125 training samples, not the "
           "100000 asked for: ask for fewer, or leave the class out")
     for share in ("0", "0%"):
-        wrong(f"tune {net}--val-split {share}", f"--val-split '{share}': expected more than 0; leave it "
-              "out for the default")
-    wrong(f"sweep {net}--epochs 0", "--epochs '0': expected more than 0; leave it out for the default")
+        wrong(f"tune {net}--val-split {share}", f"--val-split '{share}': expected a share above 0 "
+              "and below 1, such as 10% or 0.1")
+    wrong(f"sweep {net}--epochs 0", "--epochs '0': expected a whole number from 1 to 1000000000")
     wrong(f"tune {net}--jobs 0", "--jobs '0': expected a whole number from 1 to 1024")
     wrong("tune digits --net Q --out never", "net: column 1: 'Q' is not a token; known tokens: C, CO, MP, AP, "
           "FC, FCD, R, PR, D, CR, BN, ReLU")

@@ -39,12 +39,11 @@ def check_usage(ole):
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
     wrong("digits -x", "unknown option -x; 'ole train --help' lists them")
     wrong("digits -c", "--config needs a value: FILE.yaml")
-    wrong("digits --epochs -1", "--epochs '-1': expected a whole number from 0 to 1000000000")
-    wrong("digits --epochs 1.5", "--epochs '1.5': expected a whole number from 0 to 1000000000")
+    for epochs in ("-1", "0", "1.5"):
+        wrong(f"digits --epochs {epochs}", f"--epochs '{epochs}': expected a whole number from 1 to 1000000000")
     wrong("digits --batch-size x", "--batch-size 'x': expected a whole number from 1 to 1000000000")
-    wrong("digits --lr -1", "--lr '-1': expected a number of at least 0")
-    wrong("digits --epochs 0", "--epochs '0': expected more than 0; leave it out for the default")
-    wrong("digits --lr 0", "--lr '0': expected more than 0; leave it out for the default")
+    for rate in ("-1", "0"):
+        wrong(f"digits --lr {rate}", f"--lr '{rate}': expected a number above 0")
     wrong("digits --delta-floor -1", "--delta-floor '-1': expected a number of at least 0")
     wrong("digits --delta-rel -1", "--delta-rel '-1': expected auto or a number of at least 0")
     wrong("digits --momentum 2", "--momentum '2': expected a number from 0 to 1")

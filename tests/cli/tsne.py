@@ -73,7 +73,7 @@ def check_mistakes(ole, work):
     def wrong(args, message, code=1):
         check(ole, "tsne " + args, err=f"ole tsne: {message}\n", code=code)
 
-    wrong("", "FEATURES.npy is missing: [rows, dimensions], float16, float32 or float64; "
+    wrong("", "FEATURES.npy is missing: [rows, dimensions], as .npy, .npz or .csv; "
           "see 'ole tsne --help'", 2)
     wrong("F.npy --out m.npy --learning-rate 0",
           "--learning-rate '0': expected auto or a number from 1e-09 to 1000000000", 2)

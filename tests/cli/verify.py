@@ -14,8 +14,8 @@ SEE = "see 'ole verify --help'"
 
 
 def check_usage(ole, work):
-    check(ole, "verify", code=2, err="ole verify: FEATURES.npy is missing: [rows, dimensions], "
-          f"float16, float32 or float64; {SEE}\n")
+    check(ole, "verify", code=2, err="ole verify: FEATURES.npy is missing: [rows, dimensions], as "
+          f".npy, .npz or .csv; {SEE}\n")
     check(ole, "verify F.npy", code=2, err=f"ole verify: --pairs is missing: PAIRS.txt; {SEE}\n")
     check(ole, "verify F.npy --pairs P.txt --folds 1", code=2,
           err="ole verify: --folds '1': expected a whole number from 2 to 1000\n")

@@ -33,6 +33,20 @@ def pip(*arguments, **options):
                           text=True, capture_output=True, **options)
 
 
+class Configure(unittest.TestCase):
+    def test_gpu_module(self):
+        """It is configured where there is a GPU, or on request, and what is built is printed."""
+        driver = any(map(os.path.exists, ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")))
+        for argument, built in ((None, driver), ("-DOLE_CUDA=OFF", False), ("-DOLE_CUDA=ON", True)):
+            with tempfile.TemporaryDirectory(prefix="ole-configure-") as folder:
+                done = subprocess.run(["cmake", "-S", PACKAGE, "-B", folder, *([argument] if argument else [])],
+                                      text=True, capture_output=True)
+            said = "the library and, where nvcc is, its GPU module" if built else "the library without the GPU module"
+            self.assertIn(f"Olé for Python: {said}", done.stdout)
+            if not built and done.returncode == 0:
+                self.assertIn("off (OLE_CUDA)", done.stdout)
+
+
 class Install(unittest.TestCase):
     def setUp(self):
         if importlib.util.find_spec("pip") is None:

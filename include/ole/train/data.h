@@ -233,6 +233,7 @@ typedef enum ole_file_state {
     OLE_FILE_UNCHECKED = 1, /* present; no checksum is known */
     OLE_FILE_DIFFERS = 2,   /* not as published: damaged, incomplete or another version */
     OLE_FILE_MISSING = 3,
+    OLE_FILE_REPACKED = 4, /* compressed differently; the content is as published */
 } ole_file_state;
 
 typedef struct ole_file_check {

@@ -12,9 +12,10 @@
  * [N, channels, height, width] in [0, 1] (bytes / 255) with any N, as for ole_model_run(): the
  * graph includes the normalisation of training.  Its outputs are "features" [N, D], the
  * classifier's input, and "logits" [N, classes], before softmax and temperature.  The metadata
- * includes the model card (net, class_names, threshold, temperature, ...).  If the classifier was
- * not trained (ole/train/model.h), the logits are meaningless: see `classifier` of the summary, and
- * "classifier: untrained" in the model card.
+ * includes the model card (net, class_names, temperature, ...), and the threshold unless its score
+ * compares features with directions (residual, cosine), which the file does not have.  If the
+ * classifier was not trained (ole/train/model.h), the logits are meaningless: see `classifier` of
+ * the summary, and "classifier: untrained" in the model card.
  */
 #ifndef OLE_TRAIN_EXPORT_H
 #define OLE_TRAIN_EXPORT_H

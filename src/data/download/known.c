@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "data/download/checksum.h"
 #include "data/find.h"
+#include "data/formats/stream.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -41,10 +42,10 @@ static const ole_known_file mnist_unpacked[] = {
     {"t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"},
 };
 static const ole_known_file fashion_unpacked[] = {
-    {"train-images-idx3-ubyte", 47040016, NULL},
-    {"train-labels-idx1-ubyte", 60008, NULL},
-    {"t10k-images-idx3-ubyte", 7840016, NULL},
-    {"t10k-labels-idx1-ubyte", 10008, NULL},
+    {"train-images-idx3-ubyte", 47040016, "f4a8712d7a061bf5bd6d2ca38dc4d50a"},
+    {"train-labels-idx1-ubyte", 60008, "9018921c3c673c538a1fc5bad174d6f9"},
+    {"t10k-images-idx3-ubyte", 7840016, "8181f5470baa50b63fa0f6fddb340f0a"},
+    {"t10k-labels-idx1-ubyte", 10008, "15d484375f8d13e6eb1aabb0c3f46965"},
 };
 
 static const ole_known_file svhn_files[] = {
@@ -168,15 +169,39 @@ ole_status ole_known_file_check(const char *folder, const ole_known_file *file,
     return OLE_OK;
 }
 
-/* What is read in a file's place: an idx file may lie there unpacked, or with a dot in its name,
- * which `path` then has. */
-static ole_known_file find_read(const ole_known_dataset *set, const ole_known_file *file,
-                                const char *folder, char path[OLE_PATH_ROOM]) {
+/* Whether a packed file holds what is published, as where a distribution packed it again. */
+static bool holds_published(const char *path, const ole_known_file *unpacked) {
+    char bytes[1 << 15], text[OLE_SHA256_DIGITS + 1];
+    ole_checksum sum;
+    ole_stream stream;
+    ole_status status = ole_stream_open(&stream, path, NULL);
+    ole_checksum_begin(&sum, OLE_MD5_DIGITS);
+    for (int64_t left = unpacked->size; status == OLE_OK && left > 0;) {
+        size_t size = left < (int64_t)sizeof bytes ? (size_t)left : sizeof bytes;
+        status = ole_stream_read(&stream, bytes, size, "the content", NULL);
+        if (status == OLE_OK) ole_checksum_add(&sum, bytes, size);
+        left -= (int64_t)size;
+    }
+    if (status == OLE_OK) status = ole_stream_end(&stream, NULL);
+    ole_stream_close(&stream);
+    ole_checksum_end(&sum, text);
+    return status == OLE_OK && strcmp(text, unpacked->md5) == 0;
+}
+
+/* An idx file as it is when unpacked; NULL: the set has none. */
+static const ole_known_file *unpacked_file(const ole_known_dataset *set,
+                                           const ole_known_file *file) {
     const ole_known_file *unpacked = set->files == mnist_files     ? mnist_unpacked
                                      : set->files == fashion_files ? fashion_unpacked
                                                                    : NULL;
+    return unpacked ? unpacked + (file - set->files) : NULL;
+}
+
+/* What is read in a file's place: an idx file may lie there unpacked, or with a dot in its name,
+ * which `path` then has. */
+static ole_known_file find_read(const ole_known_file *file, const ole_known_file *unpacked,
+                                const char *folder, char path[OLE_PATH_ROOM]) {
     if (!unpacked) return *file;
-    unpacked += file - set->files;
     if (ole_find_file(path, folder, unpacked->name, NULL) != OLE_OK) return *file;
     size_t length = strlen(path);
     bool packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
@@ -197,8 +222,12 @@ ole_status ole_dataset_check(const char *name, ole_check_callback *callback, voi
     for (const ole_known_file *file = set->files; status == OLE_OK && file->name; file++) {
         ole_file_check check;
         char path[OLE_PATH_ROOM];
-        const ole_known_file there = find_read(set, file, folder, path);
+        const ole_known_file *unpacked = unpacked_file(set, file);
+        const ole_known_file there = find_read(file, unpacked, folder, path);
         status = ole_known_file_check(folder, &there, &check, error);
+        bool differs = status == OLE_OK && check.state == OLE_FILE_DIFFERS;
+        if (differs && unpacked && there.size == file->size && holds_published(path, unpacked))
+            check.state = OLE_FILE_REPACKED;
         if (status == OLE_OK) callback(context, &check);
     }
     return status;

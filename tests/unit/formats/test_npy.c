@@ -390,8 +390,8 @@ static const header_case header_cases[] = {
     {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 4294967296, 4294967296)}",
      ": shape (0, 4294967296, 4294967296) is larger than any file: " DAMAGED},
     {"{'descr': '|O'}",
-     ": header, byte 20: dtype '|O': object arrays are not read: convert it with "
-     ".astype('float32') or .astype('int64') and save it again"},
+     ": header, byte 20: dtype '|O': object arrays are not read: save features with "
+     ".astype('float32'), labels with .astype(str) or as integers"},
     {"{'descr': [('x', '<f4'), ('y', '<f4')]}",
      ": header, byte 20: structured arrays are not read: save one field, as a['field']"},
     {"{'descr': ('<f4', (3,))}",

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""inputs.py OLE - features and labels as .npy, .npz, .csv and .txt: every kind means the same.
+
+Damaged files and files made to do harm end with a message, within a second and 200 MB.
+"""
+import io
+import struct
+import time
+import zipfile
+
+import npyfile
+import run
+from run import check, check_that, read_json
+
+WORDS = ("dog", "cat", "dog", "bird", "cat", "bird")
+ROWS = [[1, 0, 0, 0], [0, 1, 0.5, 0], [1.5, 0, 0, 0], [0, 0, 1, 0.25], [0, 2, 1, 0], [0, 0, 3, 1]]
+
+
+def strings(words, kind="U"):
+    """A .npy file of fixed-width strings."""
+    width = max(map(len, words))
+    data = b"".join(w.ljust(width, "\0").encode("utf-32-le" if kind == "U" else "ascii") for w in words)
+    order = "<" if kind == "U" else "|"
+    return npyfile.frame(f"{{'descr': '{order}{kind}{width}', 'fortran_order': False, 'shape': ({len(words)},), }}", data)
+
+
+def archive(method=zipfile.ZIP_DEFLATED, **arrays):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as packed:
+        for name, data in arrays.items():
+            packed.writestr(f"{name}.npy", data)
+    return out.getvalue()
+
+
+def write_inputs(work):
+    features = npyfile.array("<f8", (6, 4), [x for row in ROWS for x in row])
+    numbers = npyfile.array("<i8", (6,), [sorted(set(WORDS)).index(w) for w in WORDS])
+    lines = [",".join(map(str, row)) for row in ROWS]
+    files = {
+        "X.npy": features, "y.npy": numbers, "words.npy": strings(WORDS), "bytes.npy": strings(WORDS, "S"),
+        "words.txt": "\n".join(WORDS) + "\n\n", "windows.txt": "\r\n".join(WORDS), "numbers.txt": "2\n1\n2\n0\n1\n0\n",
+        "data.npz": archive(X=features, y=numbers, words=strings(WORDS)),
+        "stored.npz": archive(zipfile.ZIP_STORED, X=features, y=numbers),
+        "plain.csv": "\n".join(lines),
+        "data.csv": "a,b,kind,\"c, d\",d\n" + "".join(f"{r[0]},{r[1]},\"{w}\",{r[2]},{r[3]}\n" for r, w in zip(ROWS, WORDS)),
+        "last.csv": "".join(f"{line},{w}\n" for line, w in zip(lines, WORDS)),
+    }
+    for name, data in files.items():
+        (work / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def check_kinds(ole):
+    known = read_json(ole, "score", "X.npy", "y.npy", "--json")
+    for features in ("X.npy", "data.npz", "data.npz:X", "stored.npz", "plain.csv"):
+        for labels in ("words.npy", "bytes.npy", "words.txt", "windows.txt", "numbers.txt", "data.npz:words",
+                       "stored.npz:y", "data.csv:kind", "last.csv:5"):
+            told = read_json(ole, "score", features, labels, "--json")
+            names = [c.pop("name", None) for c in told.get("per_class", [])]
+            check_that(f"score {features} {labels}: {told}", told == known and
+                       names == ([None] * 3 if labels in ("numbers.txt", "stored.npz:y") else ["bird", "cat", "dog"]))
+    for table in ("data.csv data.csv:kind", "last.csv last.csv:5"):
+        told = read_json(ole, "score", *table.split(), "--json")
+        for c in told.get("per_class", []):
+            c.pop("name", None)
+        check_that(f"score {table}: {told}", told == known)
+
+
+def check_names(ole, work):
+    text = ole.run("score", "X.npy", "words.txt").stdout
+    check_that(f"score: {text}", "  bird and cat " in text)
+    text = ole.run("analyze", "X.npy", "words.txt", "--no-tsne", "--out", "page.html").stdout
+    check_that(f"analyze: {text}", "  bird and cat " in text and ">bird<" in (work / "page.html").read_text())
+    told = read_json(ole, "analyze", "data.csv", "data.csv:kind", "--no-tsne", "--json")
+    check_that("analyze --json", [c.get("name") for c in told.get("per_class", [])] == ["bird", "cat", "dog"])
+    (work / "test.txt").write_text("dog\nant\n")
+    (work / "test.csv").write_text("1,0,0,0\n0,1,0.5,0\n")
+    told = read_json(ole, *"analyze X.npy words.txt --test test.csv test.txt --no-tsne --json".split())
+    check_that(f"words of two files: {told.get('errors')}", told.get("errors", {}).get("knn1_error") == 50)
+    check(ole, "analyze X.npy words.txt --test X.npy y.npy", code=1,
+          err="ole analyze: labels are words in one file and numbers in the other\n")
+    done = ole.run(*"tsne X.npy --labels words.txt --out map.npy --perplexity 1 --iterations 5 --figure map.svg".split())
+    check_that(f"tsne: {done.stderr}", done.returncode == 0 and "bird" in (work / "map.svg").read_text())
+    (work / "pairs.txt").write_text("0 2 1\n0 1 0\n1 4 1\n2 3 0\n")
+    check_that("verify", ole.run(*"verify data.npz:X --pairs pairs.txt --folds 2".split()).stdout ==
+               ole.run(*"verify X.npy --pairs pairs.txt --folds 2".split()).stdout != "")
+
+
+def check_mistakes(ole, work):
+    def wrong(files, message):
+        check(ole, f"score {files}", err=f"ole score: {message}\n", code=1)
+
+    (work / "letter.csv").write_text("a,b\n1,2\n3,x\n")
+    (work / "ragged.csv").write_text("1,2\n3\n")
+    (work / "zero.csv").write_bytes(b"1,2\n3,\0\n")
+    (work / "empty.csv").write_text("\n")
+    (work / "header.csv").write_text("a,b\n")
+    (work / "gap.txt").write_text("a\n\nb\n")
+    (work / "gap.npy").write_bytes(npyfile.frame("{'descr': '<U1', 'fortran_order': False, 'shape': (6,), }", bytes(24)))
+    wrong("letter.csv words.txt", "letter.csv, line 3: 'x' is not a number")
+    wrong("ragged.csv words.txt", "ragged.csv: line 2 has 1 columns, line 1 has 2")
+    wrong("zero.csv words.txt", "zero.csv: line 2 holds a zero byte: not text")
+    wrong("empty.csv words.txt", "empty.csv: the file is empty")
+    wrong("header.csv words.txt", "header.csv: there are no rows in it")
+    wrong("X.npy gap.npy", "gap.npy, label 0 is empty")
+    wrong("X.npy gap.txt", "X.npy has 6 rows and gap.txt has 3 labels; they must match")
+    wrong("X.npy data.csv", "data.csv: labels need a column, as in data.csv:a")
+    wrong("X.npy data.csv:x", "data.csv: there is no column 'x'; the first is 'a', the last 'd'")
+    wrong("data.npz:z y.npy", "data.npz: there is no array 'z' in it")
+    wrong("nowhere.npz y.npy", "nowhere.npz: cannot read: No such file or directory")
+    wrong("nowhere.csv y.npy", "nowhere.csv: cannot read: No such file or directory")
+
+
+def check_harm(ole, work):
+    """Cut and altered archives, bombs, headers that promise what is not there."""
+    whole = (work / "data.npz").read_bytes()
+    bombs = {"zeros.npz": archive(X=npyfile.array("<f4", (1 << 12, 1 << 12), []) + bytes(1 << 26)),
+             "wide.npy": npyfile.frame("{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,), }", b""),
+             "many.npy": npyfile.frame("{'descr': '<U1', 'fortran_order': False, 'shape': (4611686018427387904,), }", b""),
+             "commas.csv": b"," * (1 << 20) + b"\n1\n" * (1 << 18)}
+    for step in range(0, len(whole), 37):
+        bombs[f"cut-{step}.npz"] = whole[:step]
+        bombs[f"altered-{step}.npz"] = whole[:step] + bytes([whole[step] ^ 0xff]) + whole[step + 1:]
+    for name, data in bombs.items():
+        (work / name).write_bytes(data)
+        for args in (f"score {name} y.npy", f"score X.npy {name}{':2' if name.endswith('csv') else ''}"):
+            began = time.monotonic()
+            done = ole.run(*args.split(), shell='ulimit -v 4000000; "$@"')
+            check_that(f"{args}: {done.returncode} {done.stderr}", done.returncode in (0, 1) and
+                       time.monotonic() - began < 5 and done.stderr.count("\n") == done.returncode)
+
+
+def check_all(ole, work):
+    write_inputs(work)
+    check_kinds(ole)
+    check_names(ole, work)
+    check_mistakes(ole, work)
+    check_harm(ole, work)
+
+
+if __name__ == "__main__":
+    run.conduct(__doc__, check_all)
