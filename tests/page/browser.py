@@ -232,10 +232,23 @@ def check_filter(browser):
 def check_moving(browser):
     zoom = "document.querySelector('figure.map').pointMap.view.zoom"
     x, y = centre(browser, "figure.map canvas")
+    top = browser.evaluate("scrollY")
     browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
+    browser.settle(0.6)
+    state = browser.evaluate(f"[{zoom}, scrollY, document.querySelector('.map-advice').checkVisibility()]")
+    check("the wheel over the map scrolls the page", state[0] == 1 and state[1] < top, f"{top} {state}")
+    check("the map says how to zoom", state[2])
+    x, y = centre(browser, "figure.map canvas")
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400, modifiers=2)
     browser.settle()
     wheel = browser.evaluate(zoom)
-    check("the wheel zooms", wheel > 1.5, str(wheel))
+    check("Ctrl and the wheel zoom", wheel > 1.5, str(wheel))
+    browser.click(x, y)
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)
+    browser.settle()
+    clicked = browser.evaluate(zoom)
+    check("after a click the wheel zooms", clicked > wheel, f"{wheel} {clicked}")
+    wheel = clicked
     before = browser.evaluate("document.querySelector('figure.map').pointMap.view.x")
     browser.mouse("mousePressed", x, y, button="left", clickCount=1)
     browser.mouse("mouseMoved", x - 80, y, button="left", buttons=1)
@@ -250,6 +263,35 @@ def check_moving(browser):
     check("the keyboard shows and announces points", "sample 0" in spoken, spoken)
     browser.key("0")
     check("0 shows the whole map again", browser.evaluate(zoom) == 1)
+
+
+def check_touch(browser):
+    """One finger scrolls the page, two zoom the map."""
+    state = "[scrollY, document.querySelector('figure.map').pointMap.view.zoom]"
+    browser.size(390, 844, mobile=True)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
+    x, y = centre(browser, "figure.map canvas")
+    before = browser.evaluate(state)
+    for step in range(12):
+        kind = "touchStart" if step == 0 else "touchEnd" if step == 11 else "touchMove"
+        points = [{"x": x, "y": y + 20 * step, "id": 1}] if step < 11 else []
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        browser.settle(0.05)
+    browser.settle()
+    after = browser.evaluate(state)
+    check("one finger on the map scrolls the page", after[0] < before[0] - 100 and after[1] == before[1],
+          f"{before} {after}")
+    x, y = centre(browser, "figure.map canvas")
+    before = browser.evaluate(state)
+    for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 60), ("touchEnd", 0)):
+        points = [{"x": x - apart, "y": y, "id": 1}, {"x": x + apart, "y": y, "id": 2}] if apart else []
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        browser.settle(0.1)
+    after = browser.evaluate(state)
+    check("two fingers zoom the map", after[1] > 2 and after[0] == before[0], f"{before} {after}")
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    browser.evaluate("document.querySelector('figure.map').pointMap.reset()")
+    browser.size(1280, 900)
 
 
 def check_accessibility(browser, look):
@@ -322,6 +364,7 @@ def main():
             check_hover(browser)
             check_filter(browser)
             check_moving(browser)
+            check_touch(browser)
             check_the_checks(browser)
             check_looks(browser, folder)
             browser.size(1280, 900)

@@ -31,13 +31,15 @@
     label();
 })();
 
-// A map of points: drag or arrow keys move it, wheel, pinch, + and - zoom, 0 shows all of it, the
-// pointer or n and p show a point.
+// A map of points: drag, two fingers or arrow keys move it, + and - zoom, 0 shows all of it, the
+// pointer or n and p show a point. It leaves the page its scrolling: the wheel zooms with Ctrl or
+// Cmd, or after a click into the map and until the pointer leaves; one finger scrolls, two pinch.
 class PointMap {
     constructor(figure) {
         this.canvas = figure.querySelector(".map-stage > canvas");
         this.tip = figure.querySelector(".map-tip");
         this.picture = this.tip.querySelector("canvas");
+        this.advice = figure.querySelector(".map-advice");
         this.spoken = figure.querySelector("[aria-live]");
         this.boxes = [...figure.querySelectorAll("fieldset.classes input")];
         this.names = this.boxes.map((box) => box.parentElement.textContent.trim());
@@ -255,20 +257,43 @@ class PointMap {
             all: () => this.check(true), none: () => this.check(false) };
         for (const button of figure.querySelectorAll("button[data-do]"))
             button.addEventListener("click", actions[button.dataset.do]);
-        this.canvas.addEventListener("wheel", (event) => {
-            event.preventDefault();
-            this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), event.offsetX, event.offsetY);
-        }, { passive: false });
+        this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+        for (const name of ["touchstart", "touchmove"]) // else two fingers scroll the page as well
+            this.canvas.addEventListener(name, (event) => {
+                if (event.touches.length > 1 && event.cancelable) event.preventDefault();
+            }, { passive: false });
         this.canvas.addEventListener("pointerdown", (event) => this.press(event));
         this.canvas.addEventListener("pointermove", (event) => this.drag(event));
         for (const name of ["pointerup", "pointercancel"])
             this.canvas.addEventListener(name, (event) => this.release(event));
-        this.canvas.addEventListener("pointerleave", () => { if (this.pointers.size === 0) this.show(-1); });
+        this.canvas.addEventListener("pointerleave", () => {
+            this.clicked = false;
+            if (this.pointers.size === 0) this.show(-1);
+        });
         this.canvas.addEventListener("keydown", (event) => this.key(event));
         document.addEventListener("themechange", () => this.draw());
     }
 
+    wheel(event) {
+        if (!event.ctrlKey && !event.metaKey && !this.clicked) {
+            const key = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
+            this.advise(`${key} + scroll zooms, or click the map first`);
+            return;
+        }
+        event.preventDefault();
+        this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), event.offsetX, event.offsetY);
+    }
+
+    advise(text) {
+        this.advice.textContent = text;
+        this.advice.hidden = false;
+        clearTimeout(this.advised);
+        this.advised = setTimeout(() => { this.advice.hidden = true; }, 1500);
+    }
+
     press(event) {
+        if (event.pointerType !== "touch") this.clicked = true;
+        this.advice.hidden = true;
         this.canvas.setPointerCapture(event.pointerId);
         this.pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
         this.canvas.classList.add("dragging");
@@ -286,7 +311,8 @@ class PointMap {
             const [, [ox, oy]] = others[0];
             const spread = Math.hypot(before[0] - ox, before[1] - oy) || 1;
             this.zoom(Math.hypot(x - ox, y - oy) / spread, (x + ox) / 2, (y + oy) / 2);
-        } else {
+            this.move((before[0] - x) / 2 / this.scale(), (before[1] - y) / 2 / this.scale());
+        } else if (event.pointerType !== "touch") {
             this.move((before[0] - x) / this.scale(), (before[1] - y) / this.scale());
         }
     }
@@ -294,7 +320,8 @@ class PointMap {
     release(event) {
         this.pointers.delete(event.pointerId);
         this.canvas.classList.remove("dragging");
-        if (event.pointerType === "touch") this.show(this.nearest(event.offsetX, event.offsetY));
+        if (event.type === "pointercancel") this.advise("Two fingers move and zoom the map"); // the page scrolls
+        else if (event.pointerType === "touch") this.show(this.nearest(event.offsetX, event.offsetY));
     }
 
     key(event) {
@@ -302,7 +329,7 @@ class PointMap {
         const keys = { ArrowLeft: () => this.move(-far, 0), ArrowRight: () => this.move(far, 0),
             ArrowUp: () => this.move(0, -far), ArrowDown: () => this.move(0, far),
             "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
-            0: () => this.reset(), n: () => this.step(1), p: () => this.step(-1), Escape: () => this.show(-1) };
+            0: () => this.reset(), n: () => this.step(1), p: () => this.step(-1), Escape: () => { this.clicked = false; this.show(-1); } };
         if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
         event.preventDefault();
         keys[event.key]();
