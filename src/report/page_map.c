@@ -120,17 +120,22 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
                  "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
                  "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
                  "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
+                 "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
+                 "<span class=\"hint\">Drag to move, Ctrl + scroll or pinch to zoom, point to see. "
+                 "Keys: arrows, + −, 0, n, p</span>\n</div>\n<div class=\"map-bar\">\n"
+                 "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
+                 "spellcheck=\"false\"></label>\n"
                  "<button type=\"button\" data-do=\"all\">All classes</button>\n"
                  "<button type=\"button\" data-do=\"none\">No class</button>\n"
-                 "<span class=\"hint\">Drag to move, Ctrl + scroll or pinch to zoom, point to see. "
-                 "Keys: arrows, + −, 0, n, p</span>\n</div>\n<fieldset "
-                 "class=\"classes\"><legend>Classes</legend>\n");
+                 "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
     for (int c = 0; c < map->classes; c++) {
-        unsigned colour = (unsigned)ole_palette_colour(c);
+        unsigned colour = (unsigned)ole_palette_class_colour(c);
+        int shape = ole_palette_class_shape(c);
         ole_text_format(out,
-                        "<label><input type=\"checkbox\" checked data-colour=\"#%06x\"><span "
-                        "class=\"swatch\" style=\"background:#%06x\"></span>",
-                        colour, colour);
+                        "<label><input type=\"checkbox\" checked data-colour=\"#%06x\" "
+                        "data-shape=\"%d\"><span class=\"swatch shape-%d\" "
+                        "style=\"background:#%06x\"></span>",
+                        colour, shape, shape, colour);
         ole_text_escaped(out, map->names[c] ? map->names[c] : "?");
         ole_text_add(out, "</label>\n");
     }

@@ -229,6 +229,25 @@ def check_filter(browser):
     browser.click(*centre(browser, "button[data-do=all]"))
 
 
+def check_names(browser):
+    """Classes are named on the map, and found by name."""
+    named = "(() => { const map = document.querySelector('figure.map').pointMap; return [Number(map.canvas.dataset.named)," \
+        " map.names.length, map.boxes.filter((box) => box.checkVisibility()).length, map.spoken.textContent]; })()"
+    state = browser.evaluate(named)
+    check("classes are named on the map", state[0] >= 0.7 * state[1] > 0, str(state))
+    name = browser.evaluate("document.querySelector('figure.map').pointMap.names[3]")
+    browser.click(*centre(browser, "figure.map input[type=search]"))
+    for letter in name:
+        browser.key(letter)
+    browser.settle()
+    state = browser.evaluate(named)
+    check("a class is found by its name", state[0] == 1 and state[2] == 1 and state[3].startswith("1 of"), str(state))
+    for _ in name:
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+    browser.settle()
+    check("without a search all classes are listed", browser.evaluate(named)[2] == state[1])
+
+
 def check_moving(browser):
     zoom = "document.querySelector('figure.map').pointMap.view.zoom"
     x, y = centre(browser, "figure.map canvas")
@@ -363,6 +382,7 @@ def main():
             browser.open(work / "one.html")
             check_hover(browser)
             check_filter(browser)
+            check_names(browser)
             check_moving(browser)
             check_touch(browser)
             check_the_checks(browser)

@@ -44,6 +44,9 @@ class PointMap {
         this.boxes = [...figure.querySelectorAll("fieldset.classes input")];
         this.names = this.boxes.map((box) => box.parentElement.textContent.trim());
         this.colours = this.boxes.map((box) => box.dataset.colour);
+        this.shapes = this.boxes.map((box) => Number(box.dataset.shape));
+        this.found = this.boxes.map(() => true); // by the search
+        this.named = true;
         this.at = PointMap.numbers(this.canvas.dataset.at); // x, y in 0 .. 65535, y upwards
         this.labels = PointMap.numbers(this.canvas.dataset.labels);
         this.count = this.labels.length;
@@ -53,6 +56,7 @@ class PointMap {
         this.pointers = new Map();
         this.view = { zoom: 1, x: 0.5, y: 0.5 }; // what lies in the middle
         this.grid = this.makeGrid();
+        this.middles = this.findMiddles();
         this.listen(figure);
         new ResizeObserver(() => this.draw()).observe(this.canvas);
         if (this.sprite && !this.sprite.complete) this.sprite.addEventListener("load", () => this.draw());
@@ -73,6 +77,30 @@ class PointMap {
         for (let i = 0; i < this.count; i++)
             cells[(this.at[2 * i + 1] >> 10) * 64 + (this.at[2 * i] >> 10)].push(i);
         return cells;
+    }
+
+    // Where each class is densest, largest classes first, for the names: of 16 x 16 cells the one that
+    // has most of the class together with its neighbours; the mean of the points there, and their top.
+    findMiddles() {
+        const members = this.boxes.map(() => []);
+        for (let i = 0; i < this.count; i++) members[this.labels[i]]?.push(i);
+        const middles = [];
+        for (const [label, points] of members.entries()) {
+            if (points.length === 0) continue;
+            const cell = (i) => [this.at[2 * i] >> 12, this.at[2 * i + 1] >> 12];
+            const crowd = new Uint32Array(18 * 18);
+            for (const i of points) {
+                const [x, y] = cell(i);
+                for (let k = 0; k < 9; k++) crowd[(y + Math.floor(k / 3)) * 18 + x + k % 3]++;
+            }
+            const best = crowd.indexOf(crowd.reduce((a, b) => Math.max(a, b)));
+            const [bx, by] = [best % 18 - 1, Math.floor(best / 18) - 1];
+            const near = points.filter((i) => { const [x, y] = cell(i); return Math.abs(x - bx) < 2 && Math.abs(y - by) < 2; });
+            const x = near.reduce((sum, i) => sum + this.at[2 * i], 0) / near.length / 65535;
+            const y = 1 - near.reduce((top, i) => Math.max(top, this.at[2 * i + 1]), 0) / 65535;
+            middles.push({ label, size: points.length, x, y });
+        }
+        return middles.sort((a, b) => b.size - a.size);
     }
 
     scale() { // pixels of the page for the whole map's side
@@ -137,39 +165,56 @@ class PointMap {
         const radius = Math.min(6, Math.max(1.6, 60 / Math.sqrt(this.count)) * Math.min(2.2, Math.sqrt(this.view.zoom)));
         if (pictures) for (const [i, x, y] of inside) this.paintPicture(pen, i, x, y);
         else this.paintPoints(pen, inside, radius);
+        if (this.named && !pictures) this.paintNames(pen, left, top - scale - radius - 1, scale, on);
         if (this.shown >= 0) this.paintRing(pen, radius);
     }
 
-    // One path a class: filling once for each of ten thousand points takes several times as long.
+    // The names of classes above where they are densest; one that would cover another is left out.
+    paintNames(pen, left, top, scale, on) {
+        const style = getComputedStyle(this.canvas), taken = [];
+        pen.font = `600 13px ${style.fontFamily}`;
+        [pen.textAlign, pen.textBaseline, pen.lineJoin, pen.lineWidth] = ["center", "bottom", "round", 4];
+        [pen.strokeStyle, pen.fillStyle] = [getComputedStyle(this.canvas.parentElement).backgroundColor, style.color];
+        for (const { label, x, y } of this.middles) {
+            if (!on[label] || !this.found[label]) continue;
+            const name = this.names[label].length > 24 ? this.names[label].slice(0, 23) + "…" : this.names[label];
+            const at = [left + x * scale, Math.max(18, top + y * scale)], half = pen.measureText(name).width / 2 + 3;
+            if (taken.some((t) => Math.abs(t.x - at[0]) < t.half + half && Math.abs(t.y - at[1]) < 17)) continue;
+            taken.push({ x: at[0], y: at[1], half });
+            pen.strokeText(name, ...at);
+            pen.fillText(name, ...at);
+        }
+        this.canvas.dataset.named = taken.length;
+    }
+
+    // One path per class: filling once for each of ten thousand points takes several times as long.
     paintPoints(pen, inside, radius) {
         const paths = new Map();
         for (const [i, x, y] of inside) {
             const label = this.labels[i];
             if (!paths.has(label)) paths.set(label, new Path2D());
-            PointMap.addMarker(paths.get(label), Math.floor(label / 10) % 4, x, y, radius);
+            PointMap.addMarker(paths.get(label), this.shapes[label], x, y, radius);
         }
-        pen.globalAlpha = 0.8;
         for (const [label, path] of paths) {
+            pen.globalAlpha = this.found[label] ? 0.8 : 0.08;
             pen.fillStyle = this.colours[label] || "#808080";
             pen.fill(path);
         }
         pen.globalAlpha = 1;
     }
 
-    // Ten colours, then again with another shape.
+    // Corners of the shapes after the disc, those of .shape-N in the style, in radii.
+    static shapes = [[], [-0.9, -0.9, 0.9, -0.9, 0.9, 0.9, -0.9, 0.9], [0, -1.3, 1.2, 0.8, -1.2, 0.8],
+        [0, -1.35, 1.35, 0, 0, 1.35, -1.35, 0], [0, 1.3, 1.2, -0.8, -1.2, -0.8],
+        [-0.45, -1.3, 0.45, -1.3, 0.45, -0.45, 1.3, -0.45, 1.3, 0.45, 0.45, 0.45, 0.45, 1.3, -0.45, 1.3, -0.45, 0.45, -1.3, 0.45, -1.3, -0.45, -0.45, -0.45],
+        [0, -1.5, 0.45, -0.45, 1.5, -0.45, 0.66, 0.24, 0.96, 1.5, 0, 0.75, -0.96, 1.5, -0.66, 0.24, -1.5, -0.45, -0.45, -0.45]];
+
     static addMarker(path, shape, x, y, radius) {
-        if (shape === 0) {
-            path.moveTo(x + radius, y);
-            path.arc(x, y, radius, 0, 7);
-        } else if (shape === 1) {
-            path.rect(x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8);
-        } else {
-            const up = shape === 2 ? -1 : 1;
-            path.moveTo(x, y + up * radius * 1.3);
-            path.lineTo(x + radius * 1.2, y - up * radius * 0.8);
-            path.lineTo(x - radius * 1.2, y - up * radius * 0.8);
-            path.closePath();
-        }
+        const corners = PointMap.shapes[shape] || [];
+        path.moveTo(x + radius * (corners[0] ?? 1), y + radius * (corners[1] ?? 0));
+        if (corners.length === 0) path.arc(x, y, radius, 0, 7);
+        for (let k = 2; k < corners.length; k += 2) path.lineTo(x + radius * corners[k], y + radius * corners[k + 1]);
+        path.closePath();
     }
 
     paintPicture(pen, i, x, y) {
@@ -254,9 +299,15 @@ class PointMap {
     listen(figure) {
         for (const box of this.boxes) box.addEventListener("change", () => this.filter());
         const actions = { in: () => this.zoom(1.5), out: () => this.zoom(1 / 1.5), reset: () => this.reset(),
-            all: () => this.check(true), none: () => this.check(false) };
+            all: () => this.check(true), none: () => this.check(false),
+            names: (event) => {
+                this.named = !this.named;
+                event.target.setAttribute("aria-pressed", this.named);
+                this.draw();
+            } };
         for (const button of figure.querySelectorAll("button[data-do]"))
             button.addEventListener("click", actions[button.dataset.do]);
+        figure.querySelector("input[type=search]").addEventListener("input", (event) => this.search(event.target.value));
         this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
         for (const name of ["touchstart", "touchmove"]) // else two fingers scroll the page as well
             this.canvas.addEventListener(name, (event) => {
@@ -335,9 +386,19 @@ class PointMap {
         keys[event.key]();
     }
 
+    // The boxes that the search lists.
     check(all) {
-        for (const box of this.boxes) box.checked = all;
+        for (const [label, box] of this.boxes.entries()) if (this.found[label]) box.checked = all;
         this.filter();
+    }
+
+    // Lists and shows the classes whose names hold the text; the others fade.
+    search(text) {
+        const wanted = text.trim().toLowerCase();
+        this.found = this.names.map((name) => name.toLowerCase().includes(wanted));
+        for (const [label, box] of this.boxes.entries()) box.parentElement.hidden = !this.found[label];
+        this.spoken.textContent = `${this.found.filter(Boolean).length} of ${this.names.length} classes found`;
+        this.draw();
     }
 
     filter() {
