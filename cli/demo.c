@@ -419,6 +419,8 @@ static bool add_few(demo *d, ole_page *page) {
     figure.y_label = "test error, %";
     figure.x_min = 0;
     figure.x_max = 25;
+    figure.x_ticks = x;
+    figure.x_tick_count = FEW;
     figure.series = series;
     figure.series_count = 2;
     ole_page_section(page, figure.title);

@@ -9,6 +9,7 @@
 #include "report/page_parts.h"
 #include "report/picture.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,34 @@ void ole_page_text(ole_page *page, const char *paragraph) {
     ole_text_add(&page->body, "</p>\n");
 }
 
+/* The points of a figure in space for the script that turns it: x, y and z in 1/32767 of the
+ * longest, and how many points each series has. */
+static void add_space(ole_text *out, const ole_figure *f) {
+    int64_t count = 0;
+    ole_text_add(out, " data-counts=\"");
+    for (int i = 0; i < f->series_count; i++) {
+        if (f->series[i].dotted) continue;
+        ole_text_format(out, count ? " %lld" : "%lld", (long long)f->series[i].count);
+        count += f->series[i].count;
+    }
+    double longest = 1e-300;
+    for (int64_t i = 0; i < 3 * count; i++)
+        longest = fmax(longest, fabs(f->space[i]));
+    uint8_t *bytes = malloc((size_t)count * 6 + 1);
+    for (int64_t i = 0; bytes && i < 3 * count; i++) {
+        unsigned value = (unsigned)lround(f->space[i] / longest * 32767);
+        bytes[2 * i] = (uint8_t)value;
+        bytes[2 * i + 1] = (uint8_t)(value >> 8);
+    }
+    ole_text_add(out, "\" data-space=\"");
+    if (bytes)
+        ole_text_base64(out, bytes, (size_t)count * 6);
+    else
+        out->failed = true;
+    ole_text_add(out, "\"");
+    free(bytes);
+}
+
 void ole_page_figure(ole_page *page, const ole_figure *figure, const char *caption) {
     char *svg = NULL;
     ole_error error;
@@ -129,7 +158,9 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     ole_page_keep(page, status, &error);
     if (status != OLE_OK) return;
     ole_page_begin_block(page, true);
-    ole_text_add(&page->body, "<figure>\n");
+    ole_text_add(&page->body, figure->space ? "<figure class=\"space\"" : "<figure");
+    if (figure->space) add_space(&page->body, figure);
+    ole_text_add(&page->body, ">\n");
     ole_text_add(&page->body, svg);
     if (caption) {
         ole_text_add(&page->body, "<figcaption>");

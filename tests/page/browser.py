@@ -11,6 +11,7 @@ import json
 import os
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -313,6 +314,24 @@ def check_touch(browser):
     browser.size(1280, 900)
 
 
+def check_space(browser):
+    """Points in three dimensions turn by pointer and keys."""
+    first = "document.querySelector('figure.space svg svg path').getAttribute('d').slice(0, 40)"
+    start = browser.evaluate(first)
+    x, y = centre(browser, "figure.space svg.figure")
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+    browser.mouse("mouseMoved", x + 60, y + 20, button="left", buttons=1)
+    browser.mouse("mouseReleased", x + 60, y + 20, button="left", clickCount=1)
+    dragged = browser.evaluate(first)
+    check("dragging turns the points in space", dragged != start, start)
+    browser.evaluate("document.querySelector('figure.space svg.figure').focus()")
+    browser.key("ArrowLeft")
+    check("an arrow key turns the points in space", browser.evaluate(first) != dragged)
+    browser.key("0")
+    check("0 turns the points back", browser.evaluate(first) == start)
+    check_accessibility(browser, "space")
+
+
 def check_accessibility(browser, look):
     problems = browser.evaluate((Path(__file__).parent / "accessibility.js").read_text())
     check(f"accessibility, {look}", not problems, "; ".join(problems[:12]))
@@ -366,6 +385,17 @@ def make_page(ole, work):
                        capture_output=True)
 
 
+def make_space(ole, work):
+    """A page of three classes in three dimensions, each along an axis."""
+    rows = [[(5 + i % 7) if k == c else (i * (k + 1) % 5) / 10 for k in range(3)] for c in range(3) for i in range(20)]
+    for name, kind, shape, values in (("F", "d", (60, 3), sum(rows, [])), ("L", "q", (60,), [i // 20 for i in range(60)])):
+        header = str({"descr": {"d": "<f8", "q": "<i8"}[kind], "fortran_order": False, "shape": shape}).ljust(117) + "\n"
+        (work / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                                           + struct.pack(f"<{len(values)}{kind}", *values))
+    subprocess.run([ole, "analyze", "F.npy", "L.npy", "--no-tsne", "--out", "space.html"], cwd=work, check=True,
+                   capture_output=True)
+
+
 def main():
     ole, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -376,6 +406,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         make_page(ole, work)
+        make_space(ole, work)
         browser = Browser(program, work / "profile")
         try:
             browser.size(1280, 900)
@@ -393,6 +424,8 @@ def main():
                 "[...document.querySelectorAll('figure.map')].filter((f) => f.pointMap).length") == 2)
             check_accessibility(browser, "two runs")
             browser.screenshot(folder / "page-two-runs.png")
+            browser.open(work / "space.html")
+            check_space(browser)
             check_console(browser)
             check_policy(browser)
         finally:
