@@ -80,6 +80,20 @@ void ole_page_begin_block(ole_page *page, bool grid) {
     page->in_grid = grid;
 }
 
+/* Text whose numbers stay on one line: no break on either side of "±". */
+static void add_unbroken(ole_text *out, const char *text) {
+    static const char spaced[] = " ± ", unbroken[] = "\u00a0±\u00a0";
+    char *copy = strdup(text), *rest = copy;
+    if (!copy) out->failed = true;
+    for (char *at; rest && (at = strstr(rest, spaced)); rest = at + sizeof spaced - 1) {
+        *at = '\0';
+        ole_text_escaped(out, rest);
+        ole_text_add(out, unbroken);
+    }
+    if (rest) ole_text_escaped(out, rest);
+    free(copy);
+}
+
 void ole_page_headline(ole_page *page, const char *label, const char *value, const char *note) {
     ole_text *out = &page->headlines;
     if (!label || !value) {
@@ -93,7 +107,7 @@ void ole_page_headline(ole_page *page, const char *label, const char *value, con
     ole_text_add(out, "</dd>");
     if (note) {
         ole_text_add(out, "<dd class=\"note\">");
-        ole_text_escaped(out, note);
+        add_unbroken(out, note);
         ole_text_add(out, "</dd>");
     }
     ole_text_add(out, "</div>\n");
@@ -178,9 +192,14 @@ static void add_cell(ole_text *out, const char *open, const char *text, const ch
     ole_text_add(out, close);
 }
 
-/* Numbers stand to the right, words to the left. */
-static bool is_number(const char *text) {
-    return !text || strchr("0123456789.+-", text[0]) || strncmp(text, "−", strlen("−")) == 0;
+/* Columns of numbers stand to the right, others to the left; "" is either. */
+static bool is_numeric(const char *const *cells, int64_t rows, int64_t columns, int64_t column) {
+    for (int64_t r = 0; r < rows; r++) {
+        const char *text = cells[r * columns + column];
+        if (text && !strchr("0123456789.+-", text[0]) && strncmp(text, "−", strlen("−")) != 0)
+            return false;
+    }
+    return true;
 }
 
 void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
@@ -195,15 +214,15 @@ void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t c
     add_cell(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
     for (int64_t c = 0; c < columns; c++)
         add_cell(out,
-                 rows == 0 || is_number(cells[c]) ? "<th scope=\"col\">"
-                                                  : "<th scope=\"col\" class=\"words\">",
+                 is_numeric(cells, rows, columns, c) ? "<th scope=\"col\">"
+                                                     : "<th scope=\"col\" class=\"words\">",
                  names[c], "</th>");
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int64_t r = 0; r < rows; r++) {
         ole_text_add(out, "<tr>");
         add_cell(out, "<th scope=\"row\">", cells[r * columns], "</th>");
         for (int64_t c = 1; c < columns; c++)
-            add_cell(out, is_number(cells[r * columns + c]) ? "<td>" : "<td class=\"words\">",
+            add_cell(out, is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",
                      cells[r * columns + c], "</td>");
         ole_text_add(out, "</tr>\n");
     }

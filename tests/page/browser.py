@@ -332,6 +332,32 @@ def check_space(browser):
     check_accessibility(browser, "space")
 
 
+def check_layout(browser):
+    """One run on a wide screen: opened numbers, the recipe; on a phone: headlines."""
+    heights = "[...document.querySelector('.grid:has(details)').children].slice(0, 2).map((e) => e.offsetHeight)"
+    browser.size(1280, 900)
+    before = browser.evaluate(heights)
+    browser.evaluate("document.querySelector('.grid details').open = true")
+    after = browser.evaluate(heights)
+    browser.evaluate("document.querySelector('.grid details').open = false")
+    check("opened numbers do not stretch their neighbour", after[0] > before[0] and after[1] <= before[1],
+          f"{before} {after}")
+    aligned = browser.evaluate("""[...new Set([...document.querySelectorAll("section:last-of-type .table td")]
+        .map((cell) => getComputedStyle(cell).textAlign))]""")
+    check("the recipe's column has one alignment", aligned == ["left"], str(aligned))
+    browser.size(390, 844, mobile=True)
+    lines = browser.evaluate("""(() => {
+        const value = document.querySelector(".headline .value"), text = value.textContent;
+        value.textContent = "85.6 ± 0.2°";
+        const lines = value.offsetHeight / parseFloat(getComputedStyle(value).lineHeight);
+        const fits = value.scrollWidth <= value.clientWidth;
+        value.textContent = text;
+        return [Math.round(lines), fits];
+    })()""")
+    check("a phone shows a headline on one line", lines == [1, True], str(lines))
+    browser.size(1280, 900)
+
+
 def check_accessibility(browser, look):
     problems = browser.evaluate((Path(__file__).parent / "accessibility.js").read_text())
     check(f"accessibility, {look}", not problems, "; ".join(problems[:12]))
@@ -416,12 +442,16 @@ def main():
             check_names(browser)
             check_moving(browser)
             check_touch(browser)
+            check_layout(browser)
             check_the_checks(browser)
             check_looks(browser, folder)
             browser.size(1280, 900)
             browser.open(work / "two.html")
             check("two runs, two maps", browser.evaluate(
                 "[...document.querySelectorAll('figure.map')].filter((f) => f.pointMap).length") == 2)
+            wide = browser.evaluate("(() => { const e = document.querySelector('.table .scroll');"
+                                    " return [e.scrollWidth, e.clientWidth]; })()")
+            check("the table of two runs is whole at 1280 pixels", wide[0] <= wide[1], str(wide))
             check_accessibility(browser, "two runs")
             browser.screenshot(folder / "page-two-runs.png")
             browser.open(work / "space.html")
