@@ -87,8 +87,10 @@ static void trace_tuning(const ole_study *study, curve *c) {
     ole_series *alone = add_line(study, c, 0.0, false);
     alone->dotted = true;
     alone->spread = NULL;
-    add_value(c, lambdas->items[1], softmax->validation); /* the smallest that is not 0 */
-    if (lambdas->count > 2) add_value(c, lambdas->items[lambdas->count - 1], softmax->validation);
+    double first = lambdas->items[1], last = lambdas->items[lambdas->count - 1]; /* 0 is item 0 */
+    double wider = first == last ? 1.5 : 1.0; /* beside a single λ there is room for a line */
+    add_value(c, first / wider, softmax->validation);
+    add_value(c, last * wider, softmax->validation);
 }
 
 /* What a study is judged by: the classifier, or 1-NN where there is none. */
@@ -185,6 +187,10 @@ static ole_status draw(const ole_study *study, const char *title, curve *c, ole_
     figure->x_label = look->x_label;
     figure->y_label = look->y_label;
     figure->x_log = tune;
+    if (!compare && figure->series_count > 0 && !c->series[0].dotted) { /* what was tried */
+        figure->x_ticks = c->series[0].x;
+        figure->x_tick_count = (int)c->series[0].count;
+    }
     return OLE_OK;
 }
 
