@@ -50,6 +50,7 @@ typedef struct ole_figure {
     const char *title, *x_label, *y_label; /* NULL: none */
     bool x_log, y_log;
     double x_min, x_max, y_min, y_max; /* NaN (default): from the numbers */
+    bool y_free;                       /* the y axis need not show 0, as that of accuracies */
     const double *x_ticks; /* [x_tick_count] rising numbers on the axis, or NULL: round ones */
     int x_tick_count;
     const ole_series *series;

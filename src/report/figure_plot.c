@@ -27,10 +27,10 @@ static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
     }
 }
 
-/* Bars stand on 0, and lines that come near it show it. */
+/* Bars stand on 0, and lines that come near it show it, unless the figure leaves the axis free. */
 static bool starts_at_zero(const ole_figure *f, const ole_range *y) {
     if (f->y_log || ole_range_empty(y) || y->min < 0 || f->kind == OLE_FIGURE_SCATTER) return false;
-    return f->kind == OLE_FIGURE_HISTOGRAM || y->min < 0.35 * y->max;
+    return f->kind == OLE_FIGURE_HISTOGRAM || (!f->y_free && y->min < 0.35 * y->max);
 }
 
 static double widest_tick(const ole_axis *axis) {

@@ -187,6 +187,7 @@ static ole_status draw(const ole_study *study, const char *title, curve *c, ole_
     figure->x_label = look->x_label;
     figure->y_label = look->y_label;
     figure->x_log = tune;
+    figure->y_free = study->kind == OLE_STUDY_SWEEP;
     if (!compare && figure->series_count > 0 && !c->series[0].dotted) { /* what was tried */
         figure->x_ticks = c->series[0].x;
         figure->x_tick_count = (int)c->series[0].count;
