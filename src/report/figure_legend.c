@@ -15,7 +15,9 @@ static const double swatch = 16, gap = 14, line_height = 15;
 /* ---- Markers ------------------------------------------------------------------------------- */
 
 ole_paint ole_figure_paint(int series, double alpha) {
-    return (ole_paint){ole_palette_colour(series), alpha, NULL};
+    static const char *const roles[OLE_COLOURS] = {"s0", "s1", "s2", "s3", "s4",
+                                                   "s5", "s6", "s7", "s8", "s9"};
+    return (ole_paint){ole_palette_colour(series), alpha, roles[series % OLE_COLOURS]};
 }
 
 /* Lines take a shape each; of groups the first ten are round, as classes usually are few. */

@@ -7,6 +7,7 @@
 #include "base/atomic_file.h"
 #include "report/page_files.h"
 #include "report/page_parts.h"
+#include "report/palette.h"
 #include "report/picture.h"
 
 #include <math.h>
@@ -283,7 +284,16 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
 static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "title") == 0) ole_text_escaped(out, page->title);
     if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());
-    if (strcmp(name, "style") == 0) ole_text_add(out, page_style);
+    if (strcmp(name, "style") == 0) {
+        ole_text_add(out, page_style);
+        for (int i = 0; i < OLE_COLOURS; i++) { /* of series, which figures name s0 to s9 */
+            unsigned light = ole_palette_colour(i), dark = ole_palette_dark(light);
+            ole_text_format(out,
+                            "svg .fill-s%d { fill: light-dark(#%06x, #%06x); }\n"
+                            "svg .stroke-s%d { stroke: light-dark(#%06x, #%06x); }\n",
+                            i, light, dark, i, light, dark);
+        }
+    }
     if (strcmp(name, "script") == 0) ole_text_add(out, page_script);
     if (strcmp(name, "script_hash") == 0) ole_text_add(out, page_script_hash);
     if (strcmp(name, "subtitle") == 0 && page->subtitle[0])

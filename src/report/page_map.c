@@ -134,8 +134,8 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
         ole_text_format(out,
                         "<label><input type=\"checkbox\" checked data-colour=\"#%06x\" "
                         "data-shape=\"%d\"><span class=\"swatch shape-%d\" "
-                        "style=\"background:#%06x\"></span>",
-                        colour, shape, shape, colour);
+                        "style=\"background:light-dark(#%06x,#%06x)\"></span>",
+                        colour, shape, shape, colour, (unsigned)ole_palette_dark(colour));
         ole_text_escaped(out, map->names[c] ? map->names[c] : "?");
         ole_text_add(out, "</label>\n");
     }

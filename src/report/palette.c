@@ -59,6 +59,13 @@ uint32_t ole_palette_class_colour(int i) {
     return from_oklab(lab);
 }
 
+uint32_t ole_palette_dark(uint32_t rgb) {
+    double lab[3];
+    to_oklab(rgb, lab);
+    lab[0] = 0.38 + 0.6 * lab[0];
+    return from_oklab(lab);
+}
+
 int ole_palette_class_shape(int i) {
     return i / OLE_COLOURS % OLE_CLASS_SHAPES;
 }

@@ -22,6 +22,9 @@ uint32_t ole_palette_colour(int i);
 uint32_t ole_palette_class_colour(int i);
 int ole_palette_class_shape(int i);
 
+/* The same colour on dark paper: lighter, so that it stands out. */
+uint32_t ole_palette_dark(uint32_t rgb);
+
 /* [256]: a scale from light to dark whose lightness falls evenly, and grey for "no number". */
 void ole_palette_scale(uint32_t scale[256]);
 

@@ -375,6 +375,24 @@ def check_the_checks(browser):
     browser.evaluate("document.getElementById('wrong').remove()")
 
 
+def check_dark_colours(browser):
+    """Series and classes stand out from dark cards."""
+    pale = browser.evaluate("""(() => {
+        const luminance = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number)
+            .map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0.05);
+        const card = luminance(getComputedStyle(document.querySelector("figure")).backgroundColor);
+        const colours = [...document.querySelectorAll(".swatch")].map((e) => getComputedStyle(e).backgroundColor)
+            .concat([...document.querySelectorAll("svg [class*=stroke-s]")].map((e) => getComputedStyle(e).stroke));
+        return [...new Set(colours)].filter((colour) => luminance(colour) / card < 4.5);
+    })()""")
+    check("series and classes have contrast on dark", not pale, str(pale))
+    check("the map is drawn in the dark's colours", browser.evaluate(
+        "(() => { const map = document.querySelector('figure.map').pointMap;"
+        " return map.colours[0] !== map.boxes[0].dataset.colour"
+        " && map.colours[0] === getComputedStyle(document.querySelector('.swatch')).backgroundColor; })()"))
+
+
 def check_looks(browser, folder):
     background = "getComputedStyle(document.body).backgroundColor"
     browser.size(1280, 900)
@@ -384,6 +402,7 @@ def check_looks(browser, folder):
     browser.click(*centre(browser, "#theme"))
     check("the button switches to dark", browser.evaluate(background) != light)
     check_accessibility(browser, "dark")
+    check_dark_colours(browser)
     browser.evaluate("window.scrollTo(0, 0)")
     browser.screenshot(folder / "page-dark.png")
     browser.size(360, 740, mobile=True)

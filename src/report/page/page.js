@@ -43,7 +43,7 @@ class PointMap {
         this.spoken = figure.querySelector("[aria-live]");
         this.boxes = [...figure.querySelectorAll("fieldset.classes input")];
         this.names = this.boxes.map((box) => box.parentElement.textContent.trim());
-        this.colours = this.boxes.map((box) => box.dataset.colour);
+        this.takeColours();
         this.shapes = this.boxes.map((box) => Number(box.dataset.shape));
         this.found = this.boxes.map(() => true); // by the search
         this.named = true;
@@ -61,6 +61,10 @@ class PointMap {
         new ResizeObserver(() => this.draw()).observe(this.canvas);
         if (this.sprite && !this.sprite.complete) this.sprite.addEventListener("load", () => this.draw());
         this.draw();
+    }
+
+    takeColours() { // those of the look, light or dark
+        this.colours = this.boxes.map((box) => getComputedStyle(box.nextElementSibling).backgroundColor);
     }
 
     static numbers(base64) {
@@ -323,7 +327,10 @@ class PointMap {
             if (this.pointers.size === 0) this.show(-1);
         });
         this.canvas.addEventListener("keydown", (event) => this.key(event));
-        document.addEventListener("themechange", () => this.draw());
+        document.addEventListener("themechange", () => {
+            this.takeColours();
+            this.draw();
+        });
     }
 
     wheel(event) {
