@@ -81,21 +81,39 @@ void ole_page_begin_block(ole_page *page, bool grid) {
     page->in_grid = grid;
 }
 
-/* Text whose numbers stay on one line: no break on either side of "±". */
+/* Text whose numbers stay on one line: no break beside "±" or before "%". */
 static void add_unbroken(ole_text *out, const char *text) {
-    static const char spaced[] = " ± ", unbroken[] = "\u00a0±\u00a0";
+    static const char sign[] = "±";
+    const size_t size = sizeof sign - 1;
     char *copy = strdup(text), *rest = copy;
     if (!copy) out->failed = true;
-    for (char *at; rest && (at = strstr(rest, spaced)); rest = at + sizeof spaced - 1) {
+    for (char *at; rest && (at = strchr(rest, ' ')); rest = at + 1) {
+        bool kept = at[1] == '%' || strncmp(at + 1, sign, size) == 0 ||
+                    (at >= rest + size && strncmp(at - size, sign, size) == 0);
         *at = '\0';
         ole_text_escaped(out, rest);
-        ole_text_add(out, unbroken);
+        ole_text_add(out, kept ? "\u00a0" : " ");
     }
     if (rest) ole_text_escaped(out, rest);
     free(copy);
 }
 
+static void add_change(ole_text *out, const ole_page_change *c) {
+    if (isnan(c->difference)) return;
+    bool better = c->less_is_better ? c->difference < 0 : c->difference > 0;
+    if (c->difference == 0 || fabs(c->difference) <= c->spread)
+        ole_text_add(out, "<span class=\"same\">≈ about the same</span> ");
+    else
+        ole_text_format(out, "<span class=\"%s\">%s %s</span> ", better ? "better" : "worse",
+                        c->difference > 0 ? "▲" : "▼", better ? "better" : "worse");
+}
+
 void ole_page_headline(ole_page *page, const char *label, const char *value, const char *note) {
+    ole_page_compared(page, label, value, note, NULL);
+}
+
+void ole_page_compared(ole_page *page, const char *label, const char *value, const char *note,
+                       const ole_page_change *change) {
     ole_text *out = &page->headlines;
     if (!label || !value) {
         keep_argument(page, "a headline needs a label and a value");
@@ -108,6 +126,7 @@ void ole_page_headline(ole_page *page, const char *label, const char *value, con
     ole_text_add(out, "</dd>");
     if (note) {
         ole_text_add(out, "<dd class=\"note\">");
+        if (change) add_change(out, change);
         add_unbroken(out, note);
         ole_text_add(out, "</dd>");
     }

@@ -224,11 +224,14 @@ static void add_tuned(ole_page *page, const ole_study *study) {
     snprintf(note, sizeof note, "validation error %s", error_text(picked->validation, text));
     ole_page_headline(page, "λ", value, note);
     if (!tested || tested->finished == 0) return;
-    note[0] = '\0';
-    if (alone && alone != tested && alone->finished > 0)
-        snprintf(note, sizeof note, "softmax alone %s", error_text(alone->test, text));
-    ole_page_headline(page, judged_name(study), error_text(judged_error(study, tested), value),
-                      *note ? note : NULL);
+    bool compared = alone && alone != tested && alone->finished > 0;
+    const ole_study_error error = judged_error(study, tested),
+                          other =
+                              compared ? judged_error(study, alone) : (ole_study_error){NAN, NAN};
+    const ole_page_change change = {error.mean - other.mean, fmax(error.std, other.std), true};
+    snprintf(note, sizeof note, "softmax alone %s", error_text(other, text));
+    ole_page_compared(page, judged_name(study), error_text(error, value), compared ? note : NULL,
+                      &change);
 }
 
 /* The errors of a comparison. */
