@@ -33,6 +33,19 @@ static bool starts_at_zero(const ole_figure *f, const ole_range *y) {
     return f->kind == OLE_FIGURE_HISTOGRAM || (!f->y_free && y->min < 0.35 * y->max);
 }
 
+static double x_pad(const ole_figure *f) {
+    return f->kind == OLE_FIGURE_HISTOGRAM ? 0 : f->kind == OLE_FIGURE_SCATTER ? 0.04 : 0.02;
+}
+
+void ole_figure_x_range(const ole_figure *f, double *min, double *max) {
+    ole_range x, y;
+    ole_axis axis;
+    find_ranges(f, &x, &y);
+    ole_axis_make(&axis, &x, f->x_min, f->x_max, x_pad(f), 1);
+    *min = axis.min;
+    *max = axis.max;
+}
+
 static double widest_tick(const ole_axis *axis) {
     double widest = 0;
     char number[OLE_NUMBER_ROOM];
@@ -68,16 +81,13 @@ static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *
     find_ranges(f, &x_range, &y_range);
     double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
     if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
-    double x_pad = f->kind == OLE_FIGURE_HISTOGRAM ? 0
-                   : f->kind == OLE_FIGURE_SCATTER ? 0.04
-                                                   : 0.02;
     box->height -= label + (f->x_label ? label : 0);
     ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
     double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
     box->x += left;
     box->width -= left + right;
     for (int wanted = (int)fmax(2, box->width / 44); wanted >= 1; wanted--) {
-        ole_axis_make(x, &x_range, f->x_min, f->x_max, x_pad, wanted);
+        ole_axis_make(x, &x_range, f->x_min, f->x_max, x_pad(f), wanted);
         if ((widest_tick(x) + 10) * x->ticks <= box->width) break;
     }
     x->from = box->x;

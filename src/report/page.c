@@ -5,6 +5,7 @@
  * src/report/page/, which the build carries into the library.
  */
 #include "base/atomic_file.h"
+#include "report/figure_parts.h"
 #include "report/page_files.h"
 #include "report/page_parts.h"
 #include "report/palette.h"
@@ -185,6 +186,18 @@ static void add_space(ole_text *out, const ole_figure *f) {
     free(bytes);
 }
 
+/* Where the x axis begins and ends, for the script that shows values under the pointer. */
+static void add_x_range(ole_text *out, const ole_figure *f) {
+    double ends[2];
+    ole_figure_x_range(f, &ends[0], &ends[1]);
+    ole_text_format(out, " data-x=\"%s", f->x_log ? "log" : "linear");
+    for (int i = 0; i < 2; i++) { /* in scientific notation, of integers: no locale's comma */
+        int power = ends[i] != 0 ? (int)floor(log10(fabs(ends[i]))) - 9 : 0;
+        ole_text_format(out, " %llde%d", llround(ends[i] / pow(10, power)), power);
+    }
+    ole_text_add(out, "\"");
+}
+
 void ole_page_figure(ole_page *page, const ole_figure *figure, const char *caption) {
     char *svg = NULL;
     ole_error error;
@@ -194,6 +207,8 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     ole_page_begin_block(page, true);
     ole_text_add(&page->body, figure->space ? "<figure class=\"space\"" : "<figure");
     if (figure->space) add_space(&page->body, figure);
+    if (figure->kind == OLE_FIGURE_LINES || figure->kind == OLE_FIGURE_HISTOGRAM)
+        add_x_range(&page->body, figure);
     ole_text_add(&page->body, ">\n");
     ole_text_add(&page->body, svg);
     if (caption) {

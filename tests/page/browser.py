@@ -358,6 +358,21 @@ def check_layout(browser):
     browser.size(1280, 900)
 
 
+def check_values(browser):
+    """Pointing at a chart shows its numbers."""
+    cell = "figure:not([data-x]) svg.figure path:not([class])"  # the first: of class 0 for class 0
+    number = browser.evaluate("document.querySelector('figure:not([data-x]) tbody td').textContent")
+    for selector, name, wanted in (("figure[data-x] svg.figure svg", "a learning curve", "epoch"),
+                                   (cell, "the confusion", f"0, 0: {number}")):
+        x, y = centre(browser, selector)
+        browser.mouse("mouseMoved", x, y)
+        browser.settle(0.2)
+        tips = browser.evaluate("[...document.querySelectorAll('.value-tip')].filter((e) => e.checkVisibility()).map((e) => e.textContent)")
+        check(f"the pointer shows values of {name}", len(tips) == 1 and wanted in tips[0] and
+              any(letter.isdigit() for letter in tips[0]), str(tips))
+    browser.mouse("mouseMoved", 1, 1)
+
+
 def check_accessibility(browser, look):
     problems = browser.evaluate((Path(__file__).parent / "accessibility.js").read_text())
     check(f"accessibility, {look}", not problems, "; ".join(problems[:12]))
@@ -462,6 +477,7 @@ def main():
             check_moving(browser)
             check_touch(browser)
             check_layout(browser)
+            check_values(browser)
             check_the_checks(browser)
             check_looks(browser, folder)
             browser.size(1280, 900)

@@ -511,5 +511,79 @@ class SpaceView {
     }
 }
 
+// Values under the pointer: of lines and histograms at the nearest x, of heat maps the cell; all are
+// read from the figure's table of numbers.
+class Values {
+    constructor(figure) {
+        this.figure = figure;
+        this.drawing = figure.querySelector("svg.figure");
+        this.rows = [...figure.querySelectorAll("details tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
+        this.heads = [...figure.querySelectorAll("details thead th")].map((cell) => cell.textContent);
+        this.cells = [...this.drawing.querySelectorAll("path:not([class])")].slice(0, this.rows.length * (this.heads.length - 1));
+        this.tip = document.createElement("div");
+        this.tip.className = "value-tip";
+        this.tip.hidden = true;
+        this.tip.setAttribute("aria-hidden", "true"); // the numbers are in the table
+        figure.append(this.tip);
+        this.drawing.addEventListener("pointermove", (event) => this.show(event));
+        this.drawing.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    }
+
+    static number(text) { return Number(text.replace("\u2212", "-")); }
+
+    // Shares of the plot's box, from the left and from above; null outside it.
+    within(part, margin, event) {
+        const box = part.getBoundingClientRect(), far = margin * this.drawing.getBoundingClientRect().width / this.drawing.viewBox.baseVal.width;
+        const at = [(event.clientX - box.x - far) / (box.width - 2 * far), (event.clientY - box.y - far) / (box.height - 2 * far)];
+        return at.every((share) => share >= 0 && share <= 1) ? at : null;
+    }
+
+    cell(event) { // cells are drawn row by row, or as one image
+        const columns = this.heads.length - 1, image = this.drawing.querySelector("image");
+        let [row, column] = [-1, 0];
+        if (image) {
+            const at = this.within(image, 0, event);
+            if (at) [row, column] = [Math.floor(at[1] * this.rows.length), Math.floor(at[0] * columns)];
+        } else {
+            const i = this.cells.indexOf(event.target);
+            [row, column] = [Math.floor(i / columns), i % columns];
+        }
+        return this.rows[row] ? `${this.rows[row][0]}, ${this.heads[column + 1]}: ${this.rows[row][column + 1]}` : "";
+    }
+
+    line(event) {
+        const [kind, ...ends] = this.figure.dataset.x.split(" "), at = this.within(this.drawing.querySelector("svg"), 3, event);
+        if (!at) return "";
+        const scale = kind === "log" ? Math.log : (x) => x, [from, to] = ends.map(Number).map(scale);
+        const apart = this.heads[0] === "series", bars = this.heads[apart ? 1 : 0] === "from", first = apart ? 1 : 0;
+        const nearest = new Map(); // of each series, or of all of them
+        for (const row of this.rows) {
+            const x = Values.number(row[first]), middle = bars ? (x + Values.number(row[first + 1])) / 2 : x;
+            const distance = Math.abs((scale(middle) - from) / (to - from) - at[0]), key = apart ? row[0] : "";
+            if (!(distance >= (nearest.get(key)?.distance ?? 1))) nearest.set(key, { row, distance });
+        }
+        const lines = [], values = first + (bars ? 2 : 1);
+        for (const { row } of nearest.values()) {
+            const x = bars ? `${row[first]} to ${row[first + 1]}` : `${this.heads[first]} ${row[first]}`;
+            if (apart) lines.push(`${row[0]}, ${x}: ${row[values]}`);
+            else lines.push(x, ...row.slice(values).flatMap((value, k) => this.heads[values + k] === "±" ? []
+                : [`${this.heads[values + k]}: ${value}${this.heads[values + k + 1] === "±" ? ` ± ${row[values + k + 1]}` : ""}`]));
+        }
+        return lines.join("\n");
+    }
+
+    show(event) {
+        const text = this.figure.dataset.x ? this.line(event) : this.cell(event);
+        this.tip.hidden = !text;
+        this.tip.textContent = text;
+        const box = this.figure.getBoundingClientRect(), wide = this.tip.offsetWidth, x = event.clientX - box.x;
+        this.tip.style.left = `${x + 14 + wide > box.width ? Math.max(4, x - 14 - wide) : x + 14}px`;
+        this.tip.style.top = `${event.clientY - box.y + 12}px`;
+    }
+}
+
+for (const figure of document.querySelectorAll("figure:has(details)")) // means of blocks are not cells
+    if (figure.dataset.x || (!figure.matches(".space") && figure.querySelector("thead th:empty") && !figure.querySelector(".more")))
+        figure.values = new Values(figure);
 for (const figure of document.querySelectorAll("figure.space")) figure.spaceView = new SpaceView(figure);
 for (const figure of document.querySelectorAll("figure.map")) figure.pointMap = new PointMap(figure);
