@@ -47,12 +47,13 @@ typedef struct row {
 enum { FIGURES = 5 };
 static const struct {
     const char *key, *text, *unit;
+    int best; /* 1: more is better, -1: less, 0: neither */
 } figures[FIGURES] = {
-    {"angle_between", "angle between classes, deg", "°"},
-    {"angle_within", "angle within classes, deg", "°"},
-    {"effective_rank", "effective rank", ""},
-    {"test_error", "test error, %", " %"},
-    {"knn1_error", "1-NN error, %", " %"},
+    {"angle_between", "angle between classes, deg", "°", 1},
+    {"angle_within", "angle within classes, deg", "°", -1},
+    {"effective_rank", "effective rank", "", 0},
+    {"test_error", "test error, %", " %", -1},
+    {"knn1_error", "1-NN error, %", " %", -1},
 };
 
 static const char *const keys[2] = {"softmax", "ole"};
@@ -316,7 +317,10 @@ static void add_headlines(ole_page *page, const row *rows) {
         value_text(value, rows[i].values[1], figures[i].unit);
         value_text(other, rows[i].values[0], figures[i].unit);
         snprintf(note, sizeof note, "softmax alone %s", other);
-        ole_page_headline(page, label, value, note);
+        const ole_study_error *softmax = &rows[i].values[0], *ole = &rows[i].values[1];
+        const ole_page_change change = {ole->mean - softmax->mean, fmax(ole->std, softmax->std),
+                                        figures[i].best < 0};
+        ole_page_compared(page, label, value, note, figures[i].best != 0 ? &change : NULL);
     }
 }
 
@@ -419,6 +423,8 @@ static bool add_few(demo *d, ole_page *page) {
     figure.y_label = "test error, %";
     figure.x_min = 0;
     figure.x_max = 25;
+    figure.x_ticks = x;
+    figure.x_tick_count = FEW;
     figure.series = series;
     figure.series_count = 2;
     ole_page_section(page, figure.title);

@@ -110,6 +110,7 @@ static void add_figure(figure_output *p, const char *name, const char *caption, 
     f.kind = kind;
     f.x_label = x_label;
     f.y_label = y_label;
+    f.y_free = strstr(y_label, "accuracy") != NULL;
     f.series = series;
     f.series_count = count;
     if (count > 0) figure_output_add(p, &f, name, caption);

@@ -18,7 +18,6 @@ enum {
     MOST_CLASS_LINES = 10, /* spectra of classes, a line each */
     MOST_GROUPS = 100,     /* of points, told apart by colour and marker */
     MOST_BREAKS = 100,
-    AXIS_POINTS = 21, /* dots of an axis in space */
 };
 
 struct ole_drawing {
@@ -111,10 +110,13 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     const int64_t *bins[] = {a->angles.within_bins, a->angles.between_bins};
     const ole_angle_summary *summary[] = {&a->angles.within, &a->angles.between};
     static const char *const names[] = {"inside a class", "between classes"};
+    static const double ticks[] = {0, 15, 30, 45, 60, 75, 90, 105, 120, 135, 150, 165, 180};
     int last = 0;
     for (int i = 0; i < OLE_ANGLE_BINS; i++)
         if (bins[0][i] > 0 || bins[1][i] > 0) last = i;
-    int64_t count = last < 90 ? 90 : last + 1;
+    /* Right angles belong to the bar that ends at 90, where nothing lies beyond but rounding. */
+    bool right = last == 90 && fmax(summary[0]->maximum, summary[1]->maximum) < 90.01;
+    int64_t count = last < 90 || right ? 90 : last + 1;
     if (!take_room(d, 2, 3 * OLE_ANGLE_BINS + 1, 0)) return false;
     double *edges = d->numbers;
     for (int i = 0; i <= OLE_ANGLE_BINS; i++)
@@ -125,6 +127,7 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
             share[i] = summary[s]->pairs > 0
                            ? 100.0 * (double)bins[s][i] / (double)summary[s]->pairs
                            : 0.0;
+        if (right) share[89] += share[90];
         d->series[s] = (ole_series){.name = names[s], .count = count, .x = edges, .y = share};
     }
     d->name = "angle-histogram";
@@ -132,6 +135,8 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     d->figure.title = "Angles inside and between classes";
     d->figure.x_label = "angle, degrees";
     d->figure.y_label = "pairs, %";
+    d->figure.x_ticks = ticks;
+    d->figure.x_tick_count = sizeof ticks / sizeof *ticks;
     char inside[64], outside[64] = "the rows compared are of one class";
     snprintf(inside, sizeof inside, "No class has two rows%s",
              a->angles.zeros > 0 ? " that are not zeros" : "");
@@ -286,10 +291,11 @@ static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
 
 /* ---- Points ------------------------------------------------------------------------------- */
 
-/* Positions xy[points, 2] in groups by label, which lie one after the other. */
+/* Positions xy[points, 2] in groups by label, which lie one after the other; room for `more`
+ * series of two points. */
 static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy, int64_t more) {
     bool groups = a->classes <= MOST_GROUPS;
-    if (!take_room(d, (groups ? a->classes : 1) + 1, 2 * (a->points + more), MOST_GROUPS))
+    if (!take_room(d, (groups ? a->classes : 1) + more, 2 * a->points + 4 * more, MOST_GROUPS))
         return false;
     double *x = d->numbers, *y = x + a->points;
     int count = 0;
@@ -328,20 +334,22 @@ static void project(const double *from, double to[2]) {
     to[1] = from[2] * sqrt(2.0 / 3.0) - (from[0] + from[1]) * sqrt(1.0 / 6.0);
 }
 
-/* The three axes as dots, as long as the longest coordinate. */
+/* The three axes as lines from the origin, as long as the longest coordinate. */
 static void add_axes(ole_drawing *d, const ole_analysis *a) {
-    double longest = 0.0, *x = d->numbers + 2 * a->points, *y = x + 3 * AXIS_POINTS;
+    static const char *const names[] = {"axis 1", "axis 2", "axis 3"};
+    double longest = 0.0, *line = d->numbers + 2 * a->points;
     for (int64_t i = 0; i < 3 * a->points; i++)
         longest = fmax(longest, fabs(a->space[i]));
-    for (int i = 0; i < 3 * AXIS_POINTS; i++) {
-        double at[3] = {0.0, 0.0, 0.0}, to[2];
-        at[i / AXIS_POINTS] = longest * (i % AXIS_POINTS) / (AXIS_POINTS - 1);
-        project(at, to);
-        x[i] = to[0];
-        y[i] = to[1];
+    for (int i = 0; i < 3; i++, line += 4) {
+        double end[3] = {0.0, 0.0, 0.0}, to[2];
+        end[i] = longest;
+        project(end, to);
+        line[0] = line[2] = 0.0;
+        line[1] = to[0];
+        line[3] = to[1];
+        d->series[d->figure.series_count++] =
+            (ole_series){.name = names[i], .count = 2, .x = line, .y = line + 2, .dotted = true};
     }
-    d->series[d->figure.series_count++] =
-        (ole_series){.name = "axes", .count = 3 * AXIS_POINTS, .x = x, .y = y};
 }
 
 /* The same scale along both axes: the ranges of the figure become a square. */
@@ -374,10 +382,11 @@ static bool draw_space(ole_drawing *d, const ole_analysis *a) {
         else
             memcpy(xy + 2 * i, a->space + 2 * i, 2 * sizeof *xy);
     }
-    bool good = draw_groups(d, a, xy, deep ? 3 * AXIS_POINTS : 0);
+    bool good = draw_groups(d, a, xy, deep ? 3 : 0);
     free(xy);
     if (!good) return false;
     if (deep) add_axes(d, a);
+    if (deep) d->figure.space = a->space;
     make_square(d);
     d->name = "space";
     d->figure.title = deep ? "Features in their three dimensions" : "Features in their plane";
@@ -386,9 +395,7 @@ static bool draw_space(ole_drawing *d, const ole_analysis *a) {
         d->figure.y_label = "dimension 2";
     }
     snprintf(d->caption, sizeof d->caption, "The features as they are%s",
-             deep ? ", seen from (1, 1, 1): axis 1 leads down to the left, axis 2 down to the "
-                    "right, axis 3 up."
-                  : ".");
+             deep ? ", seen from (1, 1, 1)." : ".");
     return true;
 }
 

@@ -40,7 +40,7 @@ typedef struct ole_series {
     int64_t count;
     const double *x, *y;  /* NaN leaves a gap */
     const double *spread; /* half the height of error bars, or NULL */
-    bool dotted;          /* as a line of reference */
+    bool dotted;          /* a line of reference; among points: solid, with its name at its end */
 } ole_series;
 
 /* Fill with ole_figure_init(). Strings and arrays are the caller's. */
@@ -50,8 +50,14 @@ typedef struct ole_figure {
     const char *title, *x_label, *y_label; /* NULL: none */
     bool x_log, y_log;
     double x_min, x_max, y_min, y_max; /* NaN (default): from the numbers */
+    bool y_free;                       /* the y axis need not show 0, as that of accuracies */
+    const double *x_ticks; /* [x_tick_count] rising numbers on the axis, or NULL: round ones */
+    int x_tick_count;
     const ole_series *series;
     int series_count;
+    /* scatter plots: the points of all series in space, [points, 3], of which x and y are the view
+     * from (1, 1, 1); a page lets one turn them.  NULL: none. */
+    const double *space;
     /* heat maps */
     const float *values; /* [rows, columns] */
     int64_t rows, columns;

@@ -15,7 +15,9 @@ static const double swatch = 16, gap = 14, line_height = 15;
 /* ---- Markers ------------------------------------------------------------------------------- */
 
 ole_paint ole_figure_paint(int series, double alpha) {
-    return (ole_paint){ole_palette_colour(series), alpha, NULL};
+    static const char *const roles[OLE_COLOURS] = {"s0", "s1", "s2", "s3", "s4",
+                                                   "s5", "s6", "s7", "s8", "s9"};
+    return (ole_paint){ole_palette_colour(series), alpha, roles[series % OLE_COLOURS]};
 }
 
 /* Lines take a shape each; of groups the first ten are round, as classes usually are few. */
@@ -70,6 +72,11 @@ void ole_figure_paint_markers(ole_canvas *canvas, const ole_figure *f, int serie
 
 /* ---- The legend ---------------------------------------------------------------------------- */
 
+/* Whether the legend names a series: lines among points have their names beside them. */
+static bool has_entry(const ole_figure *f, int i) {
+    return f->series[i].name && !(f->kind == OLE_FIGURE_SCATTER && f->series[i].dotted);
+}
+
 /* What stands before a name. */
 static void draw_key(ole_canvas *canvas, const ole_figure *f, int series, double x, double y) {
     const ole_series *s = &f->series[series];
@@ -107,7 +114,7 @@ static double entry_width(const ole_figure *f, int series) {
 static void draw_above(ole_canvas *canvas, const ole_figure *f, ole_box *box) {
     double x = box->x, y = box->y + OLE_SIZE_TEXT;
     for (int i = 0; i < f->series_count; i++) {
-        if (!f->series[i].name) continue;
+        if (!has_entry(f, i)) continue;
         double width = entry_width(f, i);
         if (x > box->x && x + width > box->x + box->width) {
             x = box->x;
@@ -125,13 +132,13 @@ static void draw_above(ole_canvas *canvas, const ole_figure *f, ole_box *box) {
 static void draw_beside(ole_canvas *canvas, const ole_figure *f, int named, ole_box *box) {
     double widest = 0;
     for (int i = 0; i < f->series_count; i++)
-        if (f->series[i].name) widest = fmax(widest, entry_width(f, i));
+        if (has_entry(f, i)) widest = fmax(widest, entry_width(f, i));
     int rows = (int)fmax(1, floor(box->height / line_height));
     int columns = (int)fmax(1, fmin((named + rows - 1) / rows, floor(box->width / 2 / widest)));
     double left = box->x + box->width - columns * widest;
     int shown = 0;
     for (int i = 0; i < f->series_count && shown < rows * columns; i++) {
-        if (!f->series[i].name) continue;
+        if (!has_entry(f, i)) continue;
         draw_entry(canvas, f, i, left + shown / rows * widest,
                    box->y + OLE_SIZE_TEXT + shown % rows * line_height);
         shown++;
@@ -142,7 +149,7 @@ static void draw_beside(ole_canvas *canvas, const ole_figure *f, int named, ole_
 void ole_figure_draw_legend(ole_canvas *canvas, const ole_figure *f, ole_box *box) {
     int named = 0;
     for (int i = 0; i < f->series_count; i++)
-        named += f->series[i].name != NULL;
+        named += has_entry(f, i);
     if (named > MOST_ABOVE)
         draw_beside(canvas, f, named, box);
     else if (named > 0)

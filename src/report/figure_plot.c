@@ -27,10 +27,23 @@ static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
     }
 }
 
-/* Bars stand on 0, and lines that come near it show it. */
+/* Bars stand on 0, and lines that come near it show it, unless the figure leaves the axis free. */
 static bool starts_at_zero(const ole_figure *f, const ole_range *y) {
     if (f->y_log || ole_range_empty(y) || y->min < 0 || f->kind == OLE_FIGURE_SCATTER) return false;
-    return f->kind == OLE_FIGURE_HISTOGRAM || y->min < 0.35 * y->max;
+    return f->kind == OLE_FIGURE_HISTOGRAM || (!f->y_free && y->min < 0.35 * y->max);
+}
+
+static double x_pad(const ole_figure *f) {
+    return f->kind == OLE_FIGURE_HISTOGRAM ? 0 : f->kind == OLE_FIGURE_SCATTER ? 0.04 : 0.02;
+}
+
+void ole_figure_x_range(const ole_figure *f, double *min, double *max) {
+    ole_range x, y;
+    ole_axis axis;
+    find_ranges(f, &x, &y);
+    ole_axis_make(&axis, &x, f->x_min, f->x_max, x_pad(f), 1);
+    *min = axis.min;
+    *max = axis.max;
 }
 
 static double widest_tick(const ole_axis *axis) {
@@ -43,26 +56,43 @@ static double widest_tick(const ole_axis *axis) {
     return widest;
 }
 
+/* Ticks at the figure's own numbers instead of round ones; a number that touches the one before it
+ * is left out. */
+static void take_ticks(const ole_figure *f, ole_axis *x) {
+    double free_from = -HUGE_VAL;
+    x->ticks = 0;
+    x->step = f->x_tick_count > 0 && f->x_ticks[0] != 0 ? fabs(f->x_ticks[0]) : 1;
+    for (int i = 1; i < f->x_tick_count; i++) /* the shortest step gives the decimals */
+        x->step = fmin(x->step, f->x_ticks[i] - f->x_ticks[i - 1]);
+    for (int i = 0; i < f->x_tick_count && x->ticks < OLE_AXIS_TICKS; i++) {
+        char number[OLE_NUMBER_ROOM];
+        double at = ole_axis_place(x, x->at[x->ticks] = f->x_ticks[i]);
+        double half = ole_words_width(ole_axis_tick(x, x->ticks, number), OLE_SIZE_TEXT) / 2;
+        if (!(f->x_ticks[i] >= x->min && f->x_ticks[i] <= x->max) || at - half < free_from)
+            continue;
+        free_from = at + half + 6;
+        x->ticks++;
+    }
+}
+
 /* Both axes with their places in `box`, from which they take their room. */
 static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *y) {
     ole_range x_range, y_range;
     find_ranges(f, &x_range, &y_range);
     double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
     if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
-    double x_pad = f->kind == OLE_FIGURE_HISTOGRAM ? 0
-                   : f->kind == OLE_FIGURE_SCATTER ? 0.04
-                                                   : 0.02;
     box->height -= label + (f->x_label ? label : 0);
     ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
     double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
     box->x += left;
     box->width -= left + right;
     for (int wanted = (int)fmax(2, box->width / 44); wanted >= 1; wanted--) {
-        ole_axis_make(x, &x_range, f->x_min, f->x_max, x_pad, wanted);
+        ole_axis_make(x, &x_range, f->x_min, f->x_max, x_pad(f), wanted);
         if ((widest_tick(x) + 10) * x->ticks <= box->width) break;
     }
     x->from = box->x;
     x->to = box->x + box->width;
+    if (f->x_ticks) take_ticks(f, x);
     y->from = box->y + box->height;
     y->to = box->y;
 }
@@ -197,11 +227,32 @@ static void draw_points(ole_canvas *canvas, const ole_figure *f, int series, con
     ole_figure_paint_markers(canvas, f, series);
 }
 
+/* A line of reference among points, with its name where it ends. */
+static void draw_reference(ole_canvas *canvas, const ole_series *s, const ole_axis *x,
+                           const ole_axis *y) {
+    const ole_pen pen = {OLE_AXIS, 1.2, 0};
+    double at[2] = {0}, before[2] = {0};
+    for (int64_t k = 0; k < s->count; k++) {
+        before[0] = at[0];
+        if (!place(s, k, x, y, at)) continue;
+        (k == 0 ? canvas->move : canvas->line)(canvas, at[0], at[1]);
+    }
+    canvas->paint(canvas, NULL, &pen);
+    if (!s->name || s->count < 2) return;
+    double side = at[0] - before[0];
+    canvas->words(canvas, &(ole_words){.text = s->name,
+                                       .x = at[0] + (side < -1 ? -4 : 4),
+                                       .y = at[1] + 4,
+                                       .size = OLE_SIZE_TEXT,
+                                       .anchor = side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START,
+                                       .paint = OLE_INK});
+}
+
 void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) {
     ole_axis x = {0}, y = {0};
     ole_figure_draw_legend(canvas, f, &box);
     make_axes(f, &box, &x, &y);
-    draw_axes(canvas, f, &box, &x, &y);
+    if (!f->space) draw_axes(canvas, f, &box, &x, &y); /* else x and y mean nothing */
     int64_t points = 0;
     for (int i = 0; i < f->series_count; i++)
         points += f->series[i].count;
@@ -214,6 +265,8 @@ void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) 
             draw_line(canvas, f, i, &x, &y);
         else if (f->kind == OLE_FIGURE_HISTOGRAM)
             draw_bars(canvas, f, i, &x, &y);
+        else if (f->series[i].dotted)
+            draw_reference(canvas, &f->series[i], &x, &y);
         else
             draw_points(canvas, f, i, &x, &y, radius);
     }

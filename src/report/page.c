@@ -5,10 +5,13 @@
  * src/report/page/, which the build carries into the library.
  */
 #include "base/atomic_file.h"
+#include "report/figure_parts.h"
 #include "report/page_files.h"
 #include "report/page_parts.h"
+#include "report/palette.h"
 #include "report/picture.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +82,39 @@ void ole_page_begin_block(ole_page *page, bool grid) {
     page->in_grid = grid;
 }
 
+/* Text whose numbers stay on one line: no break beside "±" or before "%". */
+static void add_unbroken(ole_text *out, const char *text) {
+    static const char sign[] = "±";
+    const size_t size = sizeof sign - 1;
+    char *copy = strdup(text), *rest = copy;
+    if (!copy) out->failed = true;
+    for (char *at; rest && (at = strchr(rest, ' ')); rest = at + 1) {
+        bool kept = at[1] == '%' || strncmp(at + 1, sign, size) == 0 ||
+                    (at >= rest + size && strncmp(at - size, sign, size) == 0);
+        *at = '\0';
+        ole_text_escaped(out, rest);
+        ole_text_add(out, kept ? "\u00a0" : " ");
+    }
+    if (rest) ole_text_escaped(out, rest);
+    free(copy);
+}
+
+static void add_change(ole_text *out, const ole_page_change *c) {
+    if (isnan(c->difference)) return;
+    bool better = c->less_is_better ? c->difference < 0 : c->difference > 0;
+    if (c->difference == 0 || fabs(c->difference) <= c->spread)
+        ole_text_add(out, "<span class=\"same\">≈ about the same</span> ");
+    else
+        ole_text_format(out, "<span class=\"%s\">%s %s</span> ", better ? "better" : "worse",
+                        c->difference > 0 ? "▲" : "▼", better ? "better" : "worse");
+}
+
 void ole_page_headline(ole_page *page, const char *label, const char *value, const char *note) {
+    ole_page_compared(page, label, value, note, NULL);
+}
+
+void ole_page_compared(ole_page *page, const char *label, const char *value, const char *note,
+                       const ole_page_change *change) {
     ole_text *out = &page->headlines;
     if (!label || !value) {
         keep_argument(page, "a headline needs a label and a value");
@@ -92,7 +127,8 @@ void ole_page_headline(ole_page *page, const char *label, const char *value, con
     ole_text_add(out, "</dd>");
     if (note) {
         ole_text_add(out, "<dd class=\"note\">");
-        ole_text_escaped(out, note);
+        if (change) add_change(out, change);
+        add_unbroken(out, note);
         ole_text_add(out, "</dd>");
     }
     ole_text_add(out, "</div>\n");
@@ -122,6 +158,46 @@ void ole_page_text(ole_page *page, const char *paragraph) {
     ole_text_add(&page->body, "</p>\n");
 }
 
+/* The points of a figure in space for the script that turns it: x, y and z in 1/32767 of the
+ * longest, and how many points each series has. */
+static void add_space(ole_text *out, const ole_figure *f) {
+    int64_t count = 0;
+    ole_text_add(out, " data-counts=\"");
+    for (int i = 0; i < f->series_count; i++) {
+        if (f->series[i].dotted) continue;
+        ole_text_format(out, count ? " %lld" : "%lld", (long long)f->series[i].count);
+        count += f->series[i].count;
+    }
+    double longest = 1e-300;
+    for (int64_t i = 0; i < 3 * count; i++)
+        longest = fmax(longest, fabs(f->space[i]));
+    uint8_t *bytes = malloc((size_t)count * 6 + 1);
+    for (int64_t i = 0; bytes && i < 3 * count; i++) {
+        unsigned value = (unsigned)lround(f->space[i] / longest * 32767);
+        bytes[2 * i] = (uint8_t)value;
+        bytes[2 * i + 1] = (uint8_t)(value >> 8);
+    }
+    ole_text_add(out, "\" data-space=\"");
+    if (bytes)
+        ole_text_base64(out, bytes, (size_t)count * 6);
+    else
+        out->failed = true;
+    ole_text_add(out, "\"");
+    free(bytes);
+}
+
+/* Where the x axis begins and ends, for the script that shows values under the pointer. */
+static void add_x_range(ole_text *out, const ole_figure *f) {
+    double ends[2];
+    ole_figure_x_range(f, &ends[0], &ends[1]);
+    ole_text_format(out, " data-x=\"%s", f->x_log ? "log" : "linear");
+    for (int i = 0; i < 2; i++) { /* in scientific notation, of integers: no locale's comma */
+        int power = ends[i] != 0 ? (int)floor(log10(fabs(ends[i]))) - 9 : 0;
+        ole_text_format(out, " %llde%d", llround(ends[i] / pow(10, power)), power);
+    }
+    ole_text_add(out, "\"");
+}
+
 void ole_page_figure(ole_page *page, const ole_figure *figure, const char *caption) {
     char *svg = NULL;
     ole_error error;
@@ -129,7 +205,11 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     ole_page_keep(page, status, &error);
     if (status != OLE_OK) return;
     ole_page_begin_block(page, true);
-    ole_text_add(&page->body, "<figure>\n");
+    ole_text_add(&page->body, figure->space ? "<figure class=\"space\"" : "<figure");
+    if (figure->space) add_space(&page->body, figure);
+    if (figure->kind == OLE_FIGURE_LINES || figure->kind == OLE_FIGURE_HISTOGRAM)
+        add_x_range(&page->body, figure);
+    ole_text_add(&page->body, ">\n");
     ole_text_add(&page->body, svg);
     if (caption) {
         ole_text_add(&page->body, "<figcaption>");
@@ -147,9 +227,14 @@ static void add_cell(ole_text *out, const char *open, const char *text, const ch
     ole_text_add(out, close);
 }
 
-/* Numbers stand to the right, words to the left. */
-static bool is_number(const char *text) {
-    return !text || strchr("0123456789.+-", text[0]) || strncmp(text, "−", strlen("−")) == 0;
+/* Columns of numbers stand to the right, others to the left; "" is either. */
+static bool is_numeric(const char *const *cells, int64_t rows, int64_t columns, int64_t column) {
+    for (int64_t r = 0; r < rows; r++) {
+        const char *text = cells[r * columns + column];
+        if (text && !strchr("0123456789.+-", text[0]) && strncmp(text, "−", strlen("−")) != 0)
+            return false;
+    }
+    return true;
 }
 
 void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
@@ -164,15 +249,15 @@ void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t c
     add_cell(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
     for (int64_t c = 0; c < columns; c++)
         add_cell(out,
-                 rows == 0 || is_number(cells[c]) ? "<th scope=\"col\">"
-                                                  : "<th scope=\"col\" class=\"words\">",
+                 is_numeric(cells, rows, columns, c) ? "<th scope=\"col\">"
+                                                     : "<th scope=\"col\" class=\"words\">",
                  names[c], "</th>");
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int64_t r = 0; r < rows; r++) {
         ole_text_add(out, "<tr>");
         add_cell(out, "<th scope=\"row\">", cells[r * columns], "</th>");
         for (int64_t c = 1; c < columns; c++)
-            add_cell(out, is_number(cells[r * columns + c]) ? "<td>" : "<td class=\"words\">",
+            add_cell(out, is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",
                      cells[r * columns + c], "</td>");
         ole_text_add(out, "</tr>\n");
     }
@@ -233,7 +318,16 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
 static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "title") == 0) ole_text_escaped(out, page->title);
     if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());
-    if (strcmp(name, "style") == 0) ole_text_add(out, page_style);
+    if (strcmp(name, "style") == 0) {
+        ole_text_add(out, page_style);
+        for (int i = 0; i < OLE_COLOURS; i++) { /* of series, which figures name s0 to s9 */
+            unsigned light = ole_palette_colour(i), dark = ole_palette_dark(light);
+            ole_text_format(out,
+                            "svg .fill-s%d { fill: light-dark(#%06x, #%06x); }\n"
+                            "svg .stroke-s%d { stroke: light-dark(#%06x, #%06x); }\n",
+                            i, light, dark, i, light, dark);
+        }
+    }
     if (strcmp(name, "script") == 0) ole_text_add(out, page_script);
     if (strcmp(name, "script_hash") == 0) ole_text_add(out, page_script_hash);
     if (strcmp(name, "subtitle") == 0 && page->subtitle[0])

@@ -29,6 +29,18 @@ OLE_INTERNAL void ole_page_free(ole_page *page);
 OLE_INTERNAL void ole_page_headline(ole_page *page, const char *label, const char *value,
                                     const char *note);
 
+/* How a headline compares with what its note names, as softmax alone; NULL: it does not.  An arrow
+ * stands before the note: better, worse, or about the same where the difference is within
+ * `spread`. */
+typedef struct ole_page_change {
+    double difference; /* of the headline's number from the other one; NaN: unknown */
+    double spread;     /* standard deviation of either; NaN or 0: unknown */
+    bool less_is_better;
+} ole_page_change;
+
+OLE_INTERNAL void ole_page_compared(ole_page *page, const char *label, const char *value,
+                                    const char *note, const ole_page_change *change);
+
 OLE_INTERNAL void ole_page_section(ole_page *page, const char *heading);
 OLE_INTERNAL void ole_page_text(ole_page *page, const char *paragraph);
 

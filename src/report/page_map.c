@@ -115,21 +115,27 @@ static const ole_page_sprite *embed_sprite(ole_page *page, const ole_page_images
 /* ---- HTML ---------------------------------------------------------------------------------- */
 
 static void add_controls(ole_text *out, const ole_page_map *map) {
-    ole_text_add(
-        out, "<div class=\"map-bar\">\n"
-             "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
-             "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
-             "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
-             "<button type=\"button\" data-do=\"all\">All classes</button>\n"
-             "<button type=\"button\" data-do=\"none\">No class</button>\n"
-             "<span class=\"hint\">Drag to move, scroll to zoom, point to see. Keys: arrows, + "
-             "−, 0, n, p</span>\n</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
+    ole_text_add(out,
+                 "<div class=\"map-bar\">\n"
+                 "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
+                 "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
+                 "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
+                 "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
+                 "<span class=\"hint\">Drag to move, Ctrl + scroll or pinch to zoom, point to see. "
+                 "Keys: arrows, + −, 0, n, p</span>\n</div>\n<div class=\"map-bar\">\n"
+                 "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
+                 "spellcheck=\"false\"></label>\n"
+                 "<button type=\"button\" data-do=\"all\">All classes</button>\n"
+                 "<button type=\"button\" data-do=\"none\">No class</button>\n"
+                 "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
     for (int c = 0; c < map->classes; c++) {
-        unsigned colour = (unsigned)ole_palette_colour(c);
+        unsigned colour = (unsigned)ole_palette_class_colour(c);
+        int shape = ole_palette_class_shape(c);
         ole_text_format(out,
-                        "<label><input type=\"checkbox\" checked data-colour=\"#%06x\"><span "
-                        "class=\"swatch\" style=\"background:#%06x\"></span>",
-                        colour, colour);
+                        "<label><input type=\"checkbox\" checked data-colour=\"#%06x\" "
+                        "data-shape=\"%d\"><span class=\"swatch shape-%d\" "
+                        "style=\"background:light-dark(#%06x,#%06x)\"></span>",
+                        colour, shape, shape, colour, (unsigned)ole_palette_dark(colour));
         ole_text_escaped(out, map->names[c] ? map->names[c] : "?");
         ole_text_add(out, "</label>\n");
     }
@@ -154,7 +160,8 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
     ole_text_format(
         out,
         "></canvas>\n<div class=\"map-tip\" hidden>%s<span><b></b><small></small></span>"
-        "</div>\n<div class=\"silent\" aria-live=\"polite\"></div></div>\n",
+        "</div>\n<div class=\"map-advice\" hidden></div>\n<div class=\"silent\" "
+        "aria-live=\"polite\"></div></div>\n",
         sprite ? "<canvas class=\"pixels\" width=\"1\" height=\"1\" "
                  "aria-hidden=\"true\"></canvas>"
                : "");

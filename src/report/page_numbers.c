@@ -78,6 +78,7 @@ static int64_t add_points(ole_text *out, const ole_figure *f) {
     ole_text_add(out, "<th scope=\"col\">±</th></tr></thead>\n<tbody>\n");
     for (int i = 0; i < f->series_count; i++) {
         const ole_series *s = &f->series[i];
+        if (f->kind == OLE_FIGURE_SCATTER && s->dotted) continue; /* a line of reference */
         all += s->count;
         for (int64_t k = 0; k < s->count && shown < MOST_ROWS; k++, shown++) {
             ole_text_add(out, "<tr><th scope=\"row\">");

@@ -49,6 +49,27 @@ static uint32_t from_oklab(const double lab[3]) {
     return r << 16 | g << 8 | b;
 }
 
+uint32_t ole_palette_class_colour(int i) {
+    const double shift = 0.17; /* of the lightness, away from white and black */
+    uint32_t colour = ole_palette_colour(i);
+    if (i / OLE_COLOURS % 2 == 0) return colour;
+    double lab[3];
+    to_oklab(colour, lab);
+    lab[0] += lab[0] > 0.65 ? -shift : shift;
+    return from_oklab(lab);
+}
+
+uint32_t ole_palette_dark(uint32_t rgb) {
+    double lab[3];
+    to_oklab(rgb, lab);
+    lab[0] = 0.38 + 0.6 * lab[0];
+    return from_oklab(lab);
+}
+
+int ole_palette_class_shape(int i) {
+    return i / OLE_COLOURS % OLE_CLASS_SHAPES;
+}
+
 void ole_palette_scale(uint32_t scale[256]) {
     enum { STOPS = 5 };
     static const uint32_t stops[STOPS] = {0xfdfbe4, 0xb5dfc0, 0x4fa8b8, 0x2d5f9e, 0x1b1440};

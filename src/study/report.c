@@ -87,8 +87,10 @@ static void trace_tuning(const ole_study *study, curve *c) {
     ole_series *alone = add_line(study, c, 0.0, false);
     alone->dotted = true;
     alone->spread = NULL;
-    add_value(c, lambdas->items[1], softmax->validation); /* the smallest that is not 0 */
-    if (lambdas->count > 2) add_value(c, lambdas->items[lambdas->count - 1], softmax->validation);
+    double first = lambdas->items[1], last = lambdas->items[lambdas->count - 1]; /* 0 is item 0 */
+    double wider = first == last ? 1.5 : 1.0; /* beside a single λ there is room for a line */
+    add_value(c, first / wider, softmax->validation);
+    add_value(c, last * wider, softmax->validation);
 }
 
 /* What a study is judged by: the classifier, or 1-NN where there is none. */
@@ -185,6 +187,11 @@ static ole_status draw(const ole_study *study, const char *title, curve *c, ole_
     figure->x_label = look->x_label;
     figure->y_label = look->y_label;
     figure->x_log = tune;
+    figure->y_free = study->kind == OLE_STUDY_SWEEP;
+    if (!compare && figure->series_count > 0 && !c->series[0].dotted) { /* what was tried */
+        figure->x_ticks = c->series[0].x;
+        figure->x_tick_count = (int)c->series[0].count;
+    }
     return OLE_OK;
 }
 
@@ -217,11 +224,14 @@ static void add_tuned(ole_page *page, const ole_study *study) {
     snprintf(note, sizeof note, "validation error %s", error_text(picked->validation, text));
     ole_page_headline(page, "λ", value, note);
     if (!tested || tested->finished == 0) return;
-    note[0] = '\0';
-    if (alone && alone != tested && alone->finished > 0)
-        snprintf(note, sizeof note, "softmax alone %s", error_text(alone->test, text));
-    ole_page_headline(page, judged_name(study), error_text(judged_error(study, tested), value),
-                      *note ? note : NULL);
+    bool compared = alone && alone != tested && alone->finished > 0;
+    const ole_study_error error = judged_error(study, tested),
+                          other =
+                              compared ? judged_error(study, alone) : (ole_study_error){NAN, NAN};
+    const ole_page_change change = {error.mean - other.mean, fmax(error.std, other.std), true};
+    snprintf(note, sizeof note, "softmax alone %s", error_text(other, text));
+    ole_page_compared(page, judged_name(study), error_text(error, value), compared ? note : NULL,
+                      &change);
 }
 
 /* The errors of a comparison. */

@@ -7,6 +7,7 @@ with whole ones; and a tuning with one whose test labels were wrong.
 import csv
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,15 @@ def check_usage(ole, work):
 
 # ---- Results ------------------------------------------------------------------------------------
 
+def check_one_lambda(ole, work):
+    """Beside a single lambda softmax is a dotted line too."""
+    ole.run(*f"tune digits {SMALL} --epochs 1 --lambdas 0,0.25 --seeds 1 --out one".split())
+    curve = (work / "one/curve.svg").read_text()
+    dotted = re.findall(r'stroke-dasharray="4"[^>]* d="M([^"]*)"', curve)
+    check_that("one lambda: softmax is a line", len(dotted) == 1 and dotted[0].count("L") == 1)
+    check_that("one lambda: its tick", ">0.25</text>" in curve and ">0.2</text>" not in curve)
+
+
 def check_tune(ole, work):
     done = ole.run(*TUNE.split(), "--baseline", "--out", "tune")
     lines = done.stdout.splitlines()
@@ -96,6 +106,9 @@ def check_tune(ole, work):
     files = {p.name for p in (work / "tune").iterdir() if p.is_file()}
     check_that("the files", {"config.yaml", "curve.svg", "report.html", "results.csv",
                              "results.json", "study.json"} <= files)
+    curve = (work / "tune/curve.svg").read_text()
+    check_that("the ticks are the lambdas that were tried", ">0.0625</text>" in curve and ">0.25</text>" in curve
+               and ">0.1</text>" not in curve)
     got = results(work / "tune")
     grid = [p for p in got["points"] if p["part"] == "grid"]
     best = min(grid, key=lambda p: (p["validation_error"], p["lambda"]))
@@ -354,6 +367,7 @@ def check_divergence(ole, work):
 
 def check_all(ole, work):
     check_usage(ole, work)
+    check_one_lambda(ole, work)
     check_tune(ole, work)
     check_no_validation(ole, work)
     check_large_seed(ole, work)

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -229,13 +230,45 @@ def check_filter(browser):
     browser.click(*centre(browser, "button[data-do=all]"))
 
 
+def check_names(browser):
+    """Classes are named on the map, and found by name."""
+    named = "(() => { const map = document.querySelector('figure.map').pointMap; return [Number(map.canvas.dataset.named)," \
+        " map.names.length, map.boxes.filter((box) => box.checkVisibility()).length, map.spoken.textContent]; })()"
+    state = browser.evaluate(named)
+    check("classes are named on the map", state[0] >= 0.7 * state[1] > 0, str(state))
+    name = browser.evaluate("document.querySelector('figure.map').pointMap.names[3]")
+    browser.click(*centre(browser, "figure.map input[type=search]"))
+    for letter in name:
+        browser.key(letter)
+    browser.settle()
+    state = browser.evaluate(named)
+    check("a class is found by its name", state[0] == 1 and state[2] == 1 and state[3].startswith("1 of"), str(state))
+    for _ in name:
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+    browser.settle()
+    check("without a search all classes are listed", browser.evaluate(named)[2] == state[1])
+
+
 def check_moving(browser):
     zoom = "document.querySelector('figure.map').pointMap.view.zoom"
     x, y = centre(browser, "figure.map canvas")
+    top = browser.evaluate("scrollY")
     browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
+    browser.settle(0.6)
+    state = browser.evaluate(f"[{zoom}, scrollY, document.querySelector('.map-advice').checkVisibility()]")
+    check("the wheel over the map scrolls the page", state[0] == 1 and state[1] < top, f"{top} {state}")
+    check("the map says how to zoom", state[2])
+    x, y = centre(browser, "figure.map canvas")
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400, modifiers=2)
     browser.settle()
     wheel = browser.evaluate(zoom)
-    check("the wheel zooms", wheel > 1.5, str(wheel))
+    check("Ctrl and the wheel zoom", wheel > 1.5, str(wheel))
+    browser.click(x, y)
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100)
+    browser.settle()
+    clicked = browser.evaluate(zoom)
+    check("after a click the wheel zooms", clicked > wheel, f"{wheel} {clicked}")
+    wheel = clicked
     before = browser.evaluate("document.querySelector('figure.map').pointMap.view.x")
     browser.mouse("mousePressed", x, y, button="left", clickCount=1)
     browser.mouse("mouseMoved", x - 80, y, button="left", buttons=1)
@@ -250,6 +283,94 @@ def check_moving(browser):
     check("the keyboard shows and announces points", "sample 0" in spoken, spoken)
     browser.key("0")
     check("0 shows the whole map again", browser.evaluate(zoom) == 1)
+
+
+def check_touch(browser):
+    """One finger scrolls the page, two zoom the map."""
+    state = "[scrollY, document.querySelector('figure.map').pointMap.view.zoom]"
+    browser.size(390, 844, mobile=True)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
+    x, y = centre(browser, "figure.map canvas")
+    before = browser.evaluate(state)
+    for step in range(12):
+        kind = "touchStart" if step == 0 else "touchEnd" if step == 11 else "touchMove"
+        points = [{"x": x, "y": y + 20 * step, "id": 1}] if step < 11 else []
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        browser.settle(0.05)
+    browser.settle()
+    after = browser.evaluate(state)
+    check("one finger on the map scrolls the page", after[0] < before[0] - 100 and after[1] == before[1],
+          f"{before} {after}")
+    x, y = centre(browser, "figure.map canvas")
+    before = browser.evaluate(state)
+    for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 60), ("touchEnd", 0)):
+        points = [{"x": x - apart, "y": y, "id": 1}, {"x": x + apart, "y": y, "id": 2}] if apart else []
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        browser.settle(0.1)
+    after = browser.evaluate(state)
+    check("two fingers zoom the map", after[1] > 2 and after[0] == before[0], f"{before} {after}")
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    browser.evaluate("document.querySelector('figure.map').pointMap.reset()")
+    browser.size(1280, 900)
+
+
+def check_space(browser):
+    """Points in three dimensions turn by pointer and keys."""
+    first = "document.querySelector('figure.space svg svg path').getAttribute('d').slice(0, 40)"
+    start = browser.evaluate(first)
+    x, y = centre(browser, "figure.space svg.figure")
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+    browser.mouse("mouseMoved", x + 60, y + 20, button="left", buttons=1)
+    browser.mouse("mouseReleased", x + 60, y + 20, button="left", clickCount=1)
+    dragged = browser.evaluate(first)
+    check("dragging turns the points in space", dragged != start, start)
+    browser.evaluate("document.querySelector('figure.space svg.figure').focus()")
+    browser.key("ArrowLeft")
+    check("an arrow key turns the points in space", browser.evaluate(first) != dragged)
+    browser.key("0")
+    check("0 turns the points back", browser.evaluate(first) == start)
+    check_accessibility(browser, "space")
+
+
+def check_layout(browser):
+    """One run on a wide screen: opened numbers, the recipe; on a phone: headlines."""
+    heights = "[...document.querySelector('.grid:has(details)').children].slice(0, 2).map((e) => e.offsetHeight)"
+    browser.size(1280, 900)
+    before = browser.evaluate(heights)
+    browser.evaluate("document.querySelector('.grid details').open = true")
+    after = browser.evaluate(heights)
+    browser.evaluate("document.querySelector('.grid details').open = false")
+    check("opened numbers do not stretch their neighbour", after[0] > before[0] and after[1] <= before[1],
+          f"{before} {after}")
+    aligned = browser.evaluate("""[...new Set([...document.querySelectorAll("section:last-of-type .table td")]
+        .map((cell) => getComputedStyle(cell).textAlign))]""")
+    check("the recipe's column has one alignment", aligned == ["left"], str(aligned))
+    browser.size(390, 844, mobile=True)
+    lines = browser.evaluate("""(() => {
+        const value = document.querySelector(".headline .value"), text = value.textContent;
+        value.textContent = "85.6 ± 0.2°";
+        const lines = value.offsetHeight / parseFloat(getComputedStyle(value).lineHeight);
+        const fits = value.scrollWidth <= value.clientWidth;
+        value.textContent = text;
+        return [Math.round(lines), fits];
+    })()""")
+    check("a phone shows a headline on one line", lines == [1, True], str(lines))
+    browser.size(1280, 900)
+
+
+def check_values(browser):
+    """Pointing at a chart shows its numbers."""
+    cell = "figure:not([data-x]) svg.figure path:not([class])"  # the first: of class 0 for class 0
+    number = browser.evaluate("document.querySelector('figure:not([data-x]) tbody td').textContent")
+    for selector, name, wanted in (("figure[data-x] svg.figure svg", "a learning curve", "epoch"),
+                                   (cell, "the confusion", f"0, 0: {number}")):
+        x, y = centre(browser, selector)
+        browser.mouse("mouseMoved", x, y)
+        browser.settle(0.2)
+        tips = browser.evaluate("[...document.querySelectorAll('.value-tip')].filter((e) => e.checkVisibility()).map((e) => e.textContent)")
+        check(f"the pointer shows values of {name}", len(tips) == 1 and wanted in tips[0] and
+              any(letter.isdigit() for letter in tips[0]), str(tips))
+    browser.mouse("mouseMoved", 1, 1)
 
 
 def check_accessibility(browser, look):
@@ -269,6 +390,24 @@ def check_the_checks(browser):
     browser.evaluate("document.getElementById('wrong').remove()")
 
 
+def check_dark_colours(browser):
+    """Series and classes stand out from dark cards."""
+    pale = browser.evaluate("""(() => {
+        const luminance = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number)
+            .map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0.05);
+        const card = luminance(getComputedStyle(document.querySelector("figure")).backgroundColor);
+        const colours = [...document.querySelectorAll(".swatch")].map((e) => getComputedStyle(e).backgroundColor)
+            .concat([...document.querySelectorAll("svg [class*=stroke-s]")].map((e) => getComputedStyle(e).stroke));
+        return [...new Set(colours)].filter((colour) => luminance(colour) / card < 4.5);
+    })()""")
+    check("series and classes have contrast on dark", not pale, str(pale))
+    check("the map is drawn in the dark's colours", browser.evaluate(
+        "(() => { const map = document.querySelector('figure.map').pointMap;"
+        " return map.colours[0] !== map.boxes[0].dataset.colour"
+        " && map.colours[0] === getComputedStyle(document.querySelector('.swatch')).backgroundColor; })()"))
+
+
 def check_looks(browser, folder):
     background = "getComputedStyle(document.body).backgroundColor"
     browser.size(1280, 900)
@@ -278,6 +417,7 @@ def check_looks(browser, folder):
     browser.click(*centre(browser, "#theme"))
     check("the button switches to dark", browser.evaluate(background) != light)
     check_accessibility(browser, "dark")
+    check_dark_colours(browser)
     browser.evaluate("window.scrollTo(0, 0)")
     browser.screenshot(folder / "page-dark.png")
     browser.size(360, 740, mobile=True)
@@ -305,6 +445,17 @@ def make_page(ole, work):
                        capture_output=True)
 
 
+def make_space(ole, work):
+    """A page of three classes in three dimensions, each along an axis."""
+    rows = [[(5 + i % 7) if k == c else (i * (k + 1) % 5) / 10 for k in range(3)] for c in range(3) for i in range(20)]
+    for name, kind, shape, values in (("F", "d", (60, 3), sum(rows, [])), ("L", "q", (60,), [i // 20 for i in range(60)])):
+        header = str({"descr": {"d": "<f8", "q": "<i8"}[kind], "fortran_order": False, "shape": shape}).ljust(117) + "\n"
+        (work / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+                                           + struct.pack(f"<{len(values)}{kind}", *values))
+    subprocess.run([ole, "analyze", "F.npy", "L.npy", "--no-tsne", "--out", "space.html"], cwd=work, check=True,
+                   capture_output=True)
+
+
 def main():
     ole, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -315,21 +466,31 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         make_page(ole, work)
+        make_space(ole, work)
         browser = Browser(program, work / "profile")
         try:
             browser.size(1280, 900)
             browser.open(work / "one.html")
             check_hover(browser)
             check_filter(browser)
+            check_names(browser)
             check_moving(browser)
+            check_touch(browser)
+            check_layout(browser)
+            check_values(browser)
             check_the_checks(browser)
             check_looks(browser, folder)
             browser.size(1280, 900)
             browser.open(work / "two.html")
             check("two runs, two maps", browser.evaluate(
                 "[...document.querySelectorAll('figure.map')].filter((f) => f.pointMap).length") == 2)
+            wide = browser.evaluate("(() => { const e = document.querySelector('.table .scroll');"
+                                    " return [e.scrollWidth, e.clientWidth]; })()")
+            check("the table of two runs is whole at 1280 pixels", wide[0] <= wide[1], str(wide))
             check_accessibility(browser, "two runs")
             browser.screenshot(folder / "page-two-runs.png")
+            browser.open(work / "space.html")
+            check_space(browser)
             check_console(browser)
             check_policy(browser)
         finally:

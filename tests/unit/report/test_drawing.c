@@ -69,6 +69,7 @@ static void test_three_dimensions(void **state) {
             sum += f->series[s].y[i];
         assert_float_equal(sum, 100, 1e-9);
     }
+    assert_true(f->x_ticks[6] == 90);
     ole_drawing_free(d);
 
     d = draw(&a, OLE_DRAW_SPECTRUM);
@@ -98,7 +99,12 @@ static void test_three_dimensions(void **state) {
 
     d = draw(&a, OLE_DRAW_SPACE);
     f = check(d, OLE_FIGURE_SCATTER, "space");
-    assert_int_equal(f->series_count, 4); /* and the axes */
+    assert_int_equal(f->series_count, 6); /* and the axes, as lines from the origin */
+    for (int s = 3; s < 6; s++) {
+        assert_true(f->series[s].dotted && f->series[s].count == 2);
+        assert_true(f->series[s].x[0] == 0 && f->series[s].y[0] == 0);
+    }
+    assert_ptr_equal(f->space, a.space);
     assert_true(f->series[0].x[0] < -1 && f->series[1].x[0] > 1 && f->series[2].y[0] > 1);
     assert_float_equal(f->x_max - f->x_min, f->y_max - f->y_min, 1e-9);
     ole_drawing_free(d);
@@ -128,6 +134,27 @@ static void test_what_there_is_not(void **state) {
     d = draw(&a, OLE_DRAW_SPACE);
     f = check(d, OLE_FIGURE_SCATTER, "space");
     assert_int_equal(f->series_count, 2);
+    ole_drawing_free(d);
+    ole_analysis_free(&a);
+}
+
+/* Right angles, rounded upwards, have no bar of their own beyond 90 degrees. */
+static void test_right_angles_end_the_histogram(void **state) {
+    (void)state;
+    ole_analysis a = analyse(61, 3, 3, true);
+    memset(a.angles.between_bins, 0, sizeof a.angles.between_bins);
+    memset(a.angles.within_bins, 0, sizeof a.angles.within_bins);
+    a.angles.between_bins[90] = a.angles.between.pairs;
+    a.angles.between.maximum = 90.0001;
+    a.angles.within.maximum = 20;
+    ole_drawing *d = draw(&a, OLE_DRAW_HISTOGRAM);
+    const ole_series *between = &ole_drawing_figure(d)->series[1];
+    assert_int_equal(between->count, 90);
+    assert_float_equal(between->y[89], 100, 1e-9);
+    ole_drawing_free(d);
+    a.angles.between.maximum = 90.7;
+    d = draw(&a, OLE_DRAW_HISTOGRAM);
+    assert_int_equal(ole_drawing_figure(d)->series[1].count, 91);
     ole_drawing_free(d);
     ole_analysis_free(&a);
 }
@@ -183,6 +210,7 @@ int main(void) {
         cmocka_unit_test(test_three_dimensions),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_what_there_is_not),
+        cmocka_unit_test(test_right_angles_end_the_histogram),
         cmocka_unit_test(test_curves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

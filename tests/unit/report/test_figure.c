@@ -114,6 +114,39 @@ static void test_gaps_split_a_line(void **state) {
     free(text);
 }
 
+/* Lines near 0 show it, accuracies need not. */
+static void test_free_axes(void **state) {
+    (void)state;
+    const double low[] = {30, 60, 95};
+    const ole_series series = {"accuracy", 3, lambda, low, .spread = NULL};
+    ole_figure f = lines();
+    f.series = &series;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">0</text>"));
+    free(text);
+    f.y_free = true;
+    text = svg_of(&f);
+    assert_null(strstr(text, ">0</text>"));
+    free(text);
+}
+
+/* Ticks at the numbers given, without those that would touch. */
+static void test_ticks_of_ones_own(void **state) {
+    (void)state;
+    const double ticks[] = {0.0625, 0.0626, 0.25, 1, 7};
+    ole_figure f = lines();
+    f.x_ticks = ticks;
+    f.x_tick_count = 5;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">0.0625</text>"));
+    assert_non_null(strstr(text, ">0.25</text>"));
+    assert_non_null(strstr(text, ">1</text>"));
+    assert_null(strstr(text, ">0.0626</text>"));
+    assert_null(strstr(text, ">0.1</text>"));
+    assert_null(strstr(text, ">7</text>")); /* beyond the axis */
+    free(text);
+}
+
 static void test_histograms_stand_on_zero(void **state) {
     (void)state;
     const double edges[] = {0, 30, 60, 90}, within[] = {5, 3, 1}, between[] = {0, 2, 9};
@@ -382,6 +415,8 @@ int main(void) {
         cmocka_unit_test(test_numbers_beyond_whole_ones),
         cmocka_unit_test(test_gaps_split_a_line),
         cmocka_unit_test(test_histograms_stand_on_zero),
+        cmocka_unit_test(test_free_axes),
+        cmocka_unit_test(test_ticks_of_ones_own),
         cmocka_unit_test(test_hundred_groups_differ),
         cmocka_unit_test(test_heat_maps_small_and_large),
         cmocka_unit_test(test_text_of_any_bytes),

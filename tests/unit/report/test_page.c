@@ -227,6 +227,48 @@ static void test_maps_hold_every_point(void **state) {
     free(text);
 }
 
+/* A colour and a shape are of one class: 140 of them. */
+static void test_classes_have_marks_of_their_own(void **state) {
+    (void)state;
+    enum { CLASSES = 140 };
+    const double at[] = {0, 0};
+    const int32_t label = 0;
+    const char *names[CLASSES], *last = NULL;
+    for (int i = 0; i < CLASSES; i++)
+        names[i] = "class";
+    const ole_page_map map = {1, at, &label, CLASSES, names, NULL};
+    ole_page *page = new_page();
+    ole_page_add_map(page, "map", &map);
+    char *text = written(page), mark[64];
+    int seen = 0;
+    for (const char *from = text; (from = strstr(from, "data-colour=")); from++, seen++) {
+        snprintf(mark, sizeof mark, "%.*s", (int)(strchr(from, '>') - from), from);
+        assert_has(mark, "data-shape=");
+        assert_int_equal(occurrences(text, mark), 1);
+        last = from;
+    }
+    assert_int_equal(seen, CLASSES);
+    assert_has(last, "class=\"swatch shape-6\"");
+    free(text);
+}
+
+/* An arrow up or down, and whether that is good. */
+static void test_headlines_compare(void **state) {
+    (void)state;
+    ole_page *page = new_page();
+    const ole_page_change changes[] = {
+        {-1.5, 0.2, true}, {-1.5, NAN, false}, {0.1, 0.2, true}, {NAN, 0, true}};
+    for (int i = 0; i < 4; i++)
+        ole_page_compared(page, "error", "1 %", "softmax alone 85.6 ± 0.2 %", &changes[i]);
+    char *text = written(page);
+    assert_has(text,
+               "<span class=\"better\">▼ better</span> softmax alone 85.6\u00a0±\u00a00.2\u00a0%");
+    assert_has(text, "<span class=\"worse\">▼ worse</span>");
+    assert_has(text, "<span class=\"same\">≈ about the same</span>");
+    assert_has(text, "<dd class=\"note\">softmax alone");
+    free(text);
+}
+
 /* ---- Failures ------------------------------------------------------------------------------ */
 
 static void test_first_failure_is_kept(void **state) {
@@ -279,6 +321,8 @@ int main(void) {
         cmocka_unit_test_teardown(test_page_of_ten_thousand_points_under_6_mb, temporary_clear),
 #endif
         cmocka_unit_test_teardown(test_maps_hold_every_point, temporary_clear),
+        cmocka_unit_test_teardown(test_headlines_compare, temporary_clear),
+        cmocka_unit_test_teardown(test_classes_have_marks_of_their_own, temporary_clear),
         cmocka_unit_test(test_first_failure_is_kept),
         cmocka_unit_test(test_bad_parts),
     };
