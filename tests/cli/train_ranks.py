@@ -62,7 +62,7 @@ def interrupt(ole, work, folder, ranks, victim):
     os.kill(pids[victim], signal.SIGINT)
     _, err = process.communicate(timeout=60)
     check_that(f"{folder}: stopped and saved: {err}",
-               "and saved; 'ole train --resume" in err and process.returncode == 130)
+               "and saved; to resume: ole train --resume" in err and process.returncode == 130)
     return len(metrics(work / folder))
 
 
