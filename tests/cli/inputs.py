@@ -105,6 +105,9 @@ def check_mistakes(ole, work):
     wrong("X.npy gap.txt", "X.npy has 6 rows and gap.txt has 3 labels; they must match")
     wrong("X.npy data.csv", "data.csv: labels need a column, as in data.csv:a")
     wrong("X.npy data.csv:x", "data.csv: there is no column 'x'; the first is 'a', the last 'd'")
+    for output in ("data.csv", "./data.npz"):
+        check(ole, f"score data.npz:X data.csv:kind --grad {output}", code=2,
+              err=f"ole score: {output} would overwrite an input; name another file\n")
     wrong("data.npz:z y.npy", "data.npz: there is no array 'z' in it")
     wrong("nowhere.npz y.npy", "nowhere.npz: cannot read: No such file or directory")
     wrong("nowhere.csv y.npy", "nowhere.csv: cannot read: No such file or directory")
