@@ -237,12 +237,24 @@ static bool same_output(const char *a, const char *b) {
     return stat(a, &about) != 0 || S_ISREG(about.st_mode);
 }
 
+/* Whether the output is the file of "data.csv:column" or "data.npz:name". */
+static bool is_file_of(const char *out, const char *input) {
+    const char *colon = strrchr(input, ':');
+    char path[PATH_ROOM];
+    if (!colon || colon - input < 5) return false;
+    if (strncmp(colon - 4, ".csv", 4) != 0 && strncmp(colon - 4, ".npz", 4) != 0) return false;
+    snprintf(path, sizeof path, "%.*s", (int)(colon - input), input);
+    return is_input(out, path);
+}
+
 bool spares_inputs(const char *command, const char *const *outputs, int output_count,
                    const char *const *inputs, int input_count) {
     for (int o = 0; o < output_count; o++) {
         const char *out = outputs[o];
         for (int i = 0; out && i < input_count; i++) {
-            if (!inputs[i] || (!is_input(out, inputs[i]) && !is_array_of(out, inputs[i]))) continue;
+            if (!inputs[i] || (!is_input(out, inputs[i]) && !is_array_of(out, inputs[i]) &&
+                               !is_file_of(out, inputs[i])))
+                continue;
             fail_command(command, "%s would overwrite an input; name another file", out);
             return false;
         }
