@@ -245,7 +245,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
         }
     }
     char title[160];
-    snprintf(title, sizeof title, several ? "Confusion, %s" : "Confusion", run->folder);
+    snprintf(title, sizeof title, several ? "Confusion, %.140s" : "Confusion", run->folder);
     ole_figure f;
     ole_figure_init(&f);
     f.kind = OLE_FIGURE_HEATMAP;
