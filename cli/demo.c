@@ -452,8 +452,8 @@ static bool write_page(demo *d) {
     ole_page *page;
     snprintf(
         subtitle, sizeof subtitle,
-        "The embedded digits with softmax, and with softmax + OLÉ (λ = %g); %d seeds, %d epochs",
-        d->lambda, d->seeds, d->epochs);
+        "The embedded digits with softmax, and with softmax + OLÉ (λ = %g); %d seed%s, %d epoch%s",
+        d->lambda, d->seeds, d->seeds == 1 ? "" : "s", d->epochs, d->epochs == 1 ? "" : "s");
     if (ole_page_create(&page, "What OLÉ does to features", subtitle, &d->error) != OLE_OK)
         return false;
     add_headlines(page, d->digits.rows);
