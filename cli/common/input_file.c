@@ -187,7 +187,7 @@ static unsigned char *unpack(const char *path, const unsigned char *zip, size_t 
     if (m->size == UINT32_MAX || m->packed == UINT32_MAX)
         return fail(error, path, "an array of 4 GB or more: save it as .npy"), NULL;
     if (!good || offset > size || m->packed > size - offset || m->size > room)
-        return fail(error, path, "damaged: an array is said to have %u bytes", m->size), NULL;
+        return fail(error, path, "damaged: an array claims to have %u bytes", m->size), NULL;
     unsigned char *bytes = malloc((size_t)m->size + 1);
     if (!bytes) return fail(error, path, "out of memory"), NULL;
     if (m->method == DEFLATED) {

@@ -41,7 +41,7 @@ void progress_clear(progress *p);
 /*
  * How far a part is, a bar with the time left, from the first second of the line on: the
  * ole_progress of ole/base.h.  `what` is the same string while the part lasts; `line` is a
- * progress.  A part that is told of once is shown as by progress_wait().
+ * progress.  A part that is reported once is shown as by progress_wait().
  */
 void progress_share(void *line, const char *what, double share);
 

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/conv/narrow.cuh - what the kernels of the narrow convolutions share: tiles of pixels,
- * how they are brought into shared memory, and the products of a tile's rows.
+ * src/device/cuda/conv/narrow.cuh - what the kernels of the narrow convolutions share: tiles of
+ * pixels, how they are brought into shared memory, and the products of a tile's rows.
  *
  * A tile is ROWS rows of 16 pixels: 16 columns of one image, or 8 columns each of two, so that a
  * row of it is the 16 rows of a matrix product.  In shared memory a tile has a border of one pixel

@@ -1,5 +1,6 @@
 /*
- * src/device/cuda/conv/narrow_data.cu - the gradient of x of a narrow convolution, written or added.
+ * src/device/cuda/conv/narrow_data.cu - the gradient of x of a narrow convolution, written or
+ * added.
  *
  * dx = dy convolved with the kernel turned round: dx[p, c] is the sum over taps and the 16 or 32
  * channels o of dy[p + 1 - tap, o] w[o, tap, c].  A thread block makes a slice of dx's channels of

@@ -4,8 +4,8 @@
  *
  * A block handles CUDA_UPDATE_TILE elements of one gradient.
  */
-#include "device/cuda/ops/kernels.cuh"
 #include "device/cuda/link/link.h"
+#include "device/cuda/ops/kernels.cuh"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/ops/elements.cu - one operation per element: to += from, for gradients that meet in
- * one tensor, and pseudo-random numbers to measure with (multiplying zeros can be faster than
+ * src/device/cuda/ops/elements.cu - one operation per element: to += from, for gradients that meet
+ * in one tensor, and pseudo-random numbers to measure with (multiplying zeros can be faster than
  * multiplying the values of a training run).
  */
 #include "device/cuda/cuda.h"

@@ -1,7 +1,7 @@
 /*
- * src/device/cuda/ops/norm.cu - batch norm over (N, H, W) of each channel, as PyTorch's BatchNorm2d,
- * with an optional addition and ReLU behind it: y = relu(norm(x) + residual).  The host's side;
- * kernels are in norm_forward.cu and norm_backward.cu.
+ * src/device/cuda/ops/norm.cu - batch norm over (N, H, W) of each channel, as PyTorch's
+ * BatchNorm2d, with an optional addition and ReLU behind it: y = relu(norm(x) + residual).  The
+ * host's side; kernels are in norm_forward.cu and norm_backward.cu.
  *
  * Small tensors, which stay in the cache, are bound by launches and latency: one kernel where that
  * can be, with its share of the tensor in shared memory while the sums are added up (norm.cuh).

@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/ops/norm_forward.cu - kernels of batch norm's forward: sums of a batch, statistics
- * from them, y = relu((x - mean) * scale + beta + residual).
+ * src/device/cuda/ops/norm_forward.cu - kernels of batch norm's forward: sums of a batch,
+ * statistics from them, y = relu((x - mean) * scale + beta + residual).
  *
  * The sums are of x less its first pixel, and of that squared: far less is lost of a variance that
  * is small beside the mean than by sums of x itself.  Where other ranks have parts of the batch,

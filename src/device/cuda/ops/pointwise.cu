@@ -1,6 +1,6 @@
 /*
- * src/device/cuda/ops/pointwise.cu - ops that move or change elements one by one: ReLU, addition (with
- * an optional ReLU behind it), dropout, flattening; and adding a bias.
+ * src/device/cuda/ops/pointwise.cu - ops that move or change elements one by one: ReLU, addition
+ * (with an optional ReLU behind it), dropout, flattening; and adding a bias.
  *
  * Padding needs no care in ReLU and addition: zeros give zeros.
  */

@@ -1,6 +1,7 @@
 /*
- * src/device/cuda/ops/softmax.cu - softmax cross-entropy: the mean over the rows that have a label of
- * log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows right.
+ * src/device/cuda/ops/softmax.cu - softmax cross-entropy: the mean over the rows that have a label
+ * of log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows
+ * right.
  *
  * One launch.  A warp takes a row at a time; what the rows of a block come to is left in the clock,
  * and the last block to finish adds it up, in the same order each time.

@@ -1,6 +1,7 @@
 /*
- * src/device/cuda/ops/update.cu - an optimiser step on all parameters in one launch, as torch.optim.SGD
- * and Adam, with the arithmetic of ref/update.c: in double, rounded to float where it is kept.
+ * src/device/cuda/ops/update.cu - an optimiser step on all parameters in one launch, as
+ * torch.optim.SGD and Adam, with the arithmetic of ref/update.c: in double, rounded to float where
+ * it is kept.
  *
  * A block takes CUDA_UPDATE_TILE elements of one parameter; sizes are multiples of 8.  Rate and
  * step are the clock's.
