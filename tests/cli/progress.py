@@ -131,8 +131,8 @@ def check_images(ole, work):
     """predict: what is printed until then is whole."""
     with open(work / "out.json", "w") as out:
         check_stopped(ole, "predict m --json --threads 1 " + "a.ppm " * 4000,
-                      rf"images +{BAR}  \d+ images/s, \d[\d a-z]* left",
-                      "ole predict: interrupted; the remaining images were skipped", stdout=out)
+                      rf"files +{BAR}  \d+ images/s, \d[\d a-z]* left",
+                      "ole predict: interrupted; the remaining files were skipped", stdout=out)
     text = (work / "out.json").read_text()
     check_that("predict: whole", text.endswith("]\n") and 0 < text.count('"image"') < 4000)
 
