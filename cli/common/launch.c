@@ -95,6 +95,7 @@ bool launch_join(const char *command, const char *folder, ole_ranks **ranks) {
     if (open_group(ranks, HUGE_VAL, &error) == OLE_OK) {
         joined.folder = folder; /* nothing was saved there before */
         if (ole_ranks_agree(*ranks, OLE_OK, NULL) == OLE_OK) return true;
+        ole_ranks_agree(*ranks, OLE_OK, NULL); /* waits until the mistake is printed */
         ole_ranks_close(*ranks);
         *ranks = NULL;
         return false; /* whoever has the mistake prints it */
@@ -150,6 +151,8 @@ int launch_settle(int code) {
         say(text);
     else if (!met || first || !strstr(error.message, start))
         say(line);
+    /* Once a rank has ended, its launcher kills the others: all leave when all have printed. */
+    if (met) ole_ranks_agree(ranks, OLE_OK, NULL);
     ole_ranks_close(ranks);
     free(text);
     return code;
