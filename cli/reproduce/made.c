@@ -39,7 +39,7 @@ static bool read_from(made *m, const row *r, const char *folder, ole_error *erro
         m->marks[i] = ole_run_mark_of(&m->study, i, r->runs_folder);
     if (ole_measures_read(&m->measures, folder, m->marks, m->study.run_count, error) == OLE_OK)
         return true;
-    made_free(m);
+    made_free(m); /* NOLINT(clang-analyzer-unix.Malloc): it frees the marks */
     return false;
 }
 
