@@ -56,7 +56,7 @@ static void test_info(void **state) {
     (void)state;
     ole_info_row rows[64];
     size_t count = ole_info(NULL, 0);
-    assert_in_range(count, 8, 64);
+    assert_int_in_range(count, 8, 64);
     assert_int_equal(ole_info(rows, 64), count);
     for (size_t i = 0; i < count; i++) {
         assert_true(strlen(rows[i].name) > 0);

@@ -140,7 +140,7 @@ typedef struct stopper {
     char last[64];
 } stopper;
 
-static bool stop(void *context, const char *part, int64_t done, int64_t total) {
+static bool interrupt(void *context, const char *part, int64_t done, int64_t total) {
     stopper *s = context;
     assert_true(done > 0 && done <= total);
     snprintf(s->last, sizeof s->last, "%s", part);
@@ -152,7 +152,7 @@ static void test_interrupted(void **state) {
     ole_novelty_options o;
     ole_novelty_options_init(&o);
     stopper counter = {.stop_at = 1000};
-    o.callback = stop;
+    o.callback = interrupt;
     o.callback_context = &counter;
     ole_novelty n = measure(s, &o);
     assert_false(n.interrupted);

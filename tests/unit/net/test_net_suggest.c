@@ -46,11 +46,11 @@ static void test_all_fit(void **state) {
     (void)state;
     for (int side = 1; side <= 300; side++) {
         for (int c = 1; c <= 3; c += 2) {
-            assert_in_range(features_of(c, side, side), 64, 256);
-            assert_in_range(features_of(c, side, side + 40), 64, 1024);
-            assert_in_range(features_of(c, 2 * side, side), 64, 1280);
+            assert_int_in_range(features_of(c, side, side), 64, 256);
+            assert_int_in_range(features_of(c, side, side + 40), 64, 1024);
+            assert_int_in_range(features_of(c, 2 * side, side), 64, 1280);
         }
-        assert_in_range(features_of(8 * side, 1, 1), 64, 128);
+        assert_int_in_range(features_of(8 * side, 1, 1), 64, 128);
     }
 }
 

@@ -29,7 +29,7 @@ static bool look(void *context, const ole_study_progress *p) {
     assert_false(w->inside);
     w->inside = true;
     const ole_study_result *r = p->result;
-    assert_in_range(p->run, 0, r->run_count - 1);
+    assert_int_in_range(p->run, 0, r->run_count - 1);
     assert_true(r->ended >= w->ended && r->ended <= r->total && r->run_count <= r->total);
     w->ended = r->ended;
     if (isfinite(p->seconds_left)) {

@@ -118,7 +118,7 @@ static engine start(const ole_backend *backend, const char *net) {
     return e;
 }
 
-static void stop(engine *e) {
+static void close_engine(engine *e) {
     ole_plan_free(e->plan);
     ole_params_free(e->params);
     ole_graph_free(e->graph);
@@ -180,7 +180,7 @@ static void check_run(const ole_backend *backend, const recorded_run *run, doubl
     }
     for (int i = 0; i < run->params; i++)
         check_param(&e, run, i, param_bound);
-    stop(&e);
+    close_engine(&e);
 }
 
 static void check_runs(const ole_backend *backend, double loss_bound, double param_bound) {
