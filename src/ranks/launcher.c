@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct {
@@ -102,7 +101,7 @@ static bool is_launcher(const char *name) {
     return false;
 }
 
-static ole_launcher find(void) {
+ole_launcher ole_launcher_find(void) {
     enum { GENERATIONS = 16 };
     ole_launcher found = {.pid = getppid()};
     long parent;
@@ -114,22 +113,6 @@ static ole_launcher find(void) {
         if (above.pid <= 1 || !look(&above, &parent, &state)) return found;
     }
     return is_launcher(above.name) ? above : found;
-}
-
-/* Open MPI ends its processes, without a word, a second after their launcher: the fd is for that.
- */
-ole_launcher ole_launcher_find(void) {
-    ole_launcher found = find();
-    found.fd = -1;
-#ifdef SYS_pidfd_open
-    if (found.pid > 0) found.fd = (int)syscall(SYS_pidfd_open, (pid_t)found.pid, 0);
-#endif
-    return found;
-}
-
-void ole_launcher_close(ole_launcher *launcher) {
-    if (launcher->fd >= 0) close(launcher->fd);
-    launcher->fd = -1;
 }
 
 char ole_process_state(long pid) {
