@@ -22,14 +22,11 @@
 typedef struct step {
     ole_op_plan op;
     bool planned;
-    bool needs_gradient;     /* it or a node before it has a trained parameter */
-    bool shared;             /* its output contains another's or is contained in it */
-    bool read;               /* its output is read between forward and backward */
-    int first_writer;        /* the node whose backward writes its gradient first, or -1 */
-    const float *seed;       /* gradient to add before its backward, or NULL */
-    ole_plan_seeder *seeder; /* or the function that adds one in the backend's memory */
-    void *seeder_argument;
-    bool written; /* its gradient has been written in this backward */
+    bool needs_gradient; /* it or a node before it has a trained parameter */
+    bool shared;         /* its output contains another's or is contained in it */
+    bool read;           /* its output is read between forward and backward */
+    int first_writer;    /* the node whose backward writes its gradient first, or -1 */
+    bool written;        /* its gradient has been written in this backward */
 } step;
 
 struct ole_plan {
@@ -52,8 +49,6 @@ struct ole_plan {
     int skipped; /* the op whose nodes are skipped, or -1 */
     bool skip_backward;
     const ole_share *share;
-    ole_plan_reached *reached;
-    void *reached_argument;
 };
 
 /* ---- lifetimes ---------------------------------------------------------------------------- */
@@ -330,10 +325,8 @@ static void begin_forward(ole_plan *plan, const float *images, uint64_t step_num
     if (plan->input && images)
         plan->backend->from_plain(plan->context, plan->step[0].op.y_layout, plan->batch,
                                   plan->graph->node[0].out, images, false, plan->input);
-    for (int i = 0; i < plan->graph->nodes; i++) {
-        plan->step[i].seed = NULL;
+    for (int i = 0; i < plan->graph->nodes; i++)
         plan->step[i].written = false;
-    }
 }
 
 static void forward_node(ole_plan *plan, int i, bool train) {
@@ -362,60 +355,37 @@ void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float
     plan->step[c].written = dlogits != NULL;
 }
 
-void ole_plan_seed(ole_plan *plan, int node, const float *gradient) {
-    plan->step[node].seed = gradient;
-}
-
-void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void *argument) {
-    plan->step[node].seeder = seeder;
-    plan->step[node].seeder_argument = argument;
-}
-
-static void add_seed(ole_plan *plan, int i) {
-    step *s = &plan->step[i];
-    if (s->seeder && s->needs_gradient) {
-        s->seeder(s->seeder_argument, output_memory(plan, i), memory_of(plan, gradient_of(plan, i)),
-                  s->written);
-        s->written = true;
-    }
-    if (!s->seed || !s->needs_gradient) return;
-    plan->backend->from_plain(plan->context, s->op.y_layout, plan->batch, plan->graph->node[i].out,
-                              s->seed, s->written, memory_of(plan, gradient_of(plan, i)));
+void *ole_plan_gradient(ole_plan *plan, int node, bool *accumulate) {
+    step *s = &plan->step[node];
+    if (!s->needs_gradient) return NULL;
+    *accumulate = s->written;
     s->written = true;
+    return memory_of(plan, gradient_of(plan, node));
 }
 
-static void backward_node(ole_plan *plan, int i) {
+void ole_plan_add_gradient(ole_plan *plan, int node, const float *gradient) {
+    bool accumulate;
+    void *memory = ole_plan_gradient(plan, node, &accumulate);
+    if (memory)
+        plan->backend->from_plain(plan->context, plan->step[node].op.y_layout, plan->batch,
+                                  plan->graph->node[node].out, gradient, accumulate, memory);
+}
+
+void ole_plan_backward(ole_plan *plan, int i) {
     const ole_node *node = &plan->graph->node[i];
-    ole_op_call call = call_of(plan, i, true);
-    call.dy = memory_of(plan, gradient_of(plan, i));
-    for (int k = 0; k < OLE_MAX_INPUTS; k++) {
-        if (node->input[k] < 0) continue;
-        step *source = &plan->step[node->input[k]];
-        if (!source->needs_gradient) continue;
-        call.dx[k] = memory_of(plan, gradient_of(plan, node->input[k]));
-        call.accumulate[k] = source->written;
-        source->written = true;
+    const step *s = &plan->step[i];
+    bool reached = i > 0 && s->written && s->needs_gradient;
+    if (reached) {
+        ole_op_call call = call_of(plan, i, true);
+        call.dy = memory_of(plan, gradient_of(plan, i));
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (node->input[k] >= 0)
+                call.dx[k] = ole_plan_gradient(plan, node->input[k], &call.accumulate[k]);
+        run(plan, i, plan->backend->backward, &call, plan->times.backward);
     }
-    run(plan, i, plan->backend->backward, &call, plan->times.backward);
-}
-
-void ole_plan_watch_backward(ole_plan *plan, ole_plan_reached *reached, void *argument) {
-    plan->reached = reached;
-    plan->reached_argument = argument;
-}
-
-void ole_plan_backward(ole_plan *plan) {
-    for (int i = plan->graph->nodes - 1; i > 0; i--) {
-        const ole_node *node = &plan->graph->node[i];
-        step *s = &plan->step[i];
-        add_seed(plan, i);
-        bool reached = s->written && s->needs_gradient;
-        if (reached) backward_node(plan, i);
-        for (int p = 0; p < node->params; p++)
-            ole_params_mark(plan->params, node->first_param + p, reached);
-        if (plan->reached) plan->reached(plan->reached_argument, i);
-    }
-    if (plan->backend->backward_done) plan->backend->backward_done(plan->context);
+    for (int p = 0; p < node->params; p++)
+        ole_params_mark(plan->params, node->first_param + p, reached);
+    if (i == 0 && plan->backend->backward_done) plan->backend->backward_done(plan->context);
 }
 
 /* ---- recorded steps ----------------------------------------------------------------------- */
@@ -438,10 +408,6 @@ void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale)
 
 void ole_plan_assume_softmax(ole_plan *plan) {
     plan->step[plan->graph->classifier].written = true;
-}
-
-void ole_plan_queue_seed(ole_plan *plan, int node) {
-    add_seed(plan, node);
 }
 
 const void *ole_plan_output(const ole_plan *plan, int node) {

@@ -86,35 +86,6 @@ static void plan_buckets(ole_reduce *r) {
     }
 }
 
-/* Starts the buckets that are complete once backward has reached `node`. */
-static void start_buckets(ole_reduce *r, int node) {
-    const ole_backend *backend = r->network->backend;
-    const ole_linker *linker = r->link.linker;
-    size_t all;
-    char *block = ole_params_gradients(r->network->params, &all);
-    ole_dtype type = backend->element_size == sizeof(double) ? OLE_F64 : OLE_F32;
-    for (; r->started < r->buckets && r->bucket[r->started].node >= node; r->started++) {
-        const ole_reduce_bucket *b = &r->bucket[r->started];
-        if (linker && r->link.direct) {
-            linker->bucket_sum(r->link.context, b->device);
-        } else if (linker && b->device) { /* reading waits for the device */
-            linker->bucket_read(r->link.context, b->device, b->host);
-            ole_ranks_start_sum(r->ranks, b->host, linker->bucket_size(b->device), OLE_F32,
-                                r->started);
-        } else {
-            ole_ranks_start_sum(r->ranks, block + b->offset,
-                                (int64_t)(b->bytes / backend->element_size), type, r->started);
-        }
-    }
-}
-
-/* An ole_plan_reached. */
-static void reached(void *argument, int node) {
-    ole_reduce *r = argument;
-    start_buckets(r, node);
-    ole_ranks_progress(r->ranks);
-}
-
 /* ---- Creating ----------------------------------------------------------------------------- */
 
 /* Creates a bucket of the gradients in its piece of the block; items[params] is scratch. */
@@ -202,28 +173,40 @@ void ole_reduce_free(ole_reduce *r) {
 /* ---- A step ------------------------------------------------------------------------------- */
 
 void ole_reduce_start(ole_reduce *r, double *numbers, int count) {
-    ole_ranks_start_sum(r->ranks, numbers, count, OLE_F64, NUMBERS_SLOT);
-}
-
-void ole_reduce_backward(ole_reduce *r, ole_plan *plan) {
     r->started = 0;
-    if (plan) {
-        ole_plan_watch_backward(plan, reached, r);
-        ole_plan_backward(plan);
-    } else {
-        size_t bytes;
-        void *block = ole_params_gradients(r->network->params, &bytes);
-        if (r->link.linker)
-            r->link.linker->clear(r->link.context, block, bytes);
-        else
-            memset(block, 0, bytes);
-    }
-    start_buckets(r, 0);
+    if (count > 0) ole_ranks_start_sum(r->ranks, numbers, count, OLE_F64, NUMBERS_SLOT);
 }
 
-void ole_reduce_queue_backward(ole_reduce *r, ole_plan *plan) {
-    ole_reduce_backward(r, plan);
-    r->link.linker->bucket_join(r->link.context);
+void ole_reduce_advance(ole_reduce *r, int node) {
+    const ole_backend *backend = r->network->backend;
+    const ole_linker *linker = r->link.linker;
+    size_t all;
+    char *block = ole_params_gradients(r->network->params, &all);
+    ole_dtype type = backend->element_size == sizeof(double) ? OLE_F64 : OLE_F32;
+    for (; r->started < r->buckets && r->bucket[r->started].node >= node; r->started++) {
+        const ole_reduce_bucket *b = &r->bucket[r->started];
+        if (r->link.direct) {
+            linker->bucket_sum(r->link.context, b->device);
+        } else if (linker) { /* reading waits for the device */
+            linker->bucket_read(r->link.context, b->device, b->host);
+            ole_ranks_start_sum(r->ranks, b->host, linker->bucket_size(b->device), OLE_F32,
+                                r->started);
+        } else {
+            ole_ranks_start_sum(r->ranks, block + b->offset,
+                                (int64_t)(b->bytes / backend->element_size), type, r->started);
+        }
+    }
+    ole_ranks_progress(r->ranks);
+}
+
+void ole_reduce_advance_empty(ole_reduce *r) {
+    size_t bytes;
+    void *block = ole_params_gradients(r->network->params, &bytes);
+    if (r->link.linker)
+        r->link.linker->clear(r->link.context, block, bytes);
+    else
+        memset(block, 0, bytes);
+    ole_reduce_advance(r, 0);
 }
 
 /* Copies a parameter from rank 0. */

@@ -88,11 +88,14 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
         ole_plan_queue_softmax(plan, r->labels, ole_recorded_share(r, k));
     else if (s->softmax)
         ole_plan_assume_softmax(plan);
-    ole_recorded_seed(r, k, part != OLE_RECORDED_WITHOUT_OLE);
-    if (r->ranks)
-        ole_reduce_queue_backward(s->reduce, plan);
-    else
-        ole_plan_backward(plan);
+    if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
+    for (int node = r->network->graph->nodes - 1; node >= 0; node--) {
+        for (int i = 0; i < s->acts && part != OLE_RECORDED_WITHOUT_OLE; i++)
+            if (s->act[i].node == node) ole_recorded_queue_act(r, i, k);
+        ole_plan_backward(plan, node);
+        if (r->ranks) ole_reduce_advance(s->reduce, node);
+    }
+    if (r->ranks) r->link->linker->bucket_join(r->context);
     r->recorder->check(r->context);
     if (part != OLE_RECORDED_WITHOUT_UPDATE) ole_params_update(r->network->params, &s->update);
     r->recorder->tock(r->context);
@@ -157,7 +160,7 @@ static ole_status time_ole(ole_recorded *r, ole_error *error) {
     ole_status status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
     for (int i = 0; i < r->stepper->acts; i++)
-        ole_plan_queue_seed(r->stepper->plan[0], r->act[i].act->node);
+        ole_recorded_queue_act(r, i, 0);
     r->recorder->check(r->context);
     status = r->recorder->end(r->context, &recording, error);
     if (status == OLE_OK) status = time_replays(r, recording, 0.02, &r->ole_seconds, error);
@@ -195,6 +198,12 @@ static ole_status start_idle(ole_recorded *r, bool updates, ole_error *error) {
     return r->recorder->start(r->context, r->feed, &epoch, error);
 }
 
+/* What went wrong while losses were queued. */
+static ole_status check_losses(const ole_recorded *r, ole_error *error) {
+    if (r->failure.status != OLE_OK && error) *error = r->failure;
+    return r->failure.status;
+}
+
 static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
     r->recorder->lock(r->context);
@@ -205,7 +214,7 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
         if (status == OLE_OK && !kept) status = OLE_ERROR_MEMORY;
         if (status != OLE_OK) break;
         queue_part(r, k, OLE_RECORDED_STEP); /* once before it is recorded */
-        status = ole_recorded_acts_status(r, error);
+        status = check_losses(r, error);
         ole_status ran = ole_network_wait(r->network, status == OLE_OK ? error : NULL);
         if (status == OLE_OK) status = ran;
         put_back_statistics(r, kept, true);
@@ -213,7 +222,7 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
         if (status != OLE_OK) break;
         queue_part(r, k, OLE_RECORDED_STEP);
         status = r->recorder->end(r->context, &r->recording[k], error);
-        if (status == OLE_OK) status = ole_recorded_acts_status(r, error);
+        if (status == OLE_OK) status = check_losses(r, error);
     }
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
@@ -256,6 +265,7 @@ ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, cons
     *r = (ole_recorded){.stepper = stepper,
                         .ranks = stepper->reduce ? stepper->reduce->ranks : NULL,
                         .link = stepper->reduce ? &stepper->reduce->link : NULL,
+                        .global = stepper->reduce && stepper->global && stepper->acts > 0,
                         .network = stepper->network,
                         .recorder = stepper->network->backend->recorder,
                         .context = stepper->network->context,
@@ -344,7 +354,6 @@ ole_status ole_recorded_measure(ole_recorded *r, ole_recorded_part part, ole_op 
         ole_plan_skip(plan, (int)op, part == OLE_RECORDED_WITHOUT_OP_BACKWARD);
     queue_part(r, 0, part);
     ole_plan_skip(plan, -1, false);
-    ole_recorded_seed(r, 0, true);
     status = r->recorder->end(r->context, &recording, error);
     if (status == OLE_OK) status = time_replays(r, recording, budget, seconds, error);
     r->recorder->recording_free(r->context, recording);

@@ -1,8 +1,8 @@
 /*
  * src/train/run/step.c - planning and running training steps.
  *
- * OLÉ reads a node's output, and backward starts with its gradient there: nodes above it, usually
- * the classifier, never see it.
+ * OLÉ reads a node's output, and its gradient is added when backward arrives there: nodes above it,
+ * usually the classifier, never see it.
  *
  * With ranks, everything is scaled so that the sums over ranks are what one process would compute:
  * the softmax loss, a mean, and its gradient by this rank's share of the rows.
@@ -114,7 +114,7 @@ ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
         ole_act *a = &s->act[i];
         size_t size = (size_t)(s->rows[0] * ole_shape_size(graph->node[a->node].out));
         if (!a->features) a->features = malloc(size * sizeof *a->features);
-        if (!a->gradient) a->gradient = malloc(size * sizeof *a->gradient);
+        if (!a->gradient) a->gradient = calloc(size, sizeof *a->gradient);
         if (!a->features || !a->gradient)
             status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for OLE at layer %s",
                               graph->node[a->node].name);
@@ -157,8 +157,8 @@ static double share_of(const ole_stepper *s, bool last) {
     return (double)s->rows[last] / (double)s->batch[last];
 }
 
-/* Evaluates OLÉ at one node and seeds its gradient; NaN instead of an error for NaN or Inf in the
- * features. `plan` NULL: this rank has no rows of the batch. */
+/* Evaluates OLÉ at one node; NaN instead of an error for NaN or Inf in the features. `plan` NULL:
+ * this rank has no rows of the batch. */
 static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double share,
                           double *value, ole_error *error) {
     const ole_loss_batch rows = {.rows = batch->count,
@@ -176,12 +176,9 @@ static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, do
     else if (plan)
         status = ole_loss_eval(a->plan, &rows, wanted, &result, error);
     *value = result.value;
-    if (status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC) {
-        *value = NAN;
-        return OLE_OK;
-    }
-    if (status == OLE_OK && wanted && plan) ole_plan_seed(plan, a->node, a->gradient);
-    return status;
+    if (status != OLE_ERROR_DATA && status != OLE_ERROR_NUMERIC) return status;
+    *value = NAN;
+    return OLE_OK;
 }
 
 /* ---- Losses that are NaN or Inf ----------------------------------------------------------- */
@@ -227,10 +224,24 @@ typedef struct numbers {
     double softmax_loss, ole_loss, weighted_ole, correct, stop;
 } numbers;
 
-enum { NUMBERS = sizeof(numbers) / sizeof(double) };
+/* Backward, in which OLÉ's gradients join at their nodes; with ranks, sums of gradients start as
+ * soon as these are complete. */
+static void run_backward(ole_stepper *s, ole_plan *plan) {
+    if (!plan) {
+        ole_reduce_advance_empty(s->reduce);
+        return;
+    }
+    for (int node = s->network->graph->nodes - 1; node >= 0; node--) {
+        for (int i = 0; i < s->acts; i++)
+            if (s->act[i].node == node && s->act[i].weight > 0.0)
+                ole_plan_add_gradient(plan, node, s->act[i].gradient);
+        ole_plan_backward(plan, node);
+        if (s->reduce) ole_reduce_advance(s->reduce, node);
+    }
+}
 
-/* Backward on ranks: gradients and the step's numbers become sums over the ranks. OLÉ of the whole
- * batch, which all ranks have, is counted once. */
+/* Gradients and the step's numbers become sums over the ranks. OLÉ of the whole batch, which all
+ * ranks have, is counted once. */
 static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step_result *result) {
     double share = share_of(s, step->last), ole = share;
     if (s->ole && s->act[0].ranks_loss) ole = ole_ranks_rank(ranks_of(s)) == 0 ? 1.0 : 0.0;
@@ -239,8 +250,8 @@ static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step
                     .weighted_ole = ole > 0.0 ? ole * result->loss : 0.0,
                     .correct = (double)result->correct,
                     .stop = s->wants_stop};
-    ole_reduce_start(s->reduce, (double *)&sums, NUMBERS);
-    ole_reduce_backward(s->reduce, s->plan[step->last]);
+    ole_reduce_start(s->reduce, (double *)&sums, sizeof sums / sizeof(double));
+    run_backward(s, s->plan[step->last]);
     ole_reduce_finish(s->reduce, step->last);
     result->softmax_loss = s->softmax ? sums.softmax_loss : NAN;
     result->ole_loss = s->ole ? sums.ole_loss : NAN;
@@ -289,7 +300,7 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     if (s->reduce)
         run_backward_on_ranks(s, step, result);
     else if (is_good(s, result))
-        ole_plan_backward(plan);
+        run_backward(s, plan);
     lap(result, OLE_STEP_BACKWARD, &mark);
     if (!is_good(s, result))
         return ole_stepper_fail(s, step, s->softmax && !isfinite(result->softmax_loss), error);

@@ -94,7 +94,7 @@ static ole_status train(void *context, ole_ranks *ranks, ole_error *error) {
     if (status == OLE_OK) status = ole_run_open(&run, &checked, error);
     if (status != OLE_OK) return status;
     if (keep) t->queued = run.recorded != NULL;
-    ole_recorded_free(run.recorded); /* it would seed backward too */
+    ole_recorded_free(run.recorded); /* steps are run one by one */
     run.recorded = NULL;
     status = run_steps(t, &run, keep, error);
     if (status == OLE_OK && keep) keep_weights(t, &run);
