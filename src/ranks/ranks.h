@@ -2,8 +2,8 @@
  * src/ranks/ranks.h - communication between ranks.
  *
  * A group is a table of collective functions: every rank calls the same ones in the same order with
- * the same counts.  mpi/ is the module that processes under mpirun load; threads.c makes the
- * threads of one process ranks, for tests.  Every function here takes a NULL group: one rank alone.
+ * the same counts.  mpi/ is the module that processes under mpirun load; tests have ranks that are
+ * threads of one process.  Every function here takes a NULL group: one rank alone.
  *
  * The functions cannot fail: a lost rank ends the others (mpi/watch.c).  Sums have the same bits on
  * every rank, and in every run with the same number of ranks.
@@ -90,8 +90,5 @@ static inline void ole_ranks_part_bytes(const ole_ranks *ranks, int64_t count, i
  * every rank, if any is out of memory. */
 OLE_INTERNAL void *ole_ranks_gather_records(ole_ranks *ranks, const void *mine, size_t size,
                                             ole_error *error);
-
-/* `size` ranks that are threads of this process: groups[size]. For tests. */
-ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error);
 
 #endif

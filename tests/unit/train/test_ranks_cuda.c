@@ -226,7 +226,7 @@ static const ole_linker *linker_of(const ole_backend *backend) {
 static ole_ranks *one_rank(void) {
     ole_ranks *group = NULL;
     ole_error error;
-    assert_ok(ole_ranks_threads(&group, 1, &error), &error);
+    assert_ok(thread_ranks(&group, 1, &error), &error);
     return group;
 }
 
