@@ -10,9 +10,10 @@
 #include <stdbool.h>
 
 typedef struct ole_launcher {
-    long pid;        /* 0: none was found */
-    char name[32];   /* "mpirun" */
-    long long start; /* its start time: another process may reuse the pid */
+    long pid, parent; /* 0: none was found */
+    char name[32];    /* "mpirun" */
+    long long start;  /* its start time: another process may reuse the pid */
+    char state;       /* as of ole_process_state(), when it was found */
 } ole_launcher;
 
 /* The number of processes that a launcher started, including this one; 1 without a launcher. */
