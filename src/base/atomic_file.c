@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SHOWN_FD = 32 };
-
 static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
                           ole_error *error) {
     ole_quoted quoted;
@@ -35,31 +33,24 @@ static size_t directory_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Where the system shows the open file. */
-static void show_fd(int fd, char path[SHOWN_FD]) {
-    snprintf(path, SHOWN_FD, "/proc/self/fd/%d", fd);
-}
-
 /*
  * Opens a file in the target's directory that has no name until it is whole, so that a process that
  * is killed leaves nothing behind.  -1 where the file system cannot, or /proc is not there to name
  * the file by.
  */
 static int open_nameless(const ole_atomic_file *file) {
-    char shown[SHOWN_FD];
     int fd = open(file->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
-    show_fd(fd, shown);
     flock(fd, LOCK_EX); /* before it has a name: see remove_stale() */
-    if (access(shown, F_OK) == 0) return fd;
+    if (access("/proc/self/fd", F_OK) == 0) return fd;
     close(fd);
     return -1;
 }
 
 /* Gives the nameless file a name.  Whether that is done; errno says why not. */
 static bool take_name(const ole_atomic_file *file, const char *name) {
-    char shown[SHOWN_FD];
-    show_fd(file->fd, shown);
+    char shown[32];
+    snprintf(shown, sizeof shown, "/proc/self/fd/%d", file->fd);
     return linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
@@ -212,16 +203,11 @@ ole_status ole_atomic_file_commit(ole_atomic_file *file, ole_error *error) {
 
 void ole_atomic_file_abort(ole_atomic_file *file) {
     if (file->fd >= 0) close(file->fd);
-    if (file->temporary) {
-        unlink(file->temporary);
-        free(file->temporary);
-    }
+    if (file->temporary) unlink(file->temporary);
+    free(file->temporary);
     free(file->target);
     free(file->directory);
-    file->fd = -1;
-    file->temporary = NULL;
-    file->target = NULL;
-    file->directory = NULL;
+    *file = (ole_atomic_file){.fd = -1, .path = file->path};
 }
 
 ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size, ole_error *error) {

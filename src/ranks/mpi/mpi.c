@@ -14,6 +14,7 @@
 #include "ranks/mpi.h"
 
 #include "base/error.h"
+#include "base/module.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/start.h"
 #include "ranks/mpi/watch.h"
@@ -379,13 +380,9 @@ static void describe(char *out, size_t room) {
              version, subversion);
 }
 
-#define TEXT(x) #x
-#define NUMBER(x) TEXT(x)
-
 extern OLE_API const ole_mpi_table ole_mpi;
 const ole_mpi_table ole_mpi = {
-    .version =
-        NUMBER(OLE_VERSION_MAJOR) "." NUMBER(OLE_VERSION_MINOR) "." NUMBER(OLE_VERSION_PATCH),
+    .version = OLE_VERSION_TEXT,
     .describe = describe,
     .open = open_watched,
 };
