@@ -12,6 +12,7 @@
 #include "train/recorded/recorded.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sort.h"
 #include "data/loader/loader.h"
 
 #include <math.h>
@@ -66,10 +67,6 @@ static void take_order(ole_recorded *r, int64_t epoch) {
     }
 }
 
-double ole_recorded_share(const ole_recorded *r, int k) {
-    return (double)r->stepper->rows[k] / (double)r->stepper->batch[k];
-}
-
 /* ---- recording ---------------------------------------------------------------------------- */
 
 /* Enqueues a step, or a part of one, for whole batches (k = 0) or for the last batch (1). */
@@ -85,7 +82,7 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
     ole_plan_queue_forward(plan, true);
     if (part == OLE_RECORDED_FORWARD) return;
     if (s->softmax && part != OLE_RECORDED_WITHOUT_SOFTMAX)
-        ole_plan_queue_softmax(plan, r->labels, ole_recorded_share(r, k));
+        ole_plan_queue_softmax(plan, r->labels, ole_stepper_share(s, k));
     else if (s->softmax)
         ole_plan_assume_softmax(plan);
     if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
@@ -144,11 +141,9 @@ static ole_status time_replays(ole_recorded *r, ole_recording *recording, double
         double each = (ole_clock() - start) / bunch;
         if (i == -1) bunch = (int)fmin(MOST, 1.0 + budget / BUNCHES / each);
         if (i == -1) ole_ranks_broadcast(r->ranks, &bunch, sizeof bunch, 0);
-        int at = i;
-        for (; at > 0 && took[at - 1] > each; at--)
-            took[at] = took[at - 1];
-        if (at >= 0) took[at] = each;
+        if (i >= 0) took[i] = each;
     }
+    qsort(took, BUNCHES, sizeof *took, ole_by_rising_double);
     *seconds = took[BUNCHES / 2];
     return status;
 }
@@ -171,8 +166,6 @@ static ole_status time_ole(ole_recorded *r, ole_error *error) {
 /* Times steps as they are recorded and without communication: the difference is what ranks cost. */
 static ole_status time_ranks(ole_recorded *r, ole_error *error) {
     if (!r->ranks) return OLE_OK;
-    float **kept = keep_statistics(r, error);
-    if (!kept) return OLE_ERROR_MEMORY;
     ole_recording *alone = NULL;
     double with = 0.0, without = 0.0;
     ole_status status = time_replays(r, r->recording[0], 0.05, &with, error);
@@ -186,7 +179,6 @@ static ole_status time_ranks(ole_recorded *r, ole_error *error) {
         r->recorder->recording_free(r->context, alone);
         r->comm_seconds = fmax(0.0, with - without);
     }
-    put_back_statistics(r, kept, true);
     return status;
 }
 
@@ -206,18 +198,17 @@ static ole_status check_losses(const ole_recorded *r, ole_error *error) {
 
 static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
+    float **kept = keep_statistics(r, error);
+    if (!kept) return OLE_ERROR_MEMORY;
     r->recorder->lock(r->context);
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
         status = start_idle(r, false, error);
-        float **kept = status == OLE_OK ? keep_statistics(r, error) : NULL;
-        if (status == OLE_OK && !kept) status = OLE_ERROR_MEMORY;
         if (status != OLE_OK) break;
         queue_part(r, k, OLE_RECORDED_STEP); /* once before it is recorded */
         status = check_losses(r, error);
         ole_status ran = ole_network_wait(r->network, status == OLE_OK ? error : NULL);
         if (status == OLE_OK) status = ran;
-        put_back_statistics(r, kept, true);
         if (status == OLE_OK) status = r->recorder->begin(r->context, error);
         if (status != OLE_OK) break;
         queue_part(r, k, OLE_RECORDED_STEP);
@@ -226,6 +217,7 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     }
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
+    put_back_statistics(r, kept, true);
     r->recorder->unlock(r->context);
     return status;
 }
@@ -263,9 +255,9 @@ ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, cons
     ole_recorded *r = calloc(1, sizeof *r);
     if (!r) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     *r = (ole_recorded){.stepper = stepper,
-                        .ranks = stepper->reduce ? stepper->reduce->ranks : NULL,
+                        .ranks = stepper->ranks,
                         .link = stepper->reduce ? &stepper->reduce->link : NULL,
-                        .global = stepper->reduce && stepper->global && stepper->acts > 0,
+                        .global = stepper->ranks && stepper->global && stepper->acts > 0,
                         .network = stepper->network,
                         .recorder = stepper->network->backend->recorder,
                         .context = stepper->network->context,

@@ -126,9 +126,6 @@ ole_status ole_recorded_evaluate(ole_recorded *recorded, ole_split split,
 /* What feeds of all splits have in common. */
 ole_feed_spec ole_recorded_feed(const ole_recorded *recorded, ole_split split, int64_t batches);
 
-/* This rank's share of the rows of whole batches (k = 0) or of the last (1). */
-double ole_recorded_share(const ole_recorded *recorded, int k);
-
 ole_status ole_recorded_plan_act(ole_recorded *recorded, int i, ole_error *error);
 void ole_recorded_free_act(ole_recorded *recorded, int i);
 

@@ -97,9 +97,7 @@ static ole_status read_kept(ole_recorded *r, const ole_recorded_split *e, const 
         r->network->backend->copy_out(r->context, kept, bytes, mine);
         status = ole_ranks_agree(r->ranks, ole_network_wait(r->network, error), error);
     }
-    for (int k = 0; k < ole_ranks_size(r->ranks); k++)
-        r->bytes[k] = dim * (int64_t)sizeof *rows *
-                      (ole_ranks_first(r->ranks, all, k + 1) - ole_ranks_first(r->ranks, all, k));
+    ole_ranks_part_bytes(r->ranks, all, dim * (int64_t)sizeof *rows, r->bytes);
     if (status == OLE_OK && r->ranks) ole_ranks_gather(r->ranks, mine, r->bytes, rows);
     if (r->ranks) free(mine);
     return status;

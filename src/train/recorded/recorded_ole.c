@@ -39,7 +39,7 @@ void ole_recorded_queue_act(ole_recorded *r, int i, int k) {
     const ole_stepper *s = r->stepper;
     int node = s->act[i].node;
     ole_layout layout = ole_plan_layout(s->plan[k], node);
-    double weight = s->act[i].weight, share = ole_recorded_share(r, k);
+    double weight = s->act[i].weight, share = ole_stepper_share(s, k);
     bool accumulate, own = a->rows.direct && !r->global; /* the loss writes there itself */
     void *gradient = ole_plan_gradient(s->plan[k], node, &accumulate);
     if (!gradient) return;

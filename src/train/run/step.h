@@ -37,7 +37,8 @@ typedef struct ole_stepper {
     int64_t batch[2];   /* rows of whole batches and of the last; 0: there is none */
     int64_t rows[2];    /* this rank's part of them */
     ole_plan *plan[2];  /* NULL without rows */
-    ole_reduce *reduce; /* NULL: one process */
+    ole_ranks *ranks;   /* NULL, as the next: one process */
+    ole_reduce *reduce;
     bool wants_stop;    /* tells the other ranks in the next step */
     int acts;
     ole_act act[OLE_MAX_ACTS];
@@ -79,6 +80,11 @@ void ole_stepper_free(ole_stepper *stepper);
  * step does it otherwise: call it to have failures early.  Collective; fails on all ranks or none.
  */
 ole_status ole_stepper_prepare(ole_stepper *stepper, ole_error *error);
+
+/* This rank's share of the rows of whole batches (k = 0) or of the last (1). */
+static inline double ole_stepper_share(const ole_stepper *stepper, int k) {
+    return (double)stepper->rows[k] / (double)stepper->batch[k];
+}
 
 /* One step's batch and rate. */
 typedef struct ole_step {

@@ -290,6 +290,7 @@ static void join_alone(ole_run *run, ole_ranks *group, bool sync, bool global) {
     ole_error error;
     ole_recorded_free(run->recorded);
     run->recorded = NULL;
+    s->ranks = group;
     assert_ok(ole_reduce_create(&s->reduce, &run->network, group, s->batch, sync, &error), &error);
     assert_true(s->reduce->link.direct);
     assert_null(ole_recorded_obstacle(s));
