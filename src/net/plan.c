@@ -181,18 +181,6 @@ static ole_status plan_ops(ole_plan *plan, size_t *scratch, ole_error *error) {
     return OLE_OK;
 }
 
-/* Host memory is touched at once, and the kernel kills a process that touches too much. */
-static ole_status check_room(const ole_plan *plan, ole_error *error) {
-    char what[48];
-    snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
-    if (plan->backend->own_memory) return OLE_OK;
-    return ole_memory_check(
-        plan->bytes, what,
-        plan->train ? "use a smaller batch (--batch-size), smaller images or a smaller net"
-                    : "close other programs, or use smaller images or a smaller net",
-        error);
-}
-
 static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *error) {
     int count = 3 * plan->graph->nodes;
     plan->unshared = ole_sum_all(plan->lifetime, count) + scratch;
@@ -201,7 +189,14 @@ static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *erro
     size_t images = direct ? 0 : plan->step[0].op.y_bytes;
     if (block != SIZE_MAX) {
         plan->bytes = block + scratch + images;
-        ole_status status = check_room(plan, error);
+        /* Host memory is touched at once, and the kernel kills a process that touches too much. */
+        char what[48];
+        snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
+        const char *remedy =
+            plan->train ? "use a smaller batch (--batch-size), smaller images or a smaller net"
+                        : "close other programs, or use smaller images or a smaller net";
+        ole_status status = OLE_OK;
+        if (!plan->backend->own_memory) status = ole_memory_check(plan->bytes, what, remedy, error);
         if (status != OLE_OK) return status;
         plan->block = plan->backend->allocate(plan->context, block + 64);
         plan->scratch = plan->backend->allocate(plan->context, scratch + 64);
@@ -212,20 +207,6 @@ static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *erro
                         "out of memory: a batch of %lld needs %.3g GiB; use a smaller one",
                         (long long)plan->batch, (double)plan->bytes / 1073741824.0);
     return OLE_OK;
-}
-
-static ole_status build(ole_plan *plan, const ole_plan_options *options, ole_error *error) {
-    size_t scratch = 0;
-    find_gradients(plan);
-    plan->step[plan->graph->features].read = true;
-    plan->step[plan->graph->classifier].read = true;
-    for (int t = 0; t < options->taps; t++)
-        plan->step[options->tap[t]].read = true;
-    ole_status status = plan_ops(plan, &scratch, error);
-    if (status != OLE_OK) return status;
-    find_lifetimes(plan);
-    find_aliases(plan);
-    return allocate_block(plan, scratch, error);
 }
 
 ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params *params,
@@ -255,13 +236,23 @@ ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params
                        .step = steps,
                        .lifetime = lifetimes,
                        .skipped = -1};
-    ole_status status = build(plan, options, error);
-    if (status != OLE_OK) {
-        ole_plan_free(plan);
-        return status;
+    find_gradients(plan);
+    steps[graph->features].read = true;
+    steps[graph->classifier].read = true;
+    for (int t = 0; t < options->taps; t++)
+        steps[options->tap[t]].read = true;
+    size_t scratch = 0;
+    ole_status status = plan_ops(plan, &scratch, error);
+    if (status == OLE_OK) {
+        find_lifetimes(plan);
+        find_aliases(plan);
+        status = allocate_block(plan, scratch, error);
     }
-    *result = plan;
-    return OLE_OK;
+    if (status == OLE_OK)
+        *result = plan;
+    else
+        ole_plan_free(plan);
+    return status;
 }
 
 void ole_plan_free(ole_plan *plan) {
@@ -420,12 +411,6 @@ ole_layout ole_plan_layout(const ole_plan *plan, int node) {
 
 /* ---- inspection --------------------------------------------------------------------------- */
 
-static bool holds_bad(const float *plain, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(plain[i])) return true;
-    return false;
-}
-
 /*
  * Ranks with shared batch norm run every node, even after one has found something: the others wait
  * for its sums.
@@ -444,7 +429,9 @@ int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number)
         if (i > 0) forward_node(plan, i, true);
         if (found >= 0 || !plain) continue;
         ole_plan_read(plan, i, plain);
-        if (holds_bad(plain, plan->batch * ole_shape_size(plan->graph->node[i].out))) found = i;
+        int64_t size = plan->batch * ole_shape_size(plan->graph->node[i].out);
+        for (int64_t e = 0; e < size; e++)
+            if (!isfinite(plain[e])) found = i;
     }
     free(plain);
     return found;

@@ -72,20 +72,6 @@ static size_t entry_bytes(const ole_job_pool *pool) {
     return sizeof(int64_t) + pool->plan->result_bytes;
 }
 
-/* The next run to do; -1: none will come. */
-static int64_t take_run(ole_job_pool *pool) {
-    int64_t number = -1;
-    ole_job_pool_lock(pool);
-    while (!pool->stop && !pool->all_handed && pool->begun == pool->handed)
-        pthread_cond_wait(&pool->change, &pool->mutex);
-    if (!pool->stop && pool->begun < pool->handed) {
-        number = pool->mine[pool->begun++];
-        pool->running++;
-    }
-    ole_job_pool_unlock(pool);
-    return number;
-}
-
 /* Under the lock. */
 static void hear(ole_job_pool *pool, int64_t number, int rank, const void *result) {
     const ole_job_plan *plan = pool->plan;
@@ -99,7 +85,14 @@ static void *work(void *context) {
     ole_job_pool *pool = context;
     const ole_job_plan *plan = pool->plan;
     void *result = malloc(plan->result_bytes);
-    for (int64_t number; (number = take_run(pool)) >= 0;) {
+    ole_job_pool_lock(pool);
+    for (;;) {
+        while (!pool->stop && !pool->all_handed && pool->begun == pool->handed)
+            pthread_cond_wait(&pool->change, &pool->mutex);
+        if (pool->stop || pool->begun == pool->handed) break;
+        int64_t number = pool->mine[pool->begun++];
+        pool->running++;
+        ole_job_pool_unlock(pool);
         ole_error error = {0};
         bool stopped = false;
         ole_status status = ole_fail(&error, OLE_ERROR_MEMORY, "out of memory");
@@ -115,8 +108,8 @@ static void *work(void *context) {
             memcpy(entry, &number, sizeof number);
             memcpy(entry + sizeof number, result, plan->result_bytes);
         }
-        ole_job_pool_unlock(pool);
     }
+    ole_job_pool_unlock(pool);
     free(result);
     return NULL;
 }
@@ -145,7 +138,6 @@ static void gather_reports(meetings *m) {
                    .pending = waiting + pool->running + pool->news_count,
                    .news = pool->news_count,
                    .stop = pool->stop};
-    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): allocated where there are ranks */
     memcpy(m->news, pool->news, (size_t)mine.news * entry_bytes(pool));
     pool->news_count = 0;
     ole_job_pool_unlock(pool);
@@ -211,20 +203,6 @@ static bool meet(meetings *m) {
     return pending > 0 || (stop == 0 && (m->next < pool->plan->count || happened > 0));
 }
 
-static bool open_meetings(meetings *m, ole_job_pool *pool) {
-    size_t size = (size_t)ole_ranks_size(pool->plan->ranks);
-    size_t entries = (size_t)pool->plan->count * entry_bytes(pool) + 1;
-    *m = (meetings){.pool = pool,
-                    .size = (int)size,
-                    .reports = calloc(size, sizeof *m->reports),
-                    .bytes = calloc(size, sizeof *m->bytes),
-                    .news = malloc(entries),
-                    .heard = malloc(entries),
-                    .pause = SHORTEST};
-    pool->news = malloc(entries);
-    return m->reports && m->bytes && m->news && m->heard && pool->news;
-}
-
 /* ---- The pool ----------------------------------------------------------------------------- */
 
 /* As many threads as the system has; returns how many. */
@@ -236,10 +214,19 @@ static int start_workers(ole_job_pool *pool, pthread_t *threads, int count) {
 }
 
 ole_status ole_job_pool_run(const ole_job_plan *plan, bool *stopped, ole_error *error) {
-    ole_job_pool pool = {.plan = plan, .mine = calloc((size_t)plan->count + 1, sizeof *pool.mine)};
-    meetings m = {.pool = &pool};
+    size_t size = (size_t)ole_ranks_size(plan->ranks), count = (size_t)plan->count;
+    size_t entries = count * (sizeof(int64_t) + plan->result_bytes) + 1;
+    ole_job_pool pool = {
+        .plan = plan, .mine = calloc(count + 1, sizeof *pool.mine), .news = malloc(entries)};
+    meetings m = {.pool = &pool,
+                  .size = (int)size,
+                  .reports = calloc(size, sizeof *m.reports),
+                  .bytes = calloc(size, sizeof *m.bytes),
+                  .news = malloc(entries),
+                  .heard = malloc(entries),
+                  .pause = SHORTEST};
     pthread_t *threads = calloc((size_t)plan->jobs, sizeof *threads);
-    bool enough = pool.mine && threads && (!plan->ranks || open_meetings(&m, &pool));
+    bool enough = threads && pool.mine && pool.news && m.reports && m.bytes && m.news && m.heard;
     ole_error first = {0};
     ole_status status =
         enough ? OLE_OK : ole_fail(&first, OLE_ERROR_MEMORY, "out of memory for runs");

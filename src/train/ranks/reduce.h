@@ -35,6 +35,7 @@ typedef struct ole_reduce ole_reduce;
 typedef struct ole_reduce_bucket {
     size_t offset, bytes;
     int node;           /* the last whose backward writes into it */
+    int first, count;   /* of all gradients in the order of backward */
     ole_bucket *device; /* if gradients are in device memory */
     float *host;        /* [floats of `device`]: what the host sums, unless GPUs are linked */
 } ole_reduce_bucket;
@@ -86,6 +87,6 @@ void ole_reduce_advance_empty(ole_reduce *reduce);
 void ole_reduce_finish(ole_reduce *reduce, int k);
 
 /* With batch norm per rank: the running statistics become their means over the ranks. */
-ole_status ole_reduce_statistics(ole_reduce *reduce, ole_error *error);
+void ole_reduce_statistics(ole_reduce *reduce);
 
 #endif
