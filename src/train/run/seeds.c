@@ -5,7 +5,7 @@
  * thread of its own; elsewhere they run one after the other, since each uses all cores.  Ranks
  * divide the runs among them, one rank per run.
  */
-#include "train/run/seeds.h"
+#include "train/run/train_once.h"
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -15,7 +15,6 @@
 #include "train/options/recipe.h"
 #include "train/ranks/job_pool.h"
 #include "train/run/run.h"
-#include "train/run/train_once.h"
 
 #include <inttypes.h>
 #include <math.h>
