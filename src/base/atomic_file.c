@@ -2,7 +2,8 @@
  * src/base/atomic_file.c - write beside, sync, rename, sync the directory.
  *
  * Every result that a user may already have (features, gradients, checkpoints) is replaced through
- * here, so that a full disk or a lost machine never costs the version that was there before.
+ * here, so that a full disk or a lost machine never costs the version that was there before.  The
+ * few files that grow (metrics, logs) are opened here too.
  */
 #include "base/atomic_file.h"
 
@@ -216,5 +217,46 @@ ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size,
     if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, size, error);
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
+    return status;
+}
+
+/* ---- Appending ---------------------------------------------------------------------------- */
+
+/* Gives the name of an open file to a copy of it. */
+static ole_status replace_by_copy(int fd, const char *path, ole_error *error) {
+    char bytes[1 << 14];
+    off_t at = 0;
+    ssize_t got = 0;
+    ole_atomic_file copy;
+    ole_status status = ole_atomic_file_begin(&copy, path, error);
+    while (status == OLE_OK && (got = pread(fd, bytes, sizeof bytes, at)) > 0) {
+        at += got;
+        status = ole_atomic_file_write(&copy, bytes, (size_t)got, error);
+    }
+    if (status == OLE_OK && got < 0) status = fail_io(&copy, "cannot read", errno, error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&copy, error);
+    ole_atomic_file_abort(&copy);
+    return status;
+}
+
+ole_status ole_append_open(int *fd, const char *path, ole_error *error) {
+    const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    ole_status status = OLE_OK;
+    for (bool copied = false; status == OLE_OK;) {
+        struct stat about;
+        *fd = open(path, flags, 0666);
+        int number = *fd < 0 || fstat(*fd, &about) != 0 ? errno : 0;
+        if (number == 0 && !S_ISREG(about.st_mode)) number = EINVAL;
+        if (number == 0 && (about.st_nlink <= 1 || copied)) return OLE_OK;
+        if (number != 0) {
+            status = fail_io(&(ole_atomic_file){.path = path}, "cannot write", number, error);
+        } else { /* one process copies; others wait for the lock, and then find another file */
+            flock(*fd, LOCK_EX);
+            copied = has_name(*fd, path);
+            if (copied) status = replace_by_copy(*fd, path, error);
+        }
+        if (*fd >= 0) close(*fd);
+        *fd = -1;
+    }
     return status;
 }

@@ -262,6 +262,60 @@ static void test_relative_path(void **state) {
     assert_holds(temporary_path("plain"), "x");
 }
 
+/* ---- Appending ---------------------------------------------------------------------------- */
+
+static ole_status append(const char *path, const char *text) {
+    int fd;
+    ole_status status = ole_append_open(&fd, path, NULL);
+    if (status != OLE_OK) return status;
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(close(fd), 0);
+    return OLE_OK;
+}
+
+static void test_appends(void **state) {
+    (void)state;
+    const char *path = temporary_path("file");
+    assert_int_equal(append(path, "one"), OLE_OK);
+    assert_int_equal(append(path, ", two"), OLE_OK);
+    assert_holds(path, "one, two");
+}
+
+static void test_other_names_keep_what_they_have(void **state) {
+    (void)state;
+    char path[4096], other[4096], third[4096];
+    snprintf(path, sizeof path, "%s", temporary_path("file"));
+    snprintf(other, sizeof other, "%s", temporary_path("other"));
+    snprintf(third, sizeof third, "%s", temporary_path("third"));
+    struct stat about;
+    assert_int_equal(append(path, "one"), OLE_OK);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(link(path, other), 0);
+    assert_int_equal(link(path, third), 0);
+    assert_int_equal(append(path, ", two"), OLE_OK);
+    assert_int_equal(append(path, ", three"), OLE_OK);
+    assert_holds(path, "one, two, three");
+    assert_holds(other, "one");
+    assert_holds(third, "one");
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0640);
+    assert_int_equal(temporary_each(NULL), 3);
+}
+
+static void test_appends_through_no_link(void **state) {
+    (void)state;
+    char path[4096], target[4096];
+    snprintf(path, sizeof path, "%s", temporary_path("file"));
+    snprintf(target, sizeof target, "%s", temporary_path("target"));
+    assert_int_equal(append(target, "one"), OLE_OK);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(append(path, "two"), OLE_ERROR_IO);
+    assert_holds(target, "one");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(append(path, "two"), OLE_ERROR_IO);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_creates_and_replaces, temporary_clear),
@@ -278,6 +332,9 @@ int main(void) {
         cmocka_unit_test_teardown(test_bad_paths, temporary_clear),
         cmocka_unit_test_teardown(test_longest_name, temporary_clear),
         cmocka_unit_test_teardown(test_relative_path, temporary_clear),
+        cmocka_unit_test_teardown(test_appends, temporary_clear),
+        cmocka_unit_test_teardown(test_other_names_keep_what_they_have, temporary_clear),
+        cmocka_unit_test_teardown(test_appends_through_no_link, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }
