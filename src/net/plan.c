@@ -385,20 +385,12 @@ void *ole_plan_input(const ole_plan *plan) {
     return plan->input;
 }
 
-void ole_plan_queue_forward(ole_plan *plan, bool train) {
-    ole_plan_forward(plan, NULL, train, 0);
-}
-
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale) {
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->recorder->softmax(plan->context, plan->batch, plan->step[c].op.y_layout,
                                      output_memory(plan, c), labels, scale, dlogits);
     plan->step[c].written = dlogits != NULL;
-}
-
-void ole_plan_assume_softmax(ole_plan *plan) {
-    plan->step[plan->graph->classifier].written = true;
 }
 
 const void *ole_plan_output(const ole_plan *plan, int node) {

@@ -29,7 +29,8 @@ ole_status ole_plan_create(ole_plan **plan, const ole_graph *graph, ole_params *
                            const ole_plan_options *options, ole_error *error);
 void ole_plan_free(ole_plan *plan);
 
-/* images: plain [batch, C, H, W]. train: dropout on, batch statistics (updates running ones). */
+/* images: plain [batch, C, H, W]; NULL: at ole_plan_input() already, and the step number comes from
+ * the recorder's clock.  train: dropout on, batch statistics (updates running ones). */
 void ole_plan_forward(ole_plan *plan, const float *images, bool train, uint64_t step);
 
 /* Copies the output of `features`, `classifier` or a tap to plain [batch, C, H, W]. */
@@ -66,14 +67,8 @@ void ole_plan_add_gradient(ole_plan *plan, int node, const float *gradient);
 /* Where the images belong, in the layout ole_plan_layout(plan, 0). */
 void *ole_plan_input(const ole_plan *plan);
 
-/* Forward on those images; the step number comes from the recorder's clock. */
-void ole_plan_queue_forward(ole_plan *plan, bool train);
-
 /* Softmax with labels in the backend's memory; the loss is added to the recorder's clock. */
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale);
-
-/* Pretends that softmax has run, to time a step without it. */
-void ole_plan_assume_softmax(ole_plan *plan);
 
 /* The node's gradient in the backend's memory, to be written now, just before its backward; NULL:
  * it has none.  *accumulate: it already holds a part, so add to it. */

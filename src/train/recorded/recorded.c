@@ -79,12 +79,12 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
                               ole_plan_input(plan), r->labels);
         ole_recorded_gather_labels(r, k);
     }
-    ole_plan_queue_forward(plan, true);
+    ole_plan_forward(plan, NULL, true, 0);
     if (part == OLE_RECORDED_FORWARD) return;
     if (s->softmax && part != OLE_RECORDED_WITHOUT_SOFTMAX)
         ole_plan_queue_softmax(plan, r->labels, ole_stepper_share(s, k));
-    else if (s->softmax)
-        ole_plan_assume_softmax(plan);
+    else if (s->softmax) /* as if it had */
+        ole_plan_gradient(plan, r->network->graph->classifier, &(bool){false});
     if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
     for (int node = r->network->graph->nodes - 1; node >= 0; node--) {
         for (int i = 0; i < s->acts && part != OLE_RECORDED_WITHOUT_OLE; i++)
@@ -98,31 +98,19 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
     r->recorder->tock(r->context);
 }
 
-/* Restores what keep_statistics() saved, unless it failed (`whole` false), and frees it. */
-static void put_back_statistics(ole_recorded *r, float **kept, bool whole) {
-    const ole_network *n = r->network;
-    for (int i = 0; kept && i < n->graph->params; i++) {
-        if (whole && kept[i]) ole_params_set(n->params, i, kept[i]);
-        free(kept[i]);
-    }
-    free(kept);
-}
-
-/* Saves the running statistics, which steps change even with updates off; NULL without memory. */
-static float **keep_statistics(ole_recorded *r, ole_error *error) {
-    const ole_network *n = r->network;
-    float **kept = calloc((size_t)n->graph->params + 1, sizeof *kept);
-    bool whole = kept != NULL;
-    for (int i = 0; whole && i < n->graph->params; i++) {
+/* Copies the running statistics, which steps change even with updates off, to or from `kept`;
+ * returns how many there are.  NULL: only counts them. */
+static size_t copy_statistics(const ole_network *n, float *kept, bool back) {
+    size_t count = 0;
+    for (int i = 0; i < n->graph->params; i++) {
         if (n->graph->param[i].trained) continue;
-        kept[i] = malloc((size_t)n->graph->param[i].count * sizeof **kept);
-        whole = kept[i] != NULL;
-        if (whole) ole_params_get(n->params, i, kept[i]);
+        if (kept && back)
+            ole_params_set(n->params, i, kept + count);
+        else if (kept)
+            ole_params_get(n->params, i, kept + count);
+        count += (size_t)n->graph->param[i].count;
     }
-    if (whole) return kept;
-    put_back_statistics(r, kept, false);
-    ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    return NULL;
+    return count;
 }
 
 /* Replays a recording for about `budget` seconds; returns the median time per replay.  Ranks replay
@@ -198,8 +186,9 @@ static ole_status check_losses(const ole_recorded *r, ole_error *error) {
 
 static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
-    float **kept = keep_statistics(r, error);
-    if (!kept) return OLE_ERROR_MEMORY;
+    float *kept = malloc((copy_statistics(r->network, NULL, false) + 1) * sizeof *kept);
+    if (!kept) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    copy_statistics(r->network, kept, false);
     r->recorder->lock(r->context);
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
@@ -217,8 +206,9 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     }
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
-    put_back_statistics(r, kept, true);
+    copy_statistics(r->network, kept, true);
     r->recorder->unlock(r->context);
+    free(kept);
     return status;
 }
 

@@ -40,7 +40,7 @@ static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int 
     r->recorder->tick(r->context, e->feed);
     r->recorder->assemble(r->context, e->feed, r->batch, ole_plan_layout(plan, 0),
                           ole_plan_input(plan), r->labels);
-    ole_plan_queue_forward(plan, false);
+    ole_plan_forward(plan, NULL, false, 0);
     ole_plan_queue_softmax(plan, r->labels, 0.0);
     if (kept > 0)
         r->recorder->keep(r->context, r->batch, ole_plan_layout(plan, graph->features), features,

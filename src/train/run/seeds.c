@@ -79,26 +79,6 @@ static const char *name_run(const ole_train_options *o, int64_t k, char name[NAM
     return name;
 }
 
-/* The options of run k, and its folder. */
-static ole_status prepare(one_run *run, seeds *all, ole_job_pool *pool, int64_t k,
-                          ole_error *error) {
-    const ole_train_options *o = all->options;
-    *run = (one_run){.all = all, .pool = pool, .index = k, .options = *o};
-    run->options.seed = o->seed + (uint64_t)k;
-    run->options.seeds = 1;
-    run->options.ranks = NULL;
-    run->options.beside = o->ranks;
-    run->options.callback = pass_progress;
-    run->options.message = pass_message;
-    run->options.callback_context = run;
-    if (!o->out) return OLE_OK;
-    char name[NAME_ROOM];
-    run->options.out = run->out;
-    ole_status status = ole_run_output_folder(run->out, o->out, name_run(o, k, name), error);
-    if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
-    return status;
-}
-
 /* Chooses whose steps are reported, whenever a run starts or ends. */
 static void set_working(one_run *run, bool working) {
     seeds *all = run->all;
@@ -114,13 +94,28 @@ static void set_working(one_run *run, bool working) {
 static ole_status do_run(void *context, ole_job_pool *pool, int64_t number, void *result,
                          bool *stopped, ole_error *error) {
     seeds *all = context;
+    const ole_train_options *o = all->options;
     ole_train_summary *summary = result;
     one_run *run = malloc(sizeof *run);
     if (!run) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    ole_status status = prepare(run, all, pool, number, error);
+    *run = (one_run){.all = all, .pool = pool, .index = number, .options = *o};
+    run->options.seed = o->seed + (uint64_t)number;
+    run->options.seeds = 1;
+    run->options.ranks = NULL;
+    run->options.beside = o->ranks;
+    run->options.callback = pass_progress;
+    run->options.message = pass_message;
+    run->options.callback_context = run;
+    ole_status status = OLE_OK;
+    if (o->out) {
+        char name[NAME_ROOM];
+        run->options.out = run->out;
+        status = ole_run_output_folder(run->out, o->out, name_run(o, number, name), error);
+        if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
+    }
     if (status == OLE_OK) {
         set_working(run, true);
-        status = ole_train_once(&run->options, number + 1, all->options->seeds, summary, error);
+        status = ole_train_once(&run->options, number + 1, o->seeds, summary, error);
         set_working(run, false);
         *stopped = status == OLE_OK && summary->interrupted;
         if (*stopped) all->summaries[number] = *summary; /* nobody else writes it */

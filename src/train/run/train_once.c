@@ -39,7 +39,6 @@ typedef struct loop {
     ole_outputs outputs; /* for the caller's model: of the test split or, without one, validation */
     int64_t keeps;       /* ranks whose caller wants a model; they evaluate together */
     bool measured;       /* the last epoch was evaluated */
-    bool warned;         /* of classes with a single sample per batch */
     double saved_at;     /* when the run was last saved; at first, when it started */
     double save_seconds; /* what that took */
     int64_t saved_epoch; /* after how many epochs */
@@ -96,11 +95,10 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
     return run->options.callback(run->options.callback_context, &progress);
 }
 
-/* Warns once if most classes of a batch have one sample: OLÉ learns little from those. */
-static void warn_of_single_samples(loop *l) {
-    if (l->warned || l->run.options.loss == OLE_LOSS_SOFTMAX) return;
-    l->warned = true;
+/* Warns if most classes of a batch have one sample: OLÉ learns little from those. */
+static void warn_of_single_samples(const loop *l) {
     const ole_run *run = &l->run;
+    if (run->options.loss == OLE_LOSS_SOFTMAX || run->state.step >= run->batches) return;
     int classes = ole_dataset_get_info(run->set)->classes, last = is_last(run, run->state.step);
     const int32_t *labels = ole_dataset_labels(run->set, OLE_SPLIT_TRAIN);
     int64_t size = ole_loader_batch_size(run->loader), present = 0, single = 0;
@@ -137,7 +135,6 @@ static ole_status run_steps(loop *l, ole_error *error) {
         ole_batch batch;
         ole_status status = ole_loader_get(run->loader, state->epoch, state->step, &batch, error);
         if (status != OLE_OK) return status;
-        warn_of_single_samples(l);
         l->lr = ole_schedule_rate(&run->schedule, state->epoch, state->step);
         const ole_step step = {.batch = &batch,
                                .last = is_last(run, state->step),
@@ -334,7 +331,6 @@ static ole_status replay_steps(loop *l, ole_error *error) {
     ole_ranks *ranks = run->options.ranks;
     takeover from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
     if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
-    warn_of_single_samples(l);
     ole_status status = ole_recorded_start(run->recorded, &run->schedule, run->state.epoch,
                                            from.step, from.updates, error);
     double read_at = from.started;
@@ -439,6 +435,7 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
         l->keeps = options->model != NULL;
         ole_ranks_sum(options->ranks, &l->keeps, 1, OLE_I64);
         l->seconds_before = l->run.state.seconds;
+        if (l->run.state.epoch < options->epochs) warn_of_single_samples(l);
         while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
             status = run_epoch(l, error);
         bool finished = l->run.state.epoch >= options->epochs;
