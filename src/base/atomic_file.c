@@ -243,7 +243,7 @@ ole_status ole_append_open(int *fd, const char *path, ole_error *error) {
     const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     ole_status status = OLE_OK;
     for (bool copied = false; status == OLE_OK;) {
-        struct stat about;
+        struct stat about = {0};
         *fd = open(path, flags, 0666);
         int number = *fd < 0 || fstat(*fd, &about) != 0 ? errno : 0;
         if (number == 0 && !S_ISREG(about.st_mode)) number = EINVAL;

@@ -168,7 +168,7 @@ void ole_reduce_advance(ole_reduce *r, int node) {
     ole_dtype type = backend->element_size == sizeof(double) ? OLE_F64 : OLE_F32;
     for (; r->started < r->buckets && r->bucket[r->started].node >= node; r->started++) {
         const ole_reduce_bucket *b = &r->bucket[r->started];
-        if (r->link.direct) {
+        if (linker && r->link.direct) {
             linker->bucket_sum(r->link.context, b->device);
         } else if (linker) { /* reading waits for the device */
             linker->bucket_read(r->link.context, b->device, b->host);
