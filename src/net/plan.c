@@ -125,24 +125,20 @@ static void find_lifetimes(ole_plan *plan) {
 }
 
 /*
- * Outputs that begin with their input share its memory. Both must stay intact, so neither may be
- * overwritten in place.
+ * Outputs that begin with their input share its memory; both stay intact, so neither is overwritten
+ * in place.  In place are: an output over an input that dies there, a gradient over the one it
+ * comes from.
  */
-static void find_extensions(ole_plan *plan) {
-    for (int i = 1; i < plan->graph->nodes; i++) {
-        int source = plan->graph->node[i].input[0];
+static void find_aliases(ole_plan *plan) {
+    const ole_graph *graph = plan->graph;
+    for (int i = 1; i < graph->nodes; i++) {
+        int source = graph->node[i].input[0];
         if (!plan->step[i].op.y_extends_x || source <= 0) continue;
         ole_lifetime *x = output_of(plan, source);
         if (x->alias >= 0) continue; /* already extended by an earlier node */
         x->alias = i;
         plan->step[source].shared = plan->step[i].shared = true;
     }
-}
-
-/* In place: an output over an input that dies there, a gradient over the one it comes from. */
-static void find_aliases(ole_plan *plan) {
-    const ole_graph *graph = plan->graph;
-    find_extensions(plan);
     for (int i = 1; i < graph->nodes; i++) {
         const step *s = &plan->step[i];
         int source = graph->node[i].input[0];
