@@ -9,8 +9,8 @@
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
-#include "train/ranks/job_pool.h"
 #include "thread_ranks.h"
+#include "train/ranks/job_pool.h"
 
 #include <inttypes.h>
 #include <math.h>
