@@ -83,7 +83,7 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
     if (part == OLE_RECORDED_FORWARD) return;
     if (s->softmax && part != OLE_RECORDED_WITHOUT_SOFTMAX)
         ole_plan_queue_softmax(plan, r->labels, ole_stepper_share(s, k));
-    else if (s->softmax) /* as if it had */
+    else if (s->softmax) /* backward runs as if it had */
         ole_plan_gradient(plan, r->network->graph->classifier, &(bool){false});
     if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
     for (int node = r->network->graph->nodes - 1; node >= 0; node--) {
@@ -188,8 +188,8 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
     float *kept = malloc((copy_statistics(r->network, NULL, false) + 1) * sizeof *kept);
     if (!kept) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    copy_statistics(r->network, kept, false);
     r->recorder->lock(r->context);
+    copy_statistics(r->network, kept, false);
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
         status = start_idle(r, false, error);
