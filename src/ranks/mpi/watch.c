@@ -333,24 +333,6 @@ static ole_status exchange_infos(ole_watch *watch, ole_ranks *ranks, const char 
     return OLE_OK;
 }
 
-/* Rank 0: takes the connections of all others. */
-static ole_status accept_all(ole_watch *watch, int listener, const ole_invitation *invitation,
-                             ole_error *error) {
-    double deadline = ole_clock() + watch->silence + 10;
-    for (int missing = watch->size - 1; missing > 0;) {
-        ole_wire wire;
-        int rank =
-            ole_wire_accept(listener, invitation, watch->size, deadline - ole_clock(), &wire);
-        if (rank < 0)
-            return ole_fail(error, OLE_ERROR_IO, "ranks: %d of %d ranks did not connect", missing,
-                            watch->size - 1);
-        if (watch->peers[rank].wire.fd < 0) missing--;
-        ole_wire_close(&watch->peers[rank].wire);
-        watch->peers[rank].wire = wire;
-    }
-    return OLE_OK;
-}
-
 static ole_status connect_all(ole_watch *watch, ole_ranks *ranks, ole_error *error) {
     ole_invitation invitation = {0};
     ole_status status = OLE_OK;
@@ -363,10 +345,22 @@ static ole_status connect_all(ole_watch *watch, ole_ranks *ranks, ole_error *err
     status = ole_ranks_agree(ranks, status, error);
     if (status != OLE_OK) return status;
     ole_ranks_broadcast(ranks, &invitation, (int64_t)sizeof invitation, 0);
-    if (is_hub(watch))
-        status = accept_all(watch, listener, &invitation, error);
-    else
+    if (!is_hub(watch))
         status = ole_wire_connect(&invitation, watch->rank, &watch->peers[0].wire, error);
+    double deadline = ole_clock() + watch->silence + 10;
+    for (int missing = is_hub(watch) ? watch->size - 1 : 0; missing > 0 && status == OLE_OK;) {
+        ole_wire wire;
+        int rank =
+            ole_wire_accept(listener, &invitation, watch->size, deadline - ole_clock(), &wire);
+        if (rank < 0) {
+            status = ole_fail(error, OLE_ERROR_IO, "ranks: %d of %d ranks did not connect", missing,
+                              watch->size - 1);
+            break;
+        }
+        if (watch->peers[rank].wire.fd < 0) missing--;
+        ole_wire_close(&watch->peers[rank].wire);
+        watch->peers[rank].wire = wire;
+    }
     if (listener >= 0) close(listener);
     return ole_ranks_agree(ranks, status, error);
 }

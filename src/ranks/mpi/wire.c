@@ -67,28 +67,20 @@ static int listen_at(struct sockaddr *address, socklen_t length) {
 
 ole_status ole_wire_listen(bool same_host, int *listener, ole_invitation *invitation,
                            ole_error *error) {
-    memset(invitation, 0, sizeof *invitation);
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } at = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT}};
-    *listener = same_host ? -1 : listen_at(&at.any, sizeof at.v6);
-    uint16_t port = at.v6.sin6_port;
+    *invitation = (ole_invitation){0};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in v4 = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(same_host ? INADDR_LOOPBACK : INADDR_ANY)};
+    *listener = same_host ? -1 : listen_at((struct sockaddr *)&v6, sizeof v6);
     bool with_ipv6 = *listener >= 0;
-    if (*listener < 0) {
-        in_addr_t where = same_host ? INADDR_LOOPBACK : INADDR_ANY;
-        at.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(where)};
-        *listener = listen_at(&at.any, sizeof at.v4);
-        port = at.v4.sin_port;
-    }
+    if (!with_ipv6) *listener = listen_at((struct sockaddr *)&v4, sizeof v4);
     if (*listener < 0)
         return ole_fail(error, OLE_ERROR_IO, "ranks: cannot listen for the other ranks: %s",
                         strerror(errno));
     if (same_host)
-        add_address(invitation, &at.any, port);
+        memcpy(&invitation->addresses[invitation->count++], &v4, sizeof v4);
     else
-        add_interfaces(invitation, with_ipv6, port);
+        add_interfaces(invitation, with_ipv6, with_ipv6 ? v6.sin6_port : v4.sin_port);
     uint64_t random[2];
     bool secret = getrandom(random, sizeof random, 0) == (ssize_t)sizeof random;
     snprintf(invitation->secret, OLE_WIRE_SECRET, "%016" PRIx64 "%016" PRIx64, random[0],
