@@ -30,7 +30,7 @@ processors=$(nproc)
 work=$(mktemp -d)
 job=
 
-# shellcheck disable=SC2317 # the trap calls it
+# shellcheck disable=SC2317,SC2329 # the trap calls it
 clean() {
     trap '' EXIT HUP INT TERM
     if [ -n "$job" ]; then
