@@ -8,7 +8,6 @@
 #include "base/quote.h"
 #include "base/struct_size.h"
 #include "data/find.h"
-#include "data/formats/digits.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ static const char *const cifar100_folders[] = {"cifar-100-binary", NULL};
 static const char *const stl10_folders[] = {"stl10_binary", NULL};
 
 static const ole_reader readers[] = {
-    {"digits", NULL, NULL, ole_read_digits, 1, OLE_DIGITS_SIDE, OLE_DIGITS_SIDE, NULL},
+    {"digits", NULL, NULL, ole_read_digits, 1, 8, 8, NULL},
     {"mnist", "train-images-idx3-ubyte", mnist_folders, ole_read_mnist, 1, 28, 28, NULL},
     {"fashion-mnist", "train-images-idx3-ubyte", fashion_folders, ole_read_fashion_mnist, 1, 28, 28,
      NULL},
