@@ -16,15 +16,15 @@
 
 enum { COUNT = 1797, SIDE = 8, PIXELS = SIDE * SIDE };
 
-extern const uint8_t ole_digits[COUNT][1 + PIXELS];
+extern const uint8_t ole_digits_bytes[COUNT][1 + PIXELS];
 __asm__(".pushsection .rodata\n"
-        ".global ole_digits\n"
-        ".hidden ole_digits\n"
-        "ole_digits: .incbin \"" OLE_DIGITS_FILE "\"\n"
+        ".global ole_digits_bytes\n"
+        ".hidden ole_digits_bytes\n"
+        "ole_digits_bytes: .incbin \"" OLE_DIGITS_FILE "\"\n"
         ".popsection\n");
 
-ole_status ole_read_digits(const char *path, const ole_dataset_options *options, ole_source *source,
-                           ole_error *error) {
+static ole_status read_digits(const char *path, const ole_dataset_options *options,
+                              ole_source *source, ole_error *error) {
     (void)options;
     if (path)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
@@ -36,10 +36,12 @@ ole_status ole_read_digits(const char *path, const ole_dataset_options *options,
     if (status == OLE_OK) status = ole_source_grow(source, COUNT, error);
     if (status != OLE_OK) return status;
     for (int i = 0; i < COUNT; i++) {
-        source->labels[i] = ole_digits[i][0];
+        source->labels[i] = ole_digits_bytes[i][0];
         for (int k = 0; k < PIXELS; k++)
-            source->bytes[i * PIXELS + k] = (uint8_t)((ole_digits[i][1 + k] * 255 + 8) / 16);
+            source->bytes[i * PIXELS + k] = (uint8_t)((ole_digits_bytes[i][1 + k] * 255 + 8) / 16);
     }
     source->train_count = source->count;
     return OLE_OK;
 }
+
+const ole_reader ole_digits = {.name = "digits", .read = read_digits, .shape = {1, SIDE, SIDE}};
