@@ -156,27 +156,21 @@ ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader,
         ole_status status = ole_find_file(folder, given, reader->train[0], error);
         return status == OLE_OK ? OLE_ERROR_IO : status;
     }
-    places *list = malloc(sizeof *list);
-    if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    all_places(list, reader->name);
-    bool found = false;
-    for (int i = 0; i < list->count && !found; i++)
-        found = has_files(folder, reader, list->path[i]);
-    ole_status status = found ? OLE_OK : not_found(reader, list, error);
-    free(list);
-    return status;
+    places list;
+    all_places(&list, reader->name);
+    for (int i = 0; i < list.count; i++)
+        if (has_files(folder, reader, list.path[i])) return OLE_OK;
+    return not_found(reader, &list, error);
 }
 
 ole_status ole_default_folder(char folder[OLE_PATH_ROOM], const char *name, ole_error *error) {
-    places *list = malloc(sizeof *list);
-    if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    list->count = 0;
-    add_place(list, getenv("OLE_DATA"), "", name);
-    add_cache(list, name);
-    bool known = list->count > 0;
-    if (known) memcpy(folder, list->path[0], OLE_PATH_ROOM);
-    free(list);
-    if (known) return OLE_OK;
+    places list = {.count = 0};
+    add_place(&list, getenv("OLE_DATA"), "", name);
+    add_cache(&list, name);
+    if (list.count > 0) {
+        memcpy(folder, list.path[0], OLE_PATH_ROOM);
+        return OLE_OK;
+    }
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "%s: neither OLE_DATA nor HOME says where data go: give a folder", name);
 }

@@ -47,7 +47,7 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
  */
 typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, ole_image *out,
                                      ole_error *error);
-ole_image_decoder ole_image_read_png, ole_image_read_jpeg;
+ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_pnm;
 
 /*
  * Checks the size and allocates the planes if `pixels`.  An image has at most OLE_IMAGE_MAX_PIXELS,

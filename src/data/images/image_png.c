@@ -8,19 +8,6 @@
 #include "data/images/image.h"
 
 #include "base/error.h"
-
-#ifndef OLE_HAVE_PNG
-
-ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_image *out,
-                              ole_error *error) {
-    (void)file, (void)pixels, (void)out;
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%s: this build cannot read png: install libpng (libpng-dev) and build again",
-                    name);
-}
-
-#else
-
 #include "base/quote.h"
 
 #include <png.h>
@@ -129,5 +116,3 @@ ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_ima
     fclose(stream);
     return status;
 }
-
-#endif
