@@ -6,6 +6,7 @@
  */
 #include "net/notation.h"
 
+#include "base/number.h"
 #include "base/quote.h"
 
 #include <stdarg.h>
@@ -159,31 +160,16 @@ static ole_status read_number(walk *w, int least, int most, int *number) {
     return OLE_OK;
 }
 
-/* A dropout rate in [0, 1). Parsed by hand because strtod follows the locale. */
+/* A dropout rate in [0, 1). */
 static ole_status read_rate(walk *w, float *rate) {
-    enum { MAX_DIGITS = 9 }; /* no rate needs more; further digits are ignored */
+    char text[32], *end; /* no rate needs more digits; further ones are ignored */
     const char *begin = w->at;
-    double value = 0.0, unit = 1.0;
-    int digits = 0;
-    bool fraction = false;
-    for (; w->at < w->end && digits < MAX_DIGITS; w->at++) {
-        if (is_digit(*w->at)) {
-            digits++;
-            value = value * 10.0 + (*w->at - '0');
-            if (fraction) unit *= 10.0;
-        } else if (*w->at == '.' && !fraction) {
-            fraction = true;
-        } else {
-            break;
-        }
-    }
-    while (fraction && w->at < w->end && is_digit(*w->at))
+    snprintf(text, sizeof text, "%.*s", (int)strspn(begin, "0123456789."), begin);
+    *rate = (float)ole_number_read(text, &end);
+    if (end == text) return fail_rest(w, "a dropout rate such as 0.5");
+    w->at += end - text;
+    while (w->at < w->end && is_digit(*w->at))
         w->at++;
-    if (digits == 0) {
-        w->at = begin;
-        return fail_rest(w, "a dropout rate such as 0.5");
-    }
-    *rate = (float)(value / unit);
     if (*rate < 1.0f) return OLE_OK;
     return fail(w, begin, (int)(w->at - begin),
                 "is not a dropout rate: use at least 0 and less than 1");
