@@ -5,8 +5,8 @@
  *     photos/train/cat/1.png  photos/test/cat/2.png ...     (with a test part of its own)
  *
  * Classes and files are taken in the order of their names' bytes.  All images are decoded once,
- * here, and kept as bytes of one size.  Files that are not called .png, .jpg, .jpeg, .pgm, .ppm or
- * .pnm, and hidden ones, are skipped.
+ * here, and kept as bytes of one size.  Files that are not named as images, and hidden ones, are
+ * skipped.
  */
 #include "base/error.h"
 #include "base/pool.h"
@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,11 +79,7 @@ static bool is_folder(const char *folder, const char *name) {
 }
 
 static bool is_image(const char *folder, const char *name) {
-    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return !is_folder(folder, name);
-    return false;
+    return ole_image_has_name(name) && !is_folder(folder, name);
 }
 
 /* Adds the entries of a folder that `wanted` accepts, sorted, and counts the others; hidden ones
@@ -187,7 +182,8 @@ static ole_status list_class(const entry *class, int label, file_list *files, ol
                         "classes, or one with train/CLASS and test/CLASS in it",
                         quoted.text);
     return ole_fail(error, OLE_ERROR_DATA,
-                    "%s: there are no images in this class: add png, jpeg, pgm or ppm files, or "
+                    "%s: there are no images in this class: add png, jpeg, webp, bmp, tiff, pgm or "
+                    "ppm files, or "
                     "remove the folder",
                     quoted.text);
 }

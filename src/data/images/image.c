@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 ole_status ole_image_allocate(ole_image *image, FILE *file, int64_t width, int64_t height,
@@ -41,6 +42,13 @@ void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved) {
             row[(size_t)c * plane + (size_t)x] = interleaved[x * image->channels + c];
 }
 
+void ole_image_drop_alpha(uint8_t *row, int width, int channels) {
+    uint8_t *to = row;
+    for (const uint8_t *from = row; from < row + (channels + 1) * width; from += channels + 1)
+        for (int c = 0; c < channels; c++)
+            *to++ = (uint8_t)((from[c] * from[channels] + 127) / 255);
+}
+
 /* In 16-bit fixed point. */
 void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out) {
     for (size_t i = 0; i < size; i++)
@@ -54,6 +62,15 @@ void ole_image_free(ole_image *image) {
     *image = (ole_image){0};
 }
 
+bool ole_image_has_name(const char *name) {
+    static const char *const endings[] = {".png",  ".jpg", ".jpeg", ".webp", ".bmp",
+                                          ".tiff", ".tif", ".pgm",  ".ppm",  ".pnm"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
+}
+
 /* ---- Formats ------------------------------------------------------------------------------- */
 
 #ifndef OLE_HAVE_PNG
@@ -62,38 +79,56 @@ void ole_image_free(ole_image *image) {
 #ifndef OLE_HAVE_JPEG
 #define ole_image_read_jpeg NULL
 #endif
+#ifndef OLE_HAVE_WEBP
+#define ole_image_read_webp NULL
+#endif
+#ifndef OLE_HAVE_TIFF
+#define ole_image_read_tiff NULL
+#endif
 
 static const struct {
-    const char *magic; /* the file's first bytes */
+    const char *magic; /* the file's first bytes; '?' is any */
     size_t length;
     ole_image_decoder *decode; /* NULL: not built */
     const char *name, *package;
 } formats[] = {
     {"\x89PNG\r\n\x1a\n", 8, ole_image_read_png, "png", "libpng-dev"},
     {"\xff\xd8\xff", 3, ole_image_read_jpeg, "jpeg", "libjpeg-dev"},
+    {"RIFF????WEBP", 12, ole_image_read_webp, "webp", "libwebp-dev"},
+    {"II*\0", 4, ole_image_read_tiff, "tiff", "libtiff-dev"},
+    {"MM\0*", 4, ole_image_read_tiff, "tiff", "libtiff-dev"},
+    {"II+\0", 4, ole_image_read_tiff, "tiff", "libtiff-dev"}, /* BigTIFF */
+    {"MM\0+", 4, ole_image_read_tiff, "tiff", "libtiff-dev"},
+    {"BM", 2, ole_image_read_bmp, "", ""},
     {"P2", 2, ole_image_read_pnm, "", ""},
     {"P3", 2, ole_image_read_pnm, "", ""},
     {"P5", 2, ole_image_read_pnm, "", ""},
     {"P6", 2, ole_image_read_pnm, "", ""},
 };
 
+static bool begins_with(const char *bytes, const char *magic, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (magic[i] != '?' && bytes[i] != magic[i]) return false;
+    return true;
+}
+
 static ole_status decode(FILE *file, const char *name, bool pixels, ole_image *out,
                          ole_error *error) {
-    char magic[8];
-    size_t got = fread(magic, 1, sizeof magic, file);
+    char first[12];
+    size_t got = fread(first, 1, sizeof first, file);
     if (ferror(file))
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", name, strerror(errno));
     rewind(file);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (got < formats[i].length || memcmp(magic, formats[i].magic, formats[i].length) != 0)
+        if (got < formats[i].length || !begins_with(first, formats[i].magic, formats[i].length))
             continue;
         if (formats[i].decode) return formats[i].decode(file, name, pixels, out, error);
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "%s: this build cannot read %s: install %s and build again", name,
                         formats[i].name, formats[i].package);
     }
-    return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no png, jpeg, pgm or ppm image",
-                    name);
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image", name);
 }
 
 static ole_status convert(ole_image *image, int channels, ole_error *error) {

@@ -142,28 +142,21 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
 
 enum { UPRIGHT = 1, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY = 12 };
 
-/* A number of a TIFF block in its byte order. */
-static size_t number(const uint8_t *at, int bytes, bool little) {
-    size_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | at[little ? bytes - 1 - i : i];
-    return value;
-}
-
 int ole_exif_orientation(const uint8_t *block, size_t size) {
     static const uint8_t head[6] = "Exif\0";
-    if (size < sizeof head + 8 || memcmp(block, head, sizeof head) != 0) return UPRIGHT;
-    const uint8_t *tiff = block + sizeof head;
-    size -= sizeof head;
+    bool headed = size >= sizeof head && memcmp(block, head, sizeof head) == 0;
+    const uint8_t *tiff = block + (headed ? sizeof head : 0);
+    size -= headed ? sizeof head : 0;
+    if (size < 8) return UPRIGHT;
     bool little = tiff[0] == 'I';
-    size_t first = number(tiff + 4, 4, little); /* of the first directory */
+    size_t first = ole_image_number(tiff + 4, 4, little); /* of the first directory */
     if (first > size || size - first < 2) return UPRIGHT;
-    size_t entries = number(tiff + first, 2, little), room = (size - first - 2) / ENTRY;
+    size_t entries = ole_image_number(tiff + first, 2, little), room = (size - first - 2) / ENTRY;
     for (size_t i = 0; i < entries && i < room; i++) {
         const uint8_t *entry = tiff + first + 2 + i * ENTRY;
-        if (number(entry, 2, little) != TAG_ORIENTATION) continue;
-        size_t value = number(entry + 8, 2, little);
-        bool good = number(entry + 2, 2, little) == TYPE_SHORT && value <= ORIENTATIONS;
+        if (ole_image_number(entry, 2, little) != TAG_ORIENTATION) continue;
+        size_t value = ole_image_number(entry + 8, 2, little);
+        bool good = ole_image_number(entry + 2, 2, little) == TYPE_SHORT && value <= ORIENTATIONS;
         return good && value > 0 ? (int)value : UPRIGHT;
     }
     return UPRIGHT;
