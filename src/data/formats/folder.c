@@ -311,6 +311,7 @@ ole_status ole_probe_folder(const char *path, const char *apart, ole_probe *prob
 
 typedef struct decoded {
     ole_status status;
+    char *message;     /* of an error; NULL: there was no memory for it */
     int height, width; /* as the file has them */
 } decoded;
 
@@ -353,15 +354,13 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
 static void decode_task(void *context, int64_t task, int worker) {
     (void)worker;
     decoding *d = context;
-    d->images[task].status = decode_image(d, task, NULL);
+    ole_error error;
+    d->images[task].status = decode_image(d, task, &error);
+    if (d->images[task].status != OLE_OK) d->images[task].message = strdup(error.message);
 }
 
 static bool is_bad_image(ole_status status) {
     return status == OLE_ERROR_FORMAT || status == OLE_ERROR_IO;
-}
-
-static bool may_skip(const decoding *d, ole_status status) {
-    return d->options->skip_bad && is_bad_image(status);
 }
 
 /* Size and channels: as requested, else those of the first readable image. */
@@ -370,11 +369,11 @@ static ole_status find_shape(decoding *d, ole_error *error) {
     ole_source *source = d->source;
     ole_image image = {0};
     ole_status status = OLE_ERROR_FORMAT;
-    for (d->first = 0; d->first < d->files->count; d->first++) {
+    for (d->first = 0; d->first < d->files->count && is_bad_image(status); d->first++)
         status = ole_image_read(d->files->entries[d->first].path, o->channels, &image, error);
-        if (!may_skip(d, status)) break;
-    }
-    if (status != OLE_OK) return status;
+    if (status != OLE_OK && !is_bad_image(status)) return status;
+    d->first--;
+    if (status != OLE_OK) image = (ole_image){1, 1, 1, NULL}; /* all are bad: keep_good() tells */
     source->channels = image.channels;
     int height = o->resize, width = o->resize_width > 0 ? o->resize_width : o->resize;
     source->height = height > 0 ? height : image.height;
@@ -391,22 +390,48 @@ static void widen(ole_image_sizes *sizes, const decoded *image) {
     if (image->width > sizes->most_width) sizes->most_width = image->width;
 }
 
-/* Moves the good images together and counts the others; the first bad one is the error. */
+/* Calls the callback of the options; the message begins with the path, the reason does not. */
+static void report_bad(const decoding *d, int64_t i) {
+    if (!d->options->bad_image) return;
+    ole_quoted quoted;
+    const char *path = d->files->entries[i].path, *reason = d->images[i].message;
+    size_t length = strlen(ole_quote_string(&quoted, path));
+    if (!reason) reason = "out of memory";
+    if (strncmp(reason, quoted.text, length) == 0 && strncmp(reason + length, ": ", 2) == 0)
+        reason += length + 2;
+    d->options->bad_image(d->options->bad_image_context, path, reason);
+}
+
+/* The error of image i, and what to do about bad ones. */
+static ole_status fail_image(const decoding *d, int64_t i, int64_t bad, bool skip,
+                             ole_error *error) {
+    const decoded *image = &d->images[i];
+    const char *message = image->message ? image->message : "out of memory";
+    if (!is_bad_image(image->status)) return ole_fail(error, image->status, "%s", message);
+    if (skip)
+        return ole_fail(error, image->status, "%s; none of the %" PRId64 " images can be read",
+                        message, d->files->count);
+    if (bad == 1) return ole_fail(error, image->status, "%s; fix it or pass --skip-bad", message);
+    return ole_fail(error, image->status,
+                    "%s; %" PRId64 " images are unreadable, 'ole data check' lists them: fix them "
+                    "or pass --skip-bad",
+                    message, bad);
+}
+
+/* Moves the good images together, and reports and counts the bad ones. */
 static ole_status keep_good(decoding *d, ole_error *error) {
     ole_source *source = d->source;
     size_t one = (size_t)ole_source_sample_size(source);
-    int64_t kept = 0;
+    int64_t kept = 0, bad = 0, failed = -1, first_bad = -1;
     source->train_count = 0;
     for (int64_t i = 0; i < d->files->count; i++) {
-        ole_status status = d->images[i].status;
-        if (status != OLE_OK && !may_skip(d, status)) {
-            ole_quoted quoted;
-            ole_status again = decode_image(d, i, error);
-            if (again != OLE_OK) return again;
-            return ole_fail(error, status, "%s: could not be read at first: try again",
-                            ole_quote_string(&quoted, d->files->entries[i].path));
+        if (d->images[i].status != OLE_OK) {
+            bool is_bad = is_bad_image(d->images[i].status);
+            if (is_bad && bad++ == 0) first_bad = i;
+            if (is_bad) report_bad(d, i);
+            if (failed < 0 && !(is_bad && d->options->skip_bad)) failed = i;
+            continue;
         }
-        if (status != OLE_OK) continue;
         widen(&source->sizes, &d->images[i]);
         if (kept != i)
             memcpy(source->bytes + (size_t)kept * one, source->bytes + (size_t)i * one, one);
@@ -414,9 +439,10 @@ static ole_status keep_good(decoding *d, ole_error *error) {
         if (i < d->files->train_count) source->train_count = kept;
     }
     source->count = kept;
-    source->skipped = d->files->count - kept;
+    source->skipped = bad;
     source->passed_over = d->files->passed_over;
-    return OLE_OK;
+    if (failed >= 0) return fail_image(d, failed, bad, false, error);
+    return kept > 0 ? OLE_OK : fail_image(d, first_bad, bad, true, error);
 }
 
 static ole_status decode_all(decoding *d, ole_error *error) {
@@ -424,7 +450,7 @@ static ole_status decode_all(decoding *d, ole_error *error) {
     ole_status status = find_shape(d, error);
     if (status == OLE_OK) status = ole_source_grow(d->source, count, error);
     if (status != OLE_OK) return status;
-    d->images = malloc((size_t)count * sizeof *d->images);
+    d->images = calloc((size_t)count, sizeof *d->images);
     if (!d->images) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
     ole_pool *pool = NULL;
     status = ole_pool_create(&pool, d->options->threads, error);
@@ -433,6 +459,8 @@ static ole_status decode_all(decoding *d, ole_error *error) {
         status = keep_good(d, error);
     }
     ole_pool_destroy(pool);
+    for (int64_t i = 0; i < count; i++)
+        free(d->images[i].message);
     free(d->images);
     return status;
 }
@@ -442,14 +470,7 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
     file_list files = {0};
     ole_status status = list_files(path, options->apart, source, &files, error);
     decoding d = {.options = options, .files = &files, .source = source};
-    if (status == OLE_OK) {
-        status = decode_all(&d, error);
-        if (error && is_bad_image(status) && !options->skip_bad) {
-            size_t used = strlen(error->message);
-            snprintf(error->message + used, sizeof error->message - used,
-                     "; --skip-bad leaves such images out");
-        }
-    }
+    if (status == OLE_OK) status = decode_all(&d, error);
     if (status == OLE_OK && source->has_test) { /* what --skip-bad has left of it */
         char test[OLE_PATH_ROOM];
         status = ole_join_path(test, path, "test", error);
