@@ -218,24 +218,20 @@ typedef struct checking {
     progress line;
 } checking;
 
-static void print_file(const checking *c, const ole_file_check *file) {
-    if (!c->json) {
-        printf("%-10s %s\n", state_names[file->state], file->name);
-        return;
-    }
-    ole_json_open(c->json, NULL, '{');
-    ole_json_string(c->json, "name", file->name);
-    ole_json_string(c->json, "state", state_names[file->state]);
-    ole_json_integer(c->json, "bytes", file->size);
-    ole_json_string(c->json, "md5", file->md5);
-    ole_json_close(c->json);
-}
-
 static void report_file(void *context, const ole_file_check *file) {
     checking *c = context;
     if (file->state == OLE_FILE_DIFFERS || file->state == OLE_FILE_MISSING) c->bad++;
     progress_clear(&c->line);
-    print_file(c, file);
+    if (c->json) {
+        ole_json_open(c->json, NULL, '{');
+        ole_json_string(c->json, "name", file->name);
+        ole_json_string(c->json, "state", state_names[file->state]);
+        ole_json_integer(c->json, "bytes", file->size);
+        ole_json_string(c->json, "md5", file->md5);
+        ole_json_close(c->json);
+    } else {
+        printf("%-10s %s\n", state_names[file->state], file->name);
+    }
     progress_wait(&c->line, "next file");
 }
 

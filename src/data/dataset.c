@@ -60,14 +60,12 @@ void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_
 }
 
 static ole_status check_options(const ole_dataset_options *o, ole_error *error) {
-    if (!(o->validation >= 0 && o->validation < 1))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.validation is %g: give a share from 0 to less than 1",
-                        o->validation);
-    if (!(o->test_share >= 0 && o->test_share < 1))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.test_share is %g: give a share from 0 to less than 1",
-                        o->test_share);
+    const double shares[] = {o->validation, o->test_share};
+    for (int i = 0; i < 2; i++)
+        if (!(shares[i] >= 0 && shares[i] < 1))
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "options.%s is %g: give a share from 0 to less than 1",
+                            i == 0 ? "validation" : "test_share", shares[i]);
     if (o->samples_per_class < 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.samples_per_class is %" PRId64 ": give 0 for all, or more",

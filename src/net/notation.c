@@ -10,6 +10,7 @@
 #include "base/quote.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ enum { MAX_KERNEL = 63, MAX_REPEAT = OLE_MAX_NODES, MAX_SHOWN = 40 };
 typedef enum modifier {
     KERNEL = 1 << 0,
     STRIDE = 1 << 1,
-    PAD = 1 << 2,
+    PAD = 1 << 2, /* the last with a whole number */
     NOBN = 1 << 3,
     NORELU = 1 << 4,
     NOBIAS = 1 << 5,
@@ -75,11 +76,16 @@ static const char known[] = "C, CO, MP, AP, FC, FCD, R, PR, D, CR, BN, ReLU";
 static const struct {
     const char *name;
     modifier which;
-    bool value; /* the name is followed by a number */
+    size_t field; /* of ole_token: a number that follows the name, or a flag that it clears */
 } modifiers[] = {
-    {"k", KERNEL, true},       {"s", STRIDE, true},           {"p", PAD, true},
-    {"d", DROP, true},         {"nobn", NOBN, false},         {"norelu", NORELU, false},
-    {"nobias", NOBIAS, false}, {"noaffine", NOAFFINE, false},
+    {"k", KERNEL, offsetof(ole_token, kernel)},
+    {"s", STRIDE, offsetof(ole_token, stride)},
+    {"p", PAD, offsetof(ole_token, pad)},
+    {"d", DROP, offsetof(ole_token, drop)},
+    {"nobn", NOBN, offsetof(ole_token, norm)},
+    {"norelu", NORELU, offsetof(ole_token, relu)},
+    {"nobias", NOBIAS, offsetof(ole_token, bias)},
+    {"noaffine", NOAFFINE, offsetof(ole_token, affine)},
 };
 enum { MODIFIERS = sizeof modifiers / sizeof *modifiers };
 
@@ -177,26 +183,6 @@ static ole_status read_rate(walk *w, float *rate) {
 
 /* ---- Pieces of a token -------------------------------------------------------------------- */
 
-static ole_status set_value(walk *w, ole_token *token, modifier which) {
-    switch (which) {
-    case KERNEL:
-        return read_number(w, 1, MAX_KERNEL, &token->kernel);
-    case STRIDE:
-        return read_number(w, 1, MAX_KERNEL, &token->stride);
-    case PAD:
-        return read_number(w, 0, MAX_KERNEL, &token->pad);
-    default:
-        return read_rate(w, &token->drop);
-    }
-}
-
-static void set_flag(ole_token *token, modifier which) {
-    if (which == NOBN) token->norm = false;
-    if (which == NORELU) token->relu = false;
-    if (which == NOBIAS) token->bias = false;
-    if (which == NOAFFINE) token->affine = false;
-}
-
 /* One modifier such as "k5" or "nobn". `seen` collects them to reject duplicates. */
 static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
     const char *begin = w->at;
@@ -211,8 +197,10 @@ static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
             return fail(w, begin, (int)letters, "is not a modifier of %s", kinds[token->kind].name);
         if (*seen & which) return fail(w, begin, (int)letters, "is given twice");
         *seen |= which;
-        if (modifiers[i].value) return set_value(w, token, which);
-        set_flag(token, which);
+        void *field = (char *)token + modifiers[i].field;
+        if (which == DROP) return read_rate(w, field);
+        if (which < NOBN) return read_number(w, which != PAD, MAX_KERNEL, field);
+        *(bool *)field = false;
         return OLE_OK;
     }
     w->at = begin;

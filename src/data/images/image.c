@@ -14,11 +14,15 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+int64_t ole_image_file_size(FILE *file) {
+    struct stat about;
+    return fstat(fileno(file), &about) == 0 ? about.st_size : 0;
+}
+
 ole_status ole_image_allocate(ole_image *image, FILE *file, int64_t width, int64_t height,
                               int channels, bool pixels, const char *name, ole_error *error) {
     enum { SMALL_FILE = 1 << 20 };
-    struct stat about;
-    bool small = fstat(fileno(file), &about) == 0 && about.st_size < SMALL_FILE;
+    bool small = ole_image_file_size(file) < SMALL_FILE;
     int64_t most = small ? OLE_IMAGE_MAX_PIXELS / 4 : OLE_IMAGE_MAX_PIXELS;
     if (width < 1 || height < 1 || width > most || height > most || width * height > most)
         return ole_fail(

@@ -54,6 +54,9 @@ typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, 
 ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_webp, ole_image_read_tiff,
     ole_image_read_bmp, ole_image_read_pnm;
 
+/* Bytes of the file; 0 if it cannot be told. */
+int64_t ole_image_file_size(FILE *file);
+
 /*
  * Checks the size and allocates the planes if `pixels`.  An image has at most OLE_IMAGE_MAX_PIXELS,
  * and one of a file under a megabyte a quarter of that: photos of that size have larger files, and

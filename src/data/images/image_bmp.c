@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { FILE_HEAD = 14, OLD_HEAD = 12, HEAD = 40, MASKS_AT = FILE_HEAD + HEAD, MAX_HEAD = 256 };
 enum { PLAIN = 0, RLE8 = 1, MASKS = 3, MASKS_ALPHA = 6 }; /* kinds of compression */
@@ -182,9 +181,7 @@ static ole_status read_pixels(const bmp_file *b, ole_image *out, ole_error *erro
 
 ole_status ole_image_read_bmp(FILE *file, const char *name, bool pixels, ole_image *out,
                               ole_error *error) {
-    struct stat about;
-    bmp_file b = {.file = file, .name = name};
-    b.size = fstat(fileno(file), &about) == 0 ? about.st_size : 0;
+    bmp_file b = {.file = file, .name = name, .size = ole_image_file_size(file)};
     ole_status status = read_header(&b, error);
     if (status != OLE_OK) return status;
     int64_t height = b.height < 0 ? -b.height : b.height;

@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* A number of the header: white space and comments before it, one white space after it is left. */
 static bool read_number(FILE *file, int *value) {
@@ -42,10 +41,8 @@ static ole_status fail_pnm(FILE *file, const char *name, const char *what, ole_e
 
 /* The file must be long enough for the pixels its header promises before memory is asked for. */
 static bool is_long_enough(FILE *file, int64_t samples, bool text, int maximum) {
-    struct stat about;
-    if (fstat(fileno(file), &about) != 0) return false;
     int64_t least = text ? 2 * samples - 1 : samples * (maximum > 255 ? 2 : 1);
-    return about.st_size - ftell(file) >= least;
+    return ole_image_file_size(file) - ftell(file) >= least;
 }
 
 static ole_status read_pixels(FILE *file, const char *name, bool text, int maximum, ole_image *out,

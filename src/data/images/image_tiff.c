@@ -12,8 +12,6 @@
 #include "data/formats/stream.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tiffio.h>
@@ -142,8 +140,7 @@ static ole_status read_page(decoder *d, int64_t room, bool pixels, ole_image *ou
 ole_status ole_image_read_tiff(FILE *file, const char *name, bool pixels, ole_image *out,
                                ole_error *error) {
     decoder d = {.name = name, .file = file};
-    struct stat about;
-    int64_t room = ole_unpack_room(fstat(fileno(file), &about) == 0 ? about.st_size : 0);
+    int64_t room = ole_unpack_room(ole_image_file_size(file));
     open_tiff(&d, room);
     if (!d.tiff) return fail_tiff(&d, error);
     ole_status status = read_page(&d, room, pixels, out, error);

@@ -9,10 +9,8 @@
 
 #include "base/error.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <webp/decode.h>
 
@@ -139,9 +137,7 @@ static ole_status read_pixels(const webp_file *w, ole_image *out, ole_error *err
 ole_status ole_image_read_webp(FILE *file, const char *name, bool pixels, ole_image *out,
                                ole_error *error) {
     uint8_t head[4096]; /* libwebp says from these how large the image is */
-    struct stat about;
-    webp_file w = {.file = file, .name = name};
-    w.size = fstat(fileno(file), &about) == 0 && about.st_size < LONG_MAX ? about.st_size : 0;
+    webp_file w = {.file = file, .name = name, .size = ole_image_file_size(file)};
     size_t got = fread(head, 1, sizeof head, file);
     VP8StatusCode code = WebPGetFeatures(head, got, &w.features);
     if (code != VP8_STATUS_OK) return fail_webp(&w, code, error);
