@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cases.h"
 #include "loss/ranks/ranks_parts.h"
+#include "thread_ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ static double measure(const problem *p, int size, ole_ranks_loss_route route,
     pthread_t threads[MOST_RANKS];
     rank_job jobs[MOST_RANKS];
     ole_error error;
-    if (ole_ranks_threads(groups, size, &error) != OLE_OK) {
+    if (thread_ranks(groups, size, &error) != OLE_OK) {
         fprintf(stderr, "%s\n", error.message);
         exit(1);
     }
