@@ -36,10 +36,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_analyze_options_init(&a->options);
     a->options.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
-        {"LABELS.npy", &a->labels,
-         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
-         "are ignored"},
+        FEATURES_POSITIONAL(&a->features),
+        LABELS_POSITIONAL(&a->labels),
         {0},
     };
     const ole_option options[] = {
@@ -383,10 +381,6 @@ static int write_page(const figure_options *options, const ole_analysis *a, cons
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static ole_embedding view_of(const embedding *e) {
-    return (ole_embedding){e->rows, e->dim, e->dtype, e->features, e->labels};
-}
-
 /* "F.npy: " before a message about a row. */
 static int fail_analysis(const arguments *a, const ole_error *error) {
     bool is_data = error->status == OLE_ERROR_DATA;
@@ -396,7 +390,7 @@ static int fail_analysis(const arguments *a, const ole_error *error) {
 }
 
 static int analyze(arguments *a, const embedding *e, const embedding *test) {
-    const ole_embedding train_view = view_of(e), test_view = view_of(test);
+    const ole_embedding train_view = embedding_view(e), test_view = embedding_view(test);
     progress line = progress_start();
     if (a->test[0]) a->options.test = &test_view;
     a->options.progress = progress_share;

@@ -40,10 +40,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_loss_options_init(&a->loss);
     a->loss.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
-        {"LABELS.npy", &a->labels,
-         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
-         "are ignored"},
+        FEATURES_POSITIONAL(&a->features),
+        LABELS_POSITIONAL(&a->labels),
         {0},
     };
     const ole_option options[] = {
@@ -108,7 +106,7 @@ typedef struct extras {
 } extras;
 
 static ole_status find_extras(const embedding *e, int threads, extras *x, ole_error *error) {
-    const ole_embedding all = {e->rows, e->dim, e->dtype, e->features, e->labels};
+    const ole_embedding all = embedding_view(e);
     ole_spectra spectra;
     progress_wait(&x->line, "effective ranks");
     ole_status status = ole_spectra_measure(&spectra, &all, threads, error);

@@ -79,7 +79,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_tsne_options_init(o);
     o->threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        FEATURES_POSITIONAL(&a->features),
         {0},
     };
     const ole_option options[] = {

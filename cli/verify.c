@@ -30,7 +30,7 @@ typedef struct arguments {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.folds = 10};
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        FEATURES_POSITIONAL(&a->features),
         {0},
     };
     const ole_option options[] = {

@@ -27,6 +27,7 @@ SHARED = {
     "base/spread.h",
     "bench/bench.h",
     "data/find_path.h",
+    "formats/input.h",
     "formats/json.h",
     "model/run_folder.h",
     "net/write_graph.h",

@@ -1,11 +1,14 @@
 /*
- * cli/common/embedding.h - features and labels from files (input_file.h), checked against each
- * other.  Labels that are words become numbers, in the order of the sorted words.
+ * cli/common/embedding.h - features and labels from files of any kind (formats/input.h), for the
+ * commands that take them: both are checked, and errors explained on stderr.
  */
 #ifndef OLE_CLI_COMMON_EMBEDDING_H
 #define OLE_CLI_COMMON_EMBEDDING_H
 
-#include "common/input_file.h"
+#include "common/args.h"
+
+#include "formats/input.h"
+#include <ole/geometry.h>
 
 typedef struct embedding {
     int64_t rows;
@@ -16,12 +19,20 @@ typedef struct embedding {
     const char **names;    /* [classes]: the words that labels count; NULL: labels are numbers */
     int64_t classes;
 
-    input_file feature_file; /* private from here on */
-    input_file label_file;
-    void *feature_copy;
-    void *label_copy;
+    ole_npy *file; /* private from here on */
+    void *copy;
+    ole_labels read;
 } embedding;
 
+/* Rows of a command's tables. */
+#define FEATURES_POSITIONAL(variable)                                                              \
+    { "FEATURES.npy", variable, "[rows, dimensions], as .npy, .npz or .csv" }
+#define LABELS_POSITIONAL(variable)                                                                \
+    {                                                                                              \
+        "LABELS.npy", variable,                                                                    \
+            "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label " \
+            "< 0 are ignored"                                                                      \
+    }
 #define DTYPE_OPTION(variable)                                                                     \
     {                                                                                              \
         "dtype", OLE_CHOICE, variable, "auto|float32|float64",                                     \
@@ -43,6 +54,8 @@ typedef struct embedding_reader {
 bool embedding_open(embedding *e, const embedding_reader *reader, const char *feature_path,
                     const char *label_path);
 void embedding_close(embedding *e);
+
+ole_embedding embedding_view(const embedding *e);
 
 /* Gives a label of both the same meaning; call it once both are open.  False after an error. */
 bool embedding_share_names(embedding *e, embedding *other, const char *command);

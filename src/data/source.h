@@ -83,7 +83,9 @@ void ole_source_free(ole_source *source);
 ole_read_function ole_read_digits, ole_read_mnist, ole_read_fashion_mnist, ole_read_cifar10,
     ole_read_cifar100, ole_read_stl10, ole_read_svhn, ole_read_folder, ole_read_npy;
 
-/* One array's samples behind those that the source has, which must be alike; labels are not set. */
-ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error);
+/* One array's samples behind those that the source has, which must be alike; labels are not set. Of
+ * a table without the column that `labels` (or NULL) names in it. */
+ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
+                                ole_error *error);
 
 #endif
