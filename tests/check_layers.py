@@ -35,6 +35,7 @@ SHARED = {
     "report/feature_page.h",
     "report/figure.h",
     "report/page.h",
+    "report/run_view.h",
     "study/add_curve.h",
     "study/measures.h",
     "train/options/option_table.h",
