@@ -20,7 +20,6 @@
 
 const char score_summary[] = "the OLE loss and gradient of features and labels in .npy files";
 
-enum { PAIRS = 5 };
 static const double energy = 0.95; /* of a class, held by the directions compared */
 
 typedef struct arguments {
@@ -100,7 +99,7 @@ static ole_status evaluate(const arguments *a, const embedding *e, void *gradien
 typedef struct extras {
     double rank;       /* effective, of all rows */
     double class_rank; /* effective, mean over the classes */
-    ole_overlap pairs[PAIRS];
+    ole_overlap pairs[OVERLAPS_PRINTED];
     int64_t pair_count;
     progress line; /* how far they are */
 } extras;
@@ -117,8 +116,8 @@ static ole_status find_extras(const embedding *e, int threads, extras *x, ole_er
         x->class_rank += spectra.of[c].effective_rank / (double)spectra.classes;
     ole_spectra_free(&spectra);
     progress_wait(&x->line, "overlaps");
-    status = ole_overlaps(&all, energy, threads, x->pairs, PAIRS, &x->pair_count, progress_share,
-                          &x->line, error);
+    status = ole_overlaps(&all, energy, threads, x->pairs, OVERLAPS_PRINTED, &x->pair_count,
+                          progress_share, &x->line, error);
     progress_clear(&x->line);
     return status;
 }
@@ -151,15 +150,7 @@ static void print_json(const embedding *e, const ole_loss_result *r, const extra
     ole_json_integer(&w, "ignored", e->rows - r->rows);
     ole_json_number(&w, "effective_rank", x->rank);
     ole_json_number(&w, "class_effective_rank", x->class_rank);
-    ole_json_open(&w, "principal_angles", '[');
-    for (int64_t i = 0; i < x->pair_count; i++) {
-        ole_json_open(&w, NULL, '{');
-        ole_json_integer(&w, "a", x->pairs[i].label_a);
-        ole_json_integer(&w, "b", x->pairs[i].label_b);
-        ole_json_number(&w, "angle", x->pairs[i].angle);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
+    json_overlaps(&w, x->pairs, x->pair_count);
     ole_json_close(&w);
 }
 
@@ -187,17 +178,6 @@ static double mean_rank(const ole_loss_result *r) {
     return sum / (double)r->classes;
 }
 
-static void print_pairs(const embedding *e, const extras *x) {
-    if (x->pair_count == 0) return;
-    printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
-    for (int64_t i = 0; i < x->pair_count; i++) {
-        char names[64], a[LABEL_ROOM], b[LABEL_ROOM];
-        snprintf(names, sizeof names, "%.28s and %.28s", embedding_label(e, x->pairs[i].label_a, a),
-                 embedding_label(e, x->pairs[i].label_b, b));
-        print_lines("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
-    }
-}
-
 static void print_text(const arguments *a, const embedding *e, const ole_loss_result *r,
                        const extras *x) {
     char note[128], factor[48] = "", divisor[48] = "", ignored[48] = "";
@@ -218,7 +198,7 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
     print_count("rank", r->rank, note);
     snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
     print_number("rank of a class", mean_rank(r), note);
-    print_pairs(e, x);
+    print_overlaps(e, x->pairs, x->pair_count);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */

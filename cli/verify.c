@@ -108,14 +108,15 @@ static void print_text(const ole_verification *v) {
 
 static int draw(const arguments *a, const ole_verification *v) {
     figure_output p;
+    if (!figures_requested(&a->figures)) return EXIT_DONE;
     int code = figure_output_open(&p, "verify", &a->figures, "Verification", a->features);
     if (code != EXIT_DONE) return code;
     char text[64], note[64];
     snprintf(text, sizeof text, "%.2f %%", v->accuracy);
     snprintf(note, sizeof note, "± %.2f over %d folds", v->accuracy_std, v->folds);
-    figure_output_headline(&p, "accuracy", text, note);
+    ole_page_headline(p.page, "accuracy", text, note);
     snprintf(text, sizeof text, "%.4f", v->roc.auroc);
-    figure_output_headline(&p, "AUC", text, NULL);
+    ole_page_headline(p.page, "AUC", text, NULL);
     double x[CURVE_POINTS], y[CURVE_POINTS];
     const ole_series roc = thin_curve("ROC", v->roc.points, v->roc.fpr, v->roc.tpr, x, y);
     ole_figure figure;

@@ -113,3 +113,27 @@ const char *embedding_label(const embedding *e, int64_t label, char room[LABEL_R
     snprintf(room, LABEL_ROOM, "%" PRId64, label);
     return room;
 }
+
+void print_overlaps(const embedding *e, const ole_overlap *pairs, int64_t count) {
+    if (count > 0)
+        printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
+    for (int64_t i = 0; i < count && i < OVERLAPS_PRINTED; i++) {
+        char names[64], first[LABEL_ROOM], second[LABEL_ROOM];
+        snprintf(names, sizeof names, "%.28s and %.28s",
+                 embedding_label(e, pairs[i].label_a, first),
+                 embedding_label(e, pairs[i].label_b, second));
+        print_lines("  %-16s %6.2f degrees\n", names, pairs[i].angle);
+    }
+}
+
+void json_overlaps(ole_json *w, const ole_overlap *pairs, int64_t count) {
+    ole_json_open(w, "principal_angles", '[');
+    for (int64_t i = 0; i < count; i++) {
+        ole_json_open(w, NULL, '{');
+        ole_json_integer(w, "a", pairs[i].label_a);
+        ole_json_integer(w, "b", pairs[i].label_b);
+        ole_json_number(w, "angle", pairs[i].angle);
+        ole_json_close(w);
+    }
+    ole_json_close(w);
+}

@@ -8,7 +8,8 @@
 #include "common/args.h"
 
 #include "formats/input.h"
-#include <ole/geometry.h>
+#include "formats/json.h"
+#include <ole/analyze.h>
 
 typedef struct embedding {
     int64_t rows;
@@ -63,5 +64,10 @@ bool embedding_share_names(embedding *e, embedding *other, const char *command);
 /* What a label is called: its word, else the number, in `room`. */
 enum { LABEL_ROOM = 24 };
 const char *embedding_label(const embedding *e, int64_t label, char room[LABEL_ROOM]);
+
+/* Which classes overlap most, as text (the first OVERLAPS_PRINTED) and as "principal_angles". */
+enum { OVERLAPS_PRINTED = 5 };
+void print_overlaps(const embedding *e, const ole_overlap *pairs, int64_t count);
+void json_overlaps(ole_json *w, const ole_overlap *pairs, int64_t count);
 
 #endif

@@ -3,9 +3,9 @@
  */
 #include "common/study_command.h"
 
+#include "base/read_file.h"
 #include "common/common.h"
 #include "common/launch.h"
-#include "base/read_file.h"
 #include "study/measures.h"
 #include "train/options/option_table.h"
 
