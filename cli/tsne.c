@@ -8,7 +8,7 @@
 #include "common/progress.h"
 
 #include "formats/json.h"
-#include "report/figure.h"
+#include "report/drawing.h"
 #include <ole/tsne.h>
 
 #include <inttypes.h>
@@ -33,12 +33,18 @@ typedef struct arguments {
     bool quality, json;
 } arguments;
 
+typedef struct labelled {
+    int64_t label, row;
+} labelled;
+
 /* A map under way, and then done. */
 typedef struct job {
     const arguments *a;
     const embedding *e;
     double *map; /* [rows, 2] */
     double *start;
+    labelled *order; /* [rows], by label; NULL: nothing is drawn */
+    int64_t groups;  /* different labels */
     double kl, exact_kl, trustworthiness, seconds;
     progress line;
     double began, previewed;
@@ -128,71 +134,55 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 /* ---- The figure --------------------------------------------------------------------------- */
 
 static int compare_labels(const void *x, const void *y) {
-    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return (a > b) - (a < b);
+    const labelled *a = x, *b = y;
+    int order = (a->label > b->label) - (a->label < b->label);
+    return order ? order : (a->row > b->row) - (a->row < b->row);
 }
 
-/* The different labels of the rows, rising, at most `room`; how many there are. */
-static int64_t list_labels(const embedding *e, int64_t *sorted, int64_t *different, int64_t room) {
-    if (!e->labels) return 0;
-    memcpy(sorted, e->labels, (size_t)e->rows * sizeof *sorted);
-    qsort(sorted, (size_t)e->rows, sizeof *sorted, compare_labels);
-    int64_t count = 0;
-    for (int64_t i = 0; i < e->rows; i++) {
-        if (i && sorted[i] == sorted[i - 1]) continue;
-        if (count < room) different[count] = sorted[i];
-        count++;
-    }
-    return count;
-}
-
-/* Points by group into x and y: one series per label, or a single one for too many labels. */
-static int group_points(const job *j, const double *map, double *x, double *y, ole_series *series,
-                        char names[][LABEL_ROOM], int64_t *sorted) {
+/* Orders the rows by label, for figures; warns of more labels than a figure has colours. */
+static bool order_rows(job *j) {
+    const arguments *a = j->a;
     const embedding *e = j->e;
-    int64_t label[MOST_GROUPS];
-    int64_t groups = list_labels(e, sorted, label, MOST_GROUPS);
-    bool one = groups == 0 || groups > MOST_GROUPS;
-    int64_t used = 0;
-    for (int64_t g = 0; g < (one ? 1 : groups); g++) {
-        series[g] = (ole_series){.x = x + used, .y = y + used};
-        if (!one) {
-            series[g].name = embedding_label(e, label[g], names[g]);
-        }
-        for (int64_t i = 0; i < e->rows; i++) {
-            if (!one && e->labels[i] != label[g]) continue;
-            x[used] = map[2 * i];
-            y[used++] = map[2 * i + 1];
-            series[g].count++;
-        }
-    }
-    return one ? 1 : (int)groups;
+    if (!a->figure && !(a->preview && is_picture(a->preview))) return true;
+    j->order = malloc((size_t)e->rows * sizeof *j->order);
+    if (!j->order) return false;
+    for (int64_t i = 0; i < e->rows; i++)
+        j->order[i] = (labelled){e->labels ? e->labels[i] : 0, i};
+    qsort(j->order, (size_t)e->rows, sizeof *j->order, compare_labels);
+    j->groups = 1;
+    for (int64_t i = 1; i < e->rows; i++)
+        j->groups += j->order[i].label != j->order[i - 1].label;
+    if (j->groups > MOST_GROUPS)
+        tell_command("tsne",
+                     "warning: %s has %" PRId64 " labels; a figure distinguishes up to %d, so all "
+                     "points have one colour",
+                     a->labels, j->groups, MOST_GROUPS);
+    return true;
 }
 
 static ole_status draw(const job *j, const double *map, const char *path, ole_error *error) {
-    size_t rows = (size_t)j->e->rows;
-    double *x = malloc(rows * sizeof *x), *y = malloc(rows * sizeof *y);
-    int64_t *sorted = malloc(rows * sizeof *sorted);
-    ole_status status;
-    if (x && y && sorted) {
-        ole_series series[MOST_GROUPS];
-        char names[MOST_GROUPS][LABEL_ROOM];
-        ole_figure figure;
-        ole_figure_init(&figure);
-        figure.kind = OLE_FIGURE_SCATTER;
-        figure.title = "t-SNE";
-        figure.width = 480.0;
-        figure.height = 420.0;
-        figure.series = series;
-        figure.series_count = group_points(j, map, x, y, series, names, sorted);
-        status = ole_figure_save(&figure, path, error);
-    } else {
-        snprintf(error->message, sizeof error->message, "out of memory for the figure");
-        status = error->status = OLE_ERROR_MEMORY;
+    const embedding *e = j->e;
+    double *points = malloc((size_t)e->rows * 2 * sizeof *points);
+    int64_t *labels = malloc((size_t)e->rows * sizeof *labels);
+    ole_status status = OLE_ERROR_MEMORY;
+    snprintf(error->message, sizeof error->message, "out of memory for the figure");
+    for (int64_t i = 0; points && labels && i < e->rows; i++) {
+        memcpy(points + 2 * i, map + 2 * j->order[i].row, 2 * sizeof *points);
+        labels[i] = j->order[i].label;
     }
-    free(x);
-    free(y);
-    free(sorted);
+    const ole_analysis drawn = {.rows = e->rows,
+                                .points = e->rows,
+                                .map = points,
+                                .point_labels = labels,
+                                .classes = e->labels ? j->groups : MOST_GROUPS + 1, /* no groups */
+                                .names = e->names,
+                                .name_count = e->classes};
+    ole_drawing *drawing = NULL;
+    if (points && labels) status = ole_analysis_draw(&drawing, &drawn, OLE_DRAW_MAP, error);
+    if (status == OLE_OK) status = ole_figure_save(ole_drawing_figure(drawing), path, error);
+    ole_drawing_free(drawing);
+    free(points);
+    free(labels);
     return status;
 }
 
@@ -200,21 +190,6 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
 static ole_status write_map(const job *j, const double *map, const char *path, ole_error *error) {
     if (is_picture(path)) return draw(j, map, path, error);
     return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
-}
-
-/* Warns that a figure of too many labels has points of one colour. */
-static void warn_of_labels(const job *j) {
-    const arguments *a = j->a;
-    bool drawn = a->figure || (a->preview && is_picture(a->preview));
-    if (!j->e->labels || !drawn) return;
-    int64_t *sorted = malloc((size_t)j->e->rows * sizeof *sorted), count = 0;
-    if (sorted) count = list_labels(j->e, sorted, NULL, 0);
-    free(sorted);
-    if (count <= MOST_GROUPS) return;
-    fprintf(stderr,
-            "ole tsne: warning: %s has %" PRId64 " labels; a figure distinguishes up to %d, so all "
-            "points have one colour\n",
-            a->labels, count, MOST_GROUPS);
 }
 
 /* ---- Making the map ------------------------------------------------------------------------- */
@@ -399,15 +374,15 @@ int run_tsne(int argc, char **argv) {
     job j = {.a = &a, .e = &e};
     code = EXIT_FAILED;
     if (embedding_open(&e, &reader, a.features, a.labels)) {
-        warn_of_labels(&j);
         j.map = malloc((size_t)e.rows * 2 * sizeof *j.map);
-        if (!j.map)
+        if (!j.map || !order_rows(&j))
             fail_command("tsne", "out of memory for %" PRId64 " rows", e.rows);
         else if (!a.start || read_start(&j))
             code = make(&j);
     }
     free(j.map);
     free(j.start);
+    free(j.order);
     embedding_close(&e);
     return code;
 }
