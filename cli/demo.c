@@ -11,6 +11,7 @@
  */
 #include "commands.h"
 #include "common/common.h"
+#include "common/figure_output.h"
 #include "common/outputs.h"
 #include "common/progress.h"
 
@@ -76,6 +77,7 @@ typedef struct demo {
     experiment digits, toy;
     row few[FEW];
     int64_t trained, trainings; /* runs: of the studies that have ended, in all */
+    ole_report_options report;  /* how models are run */
     progress line;
     ole_error error;
 } demo;
@@ -129,19 +131,13 @@ static bool conduct(demo *d, const char *name, study_function *study, ole_train_
 static bool view_run(demo *d, const experiment *x, const ole_study_run *run, bool map,
                      ole_run_view *view) {
     char folder[PATH_ROOM + 4 * TEXT];
-    ole_report_options report;
-    ole_report_options_init(&report);
-    report.device = "cpu";
-    report.threads = d->threads;
-    report.callback = progress_stoppable;
-    report.callback_context = &d->line;
     ole_analyze_options analyze;
     ole_analyze_options_init(&analyze);
     analyze.map = map;
     analyze.errors = analyze.overlap = false;
     snprintf(folder, sizeof folder, "%s/%s/%s", d->studies, x->study, run->folder);
     bool good = ole_run_view_open(view, folder, &d->error) == OLE_OK &&
-                ole_run_view_measure(view, &report, &analyze, &d->error) == OLE_OK;
+                ole_run_view_measure(view, &d->report, &analyze, &d->error) == OLE_OK;
     if (good && view->without[0])
         snprintf(d->error.message, sizeof d->error.message, "%.500s", view->without);
     return good && view->measured;
@@ -165,7 +161,7 @@ static bool measure(demo *d, experiment *x, int side, const ole_study_run *runs,
     for (int64_t k = 0; k < count && good; k++) {
         ole_run_view view;
         good = view_run(d, x, &runs[k], k == 0 && x == &d->digits, &view);
-        double error = good && best ? judge_view(d, &view) : k;
+        double error = good && best ? judge_view(d, &view) : (double)k; /* else the first */
         good = good && !isnan(error);
         if (good && best && error < least) memset(spread, 0, sizeof spread);
         if (good && (!best || error < least)) {
@@ -284,18 +280,15 @@ static void add_table(ole_page *page, const row *rows, int count, const experime
                       const char *caption) {
     const char *const titles[] = {"", x->names[0], x->names[1],
                                   "runs in which OLÉ has the lower error"};
-    char text[FIGURES][3][TEXT];
-    const char *cells[FIGURES * 4];
-    int columns = pairs > 0 ? 4 : 3;
+    page_table table = {.columns = pairs > 0 ? 4 : 3};
     for (int i = 0; i < count; i++) {
-        const char **cell = &cells[i * columns];
-        cell[0] = rows[i].text;
-        cell[1] = value_text(text[i][0], rows[i].values[0], "");
-        cell[2] = value_text(text[i][1], rows[i].values[1], "");
-        snprintf(text[i][2], TEXT, "%d of %d", (int)rows[i].better, pairs);
-        if (pairs > 0) cell[3] = text[i][2];
+        char text[TEXT];
+        page_table_print(&table, "%s", rows[i].text);
+        for (int k = 0; k < 2; k++)
+            page_table_print(&table, "%s", value_text(text, rows[i].values[k], ""));
+        if (pairs > 0) page_table_print(&table, "%d of %d", (int)rows[i].better, pairs);
     }
-    ole_page_table(page, caption, count, columns, titles, cells);
+    page_table_add(page, &table, titles, caption);
 }
 
 /* Saves a figure as NAME.svg in --out. */
@@ -588,6 +581,11 @@ int run_demo(int argc, char **argv) {
     int code;
     if (!parse(&d, argc, argv, &code)) return code;
     d.trainings = (LAMBDAS + 2 + 2 * FEW + 2 * MORE_RUNS) * d.seeds;
+    ole_report_options_init(&d.report);
+    d.report.device = "cpu";
+    d.report.threads = d.threads;
+    d.report.callback = progress_stoppable;
+    d.report.callback_context = &d.line;
     catch_interrupts();
     bool good = prepare(&d) && run_digits(&d) && run_few(&d) && run_toy(&d) && write_page(&d) &&
                 (!d.out || (write_arrays(&d, &d.digits) && write_arrays(&d, &d.toy)));

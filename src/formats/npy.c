@@ -222,6 +222,10 @@ static ole_status convert(const ole_npy *array, const unsigned char *at, ole_dty
                           int64_t index, ole_error *error) {
     ole_dtype dtype = array->header.dtype;
     uint64_t bits = load_bits(at, ole_dtype_size(dtype), array->header.swapped);
+    if (as == OLE_U8) {
+        ((uint8_t *)out)[index] = (uint8_t)bits;
+        return OLE_OK;
+    }
     if (as == OLE_I64) {
         if (dtype == OLE_U64 && bits > INT64_MAX)
             return ole_fail(error, OLE_ERROR_FORMAT,
@@ -278,7 +282,7 @@ static ole_status convert_all(const ole_npy *array, ole_dtype as, void *out, ole
 ole_status ole_npy_read(const ole_npy *array, ole_dtype as, void *out, ole_error *error) {
     if (!array) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_npy_read: array is NULL");
     const ole_npy_header *h = &array->header;
-    if (as != OLE_F32 && as != OLE_F64 && as != OLE_I64)
+    if (as != OLE_F32 && as != OLE_F64 && as != OLE_I64 && !(as == OLE_U8 && h->dtype == OLE_U8))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_npy_read: as is %s: use OLE_F32, OLE_F64 or OLE_I64",
                         ole_dtype_name(as));

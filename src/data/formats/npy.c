@@ -117,23 +117,6 @@ static ole_status check_finite(const float *samples, const layout *l, const char
     return OLE_OK;
 }
 
-/* Bytes in C order, whatever order they are stored in. */
-static ole_status read_bytes(const ole_npy *array, uint8_t *out, ole_error *error) {
-    const ole_npy_header *h = ole_npy_get_header(array);
-    const void *data = ole_npy_data(array);
-    if (data) {
-        memcpy(out, data, (size_t)h->count);
-        return OLE_OK;
-    }
-    float *wide = malloc((size_t)h->count * sizeof *wide);
-    if (!wide) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an array of bytes");
-    ole_status status = ole_npy_read(array, OLE_F32, wide, error);
-    for (int64_t i = 0; status == OLE_OK && i < h->count; i++)
-        out[i] = (uint8_t)wide[i];
-    free(wide);
-    return status;
-}
-
 ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
                                 ole_error *error) {
     ole_quoted quoted;
@@ -157,8 +140,7 @@ ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source
     unsigned char *samples = source->floating ? (unsigned char *)source->floats : source->bytes;
     if (status == OLE_OK) {
         samples += (size_t)first * (size_t)ole_source_sample_size(source) * size;
-        status = source->floating ? ole_npy_read(array, OLE_F32, samples, error)
-                                  : read_bytes(array, samples, error);
+        status = ole_npy_read(array, source->floating ? OLE_F32 : OLE_U8, samples, error);
     }
     if (status == OLE_OK && source->floating)
         status = check_finite((const float *)samples, &l, name, error);
