@@ -358,14 +358,6 @@ static int write_page(const figure_options *options, const ole_analysis *a, cons
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-/* "F.npy: " before a message about a row. */
-static int fail_analysis(const arguments *a, const ole_error *error) {
-    bool is_data = error->status == OLE_ERROR_DATA;
-    bool of_test = strncmp(error->message, "test ", 5) == 0;
-    return fail_command("analyze", "%s%s%s", is_data ? of_test ? a->test[0] : a->features : "",
-                        is_data ? ": " : "", error->message);
-}
-
 static int analyze(arguments *a, const embedding *e, const embedding *test) {
     const ole_embedding train_view = embedding_view(e), test_view = embedding_view(test);
     progress line = progress_start();
@@ -373,10 +365,12 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     a->options.progress = progress_share;
     a->options.context = &line;
     ole_analysis analysis;
-    ole_error error;
+    ole_error error = {0};
     ole_status status = ole_analyze(&analysis, &train_view, &a->options, &error);
     progress_clear(&line);
-    if (status != OLE_OK) return fail_analysis(a, &error);
+    bool of_test = strncmp(error.message, "test ", 5) == 0;
+    if (status != OLE_OK)
+        return embedding_fail("analyze", of_test ? a->test[0] : a->features, &error);
     int code = write_page(&a->figures, &analysis, e, a->features);
     (a->json ? print_json : print_text)(&analysis, e); /* also where a picture failed */
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 22);

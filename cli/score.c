@@ -8,12 +8,12 @@
 #include "common/progress.h"
 
 #include "formats/json.h"
-#include <ole/analyze.h>
-#include <ole/geometry.h>
+#include "report/drawing.h"
 #include <ole/loss.h>
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +112,7 @@ static ole_status find_extras(const embedding *e, int threads, extras *x, ole_er
     progress_clear(&x->line);
     if (status != OLE_OK) return status;
     x->rank = spectra.all.effective_rank;
-    for (int64_t c = 0; c < spectra.classes; c++)
-        x->class_rank += spectra.of[c].effective_rank / (double)spectra.classes;
+    x->class_rank = ole_class_rank(&spectra);
     ole_spectra_free(&spectra);
     progress_wait(&x->line, "overlaps");
     status = ole_overlaps(&all, energy, threads, x->pairs, OVERLAPS_PRINTED, &x->pair_count,
@@ -124,7 +123,9 @@ static ole_status find_extras(const embedding *e, int threads, extras *x, ole_er
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
-static void print_json(const embedding *e, const ole_loss_result *r, const extras *x) {
+static void print_json(const arguments *a, const embedding *e, const ole_loss_result *r,
+                       const extras *x) {
+    (void)a;
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
@@ -155,20 +156,14 @@ static void print_json(const embedding *e, const ole_loss_result *r, const extra
 }
 
 /* One line: name, value, and what the value is, where that needs saying. */
-static void print_row(const char *name, const char *value, const char *note) {
+__attribute__((format(printf, 3, 4))) static void print_row(const char *name, const char *note,
+                                                            const char *format, ...) {
+    char value[32];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(value, sizeof value, format, args);
+    va_end(args);
     printf(*note ? "%-16s %-12s %s\n" : "%-16s %s%s\n", name, value, note);
-}
-
-static void print_number(const char *name, double value, const char *note) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    print_row(name, text, note);
-}
-
-static void print_count(const char *name, int64_t value, const char *note) {
-    char text[32];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    print_row(name, text, note);
 }
 
 static double mean_rank(const ole_loss_result *r) {
@@ -185,35 +180,23 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
     if (a->loss.reduction == OLE_REDUCTION_MEAN)
         snprintf(divisor, sizeof divisor, " / %" PRId64, r->rows);
     snprintf(note, sizeof note, "%s(class term - global norm)%s", factor, divisor);
-    print_number("loss", r->value, note);
+    print_row("loss", note, "%.6g", r->value);
     snprintf(note, sizeof note, "sum over classes of max(%g, nuclear norm)", a->loss.delta_floor);
-    print_number("class term", r->class_term, note);
-    print_number("global norm", r->global_norm, "nuclear norm of all rows");
+    print_row("class term", note, "%.6g", r->class_term);
+    print_row("global norm", "nuclear norm of all rows", "%.6g", r->global_norm);
     if (r->rows < e->rows)
         snprintf(ignored, sizeof ignored, "and %" PRId64 " ignored", e->rows - r->rows);
-    print_count("rows", r->rows, ignored);
-    print_count("dimensions", e->dim, "");
-    print_count("classes", r->classes, "");
+    print_row("rows", ignored, "%" PRId64, r->rows);
+    print_row("dimensions", "", "%" PRId64, e->dim);
+    print_row("classes", "", "%" PRId64, r->classes);
     snprintf(note, sizeof note, "effective rank %.2f", x->rank);
-    print_count("rank", r->rank, note);
+    print_row("rank", note, "%" PRId64, r->rank);
     snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
-    print_number("rank of a class", mean_rank(r), note);
+    print_row("rank of a class", note, "%.6g", mean_rank(r));
     print_overlaps(e, x->pairs, x->pair_count);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
-
-static int report(const arguments *a, const embedding *e, const ole_loss_result *r) {
-    extras x = {.line = progress_start()};
-    ole_error error;
-    if (find_extras(e, a->loss.threads, &x, &error) != OLE_OK)
-        return fail_command("score", "%s", error.message);
-    if (a->json)
-        print_json(e, r, &x);
-    else
-        print_text(a, e, r, &x);
-    return EXIT_DONE;
-}
 
 /* Evaluates, writes the gradient where one is requested, and prints even if that failed. */
 static int score(const arguments *a, const embedding *e) {
@@ -227,15 +210,16 @@ static int score(const arguments *a, const embedding *e) {
         code = fail_command("score", "out of memory for %" PRId64 " rows of %" PRId64 " dimensions",
                             e->rows, e->dim);
     } else if (evaluate(a, e, gradient, &result, &error) != OLE_OK) {
-        bool is_data = error.status == OLE_ERROR_DATA;
-        code = fail_command("score", "%s%s%s", is_data ? a->features : "", is_data ? ": " : "",
-                            error.message);
+        code = embedding_fail("score", a->features, &error);
     } else {
         const int64_t shape[] = {e->rows, e->dim};
         bool lost = gradient && ole_npy_write(a->gradient, e->dtype, 2, shape, gradient, &error);
         if (lost) fail_command("score", "%s", error.message);
-        code = report(a, e, &result);
-        if (lost) code = EXIT_FAILED;
+        extras x = {.line = progress_start()};
+        bool found = find_extras(e, a->loss.threads, &x, &error) == OLE_OK;
+        if (!found) fail_command("score", "%s", error.message);
+        if (found) (a->json ? print_json : print_text)(a, e, &result, &x);
+        code = lost || !found ? EXIT_FAILED : EXIT_DONE;
     }
     free(gradient);
     free(classes);

@@ -99,6 +99,11 @@ ole_embedding embedding_view(const embedding *e) {
     return (ole_embedding){e->rows, e->dim, e->dtype, e->features, e->labels};
 }
 
+int embedding_fail(const char *command, const char *path, const ole_error *error) {
+    if (error->status != OLE_ERROR_DATA) return fail_command(command, "%s", error->message);
+    return fail_command(command, "%s: %s", path, error->message);
+}
+
 bool embedding_share_names(embedding *e, embedding *other, const char *command) {
     ole_error error;
     if (ole_labels_unite(&e->read, &other->read, &error) != OLE_OK)

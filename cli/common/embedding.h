@@ -58,6 +58,10 @@ void embedding_close(embedding *e);
 
 ole_embedding embedding_view(const embedding *e);
 
+/* Explains an error of a call on the features: of their numbers with the file's name before it.
+ * Returns EXIT_FAILED. */
+int embedding_fail(const char *command, const char *path, const ole_error *error);
+
 /* Gives a label of both the same meaning; call it once both are open.  False after an error. */
 bool embedding_share_names(embedding *e, embedding *other, const char *command);
 
