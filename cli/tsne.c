@@ -41,8 +41,7 @@ typedef struct labelled {
 typedef struct job {
     const arguments *a;
     const embedding *e;
-    double *map; /* [rows, 2] */
-    double *start;
+    double *map;     /* [rows, 2] */
     labelled *order; /* [rows], by label; NULL: nothing is drawn */
     int64_t groups;  /* different labels */
     double kl, exact_kl, trustworthiness, seconds;
@@ -223,26 +222,13 @@ static bool on_progress(void *context, const ole_tsne_progress *p) {
 }
 
 /* The start from its file; false after an error that was printed. */
-static bool read_start(job *j) {
-    const char *path = j->a->start;
-    ole_npy *file;
-    ole_error error;
-    if (ole_npy_open(&file, path, &error) != OLE_OK) {
-        fail_command("tsne", "%s", error.message);
-        return false;
-    }
-    const ole_npy_header *h = ole_npy_get_header(file);
-    bool good = h->ndim == 2 && h->shape[0] == j->e->rows && h->shape[1] == 2;
-    if (!good)
-        fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers per row of %s",
-                     path, j->e->rows, j->a->features);
-    j->start = good ? malloc((size_t)h->count * sizeof *j->start) : NULL;
-    if (good && (!j->start || ole_npy_read(file, OLE_F64, j->start, &error) != OLE_OK)) {
-        fail_command("tsne", "%s", j->start ? error.message : "out of memory");
-        good = false;
-    }
-    ole_npy_close(file);
-    return good;
+static bool open_start(const job *j, embedding *start) {
+    const embedding_reader reader = {.command = "tsne", .dtype = DTYPE_FLOAT64};
+    if (!embedding_open(start, &reader, j->a->start, NULL)) return false;
+    if (start->rows == j->e->rows && start->dim == 2) return true;
+    fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers per row of %s",
+                 j->a->start, j->e->rows, j->a->features);
+    return false;
 }
 
 /* KL and trustworthiness of the map against the features as t-SNE saw them.  Neither can be stopped
@@ -310,15 +296,11 @@ static void print_text(const job *j) {
 static int failed(const job *j, const ole_error *error) {
     static const char start[] = "start: ";
     const char *message = error->message;
-    bool is_data = error->status == OLE_ERROR_DATA || error->status == OLE_ERROR_ARGUMENT;
-    if (is_data && j->start && strncmp(message, start, sizeof start - 1) == 0)
+    if (strncmp(message, start, sizeof start - 1) == 0)
         return fail_command("tsne", "%s: %s", j->a->start, message + sizeof start - 1);
-    return fail_command("tsne", "%s%s%s", is_data ? j->a->features : "", is_data ? ": " : "",
-                        message);
-}
-
-static int stopped(void) {
-    return end_interrupted("tsne", "no map was written");
+    if (error->status == OLE_ERROR_ARGUMENT)
+        return fail_command("tsne", "%s: %s", j->a->features, message);
+    return embedding_fail("tsne", j->a->features, error);
 }
 
 /* Writes map and figure, and prints what was found: also where one of them failed. */
@@ -335,10 +317,11 @@ static int write_all(job *j) {
     return code;
 }
 
-static int make(job *j) {
+/* `start`: [rows, 2]; NULL: random. */
+static int make(job *j, const double *start) {
     const embedding *e = j->e;
     ole_tsne_options o = j->a->tsne;
-    o.start = j->start;
+    o.start = start;
     if (e->rows > OFTEN_FROM) o.every = 10; /* so that Ctrl-C is heard within a second or two */
     o.callback = on_progress;
     o.callback_context = j;
@@ -352,13 +335,13 @@ static int make(job *j) {
     j->seconds = progress_clock() - j->began;
     if (status != OLE_OK) return failed(j, &error);
     if (j->failed) return EXIT_FAILED;
-    if (interrupted()) return stopped();
+    if (interrupted()) return end_interrupted("tsne", "no map was written");
     if (j->a->quality) {
         progress_wait(&j->line, "quality");
         status = measure(j, &error);
         progress_clear(&j->line);
         if (status != OLE_OK) return failed(j, &error);
-        if (interrupted()) return stopped();
+        if (interrupted()) return end_interrupted("tsne", "no map was written");
     }
     return write_all(j);
 }
@@ -370,18 +353,18 @@ int run_tsne(int argc, char **argv) {
     const char *const outputs[] = {a.out, a.preview, a.figure};
     if (!outputs_ready("tsne", outputs, 3, NULL)) return EXIT_FAILED;
     const embedding_reader reader = {.command = "tsne", .keeps_all = true};
-    embedding e;
+    embedding e, start = {0};
     job j = {.a = &a, .e = &e};
     code = EXIT_FAILED;
     if (embedding_open(&e, &reader, a.features, a.labels)) {
         j.map = malloc((size_t)e.rows * 2 * sizeof *j.map);
         if (!j.map || !order_rows(&j))
             fail_command("tsne", "out of memory for %" PRId64 " rows", e.rows);
-        else if (!a.start || read_start(&j))
-            code = make(&j);
+        else if (!a.start || open_start(&j, &start))
+            code = make(&j, start.features);
     }
     free(j.map);
-    free(j.start);
+    embedding_close(&start);
     free(j.order);
     embedding_close(&e);
     return code;

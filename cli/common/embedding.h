@@ -40,11 +40,13 @@ typedef struct embedding {
             .help = "type to compute in (default auto: the file's)"                                \
     }
 
+enum { DTYPE_AUTO, DTYPE_FLOAT32, DTYPE_FLOAT64 };
+
 /* Who reads, and how. */
 typedef struct embedding_reader {
     const char *command; /* in whose name errors are explained on stderr */
     bool converts;       /* it has --dtype */
-    int dtype;           /* its choice; 0, auto: the file's type (float32 for float16) */
+    int dtype;           /* its choice; DTYPE_AUTO: the file's type (float32 for float16) */
     bool keeps_all;      /* rows with a label < 0 count as well */
 } embedding_reader;
 
