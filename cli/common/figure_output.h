@@ -43,6 +43,10 @@ bool figures_requested(const figure_options *options);
 int figure_output_open(figure_output *p, const char *command, const figure_options *options,
                        const char *title, const char *subtitle);
 
+static inline void figure_output_section(figure_output *p, const char *heading) {
+    ole_page_section(p->page, heading);
+}
+
 /* The figure as NAME.svg, NAME.pdf and NAME.png (with cairo) into the folder; figure_output_add()
  * puts it onto the page as well. */
 void figure_output_save(figure_output *p, const ole_figure *figure, const char *name);

@@ -120,7 +120,7 @@ static void add_figure(figure_output *p, const char *name, const char *caption, 
 
 static bool draw_features(const row *r, const ole_analysis *analysis, int side, figure_output *p,
                           ole_error *error) {
-    ole_page_section(p->page, side_name(r, side));
+    figure_output_section(p, side_name(r, side));
     for (int kind = 0; kind < OLE_DRAWINGS && !p->failed; kind++) {
         ole_drawing *drawing;
         if (ole_analysis_draw(&drawing, analysis, (ole_drawing_kind)kind, error) != OLE_OK)
@@ -254,7 +254,7 @@ static bool add_curves(const row *r, const made *m, const int64_t runs[SIDES], f
     }
     if (good) {
         snprintf(caption + strlen(caption), sizeof caption - strlen(caption), ".");
-        ole_page_section(p->page, "Learning curves");
+        figure_output_section(p, "Learning curves");
         add_curve(p, r, h, caption, offsetof(ole_epoch, ole_loss), "ole-loss", "OLÉ loss", false);
         add_curve(p, r, h, caption, offsetof(ole_epoch, softmax_loss), "softmax-loss",
                   "softmax loss", false);
@@ -458,7 +458,7 @@ static bool measure_novelty(const row *r, made *m, int threads) {
         row_figures f;
         good = row_figures_open(&f, r);
         if (good) {
-            ole_page_section(f.output.page, "Known and novel");
+            figure_output_section(&f.output, "Known and novel");
             draw_curve(r, shown, &f.output);
             draw_scores(r, shown, &f.output);
             good = figure_output_close(&f.output) == EXIT_DONE;
