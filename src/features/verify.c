@@ -99,9 +99,9 @@ static int by_score(const void *left, const void *right) {
 }
 
 /*
- * The threshold under which most pairs of the folds other than `fold` (-1: of all) are right.  `sorted` rises;
- * with a threshold under all scores the same pairs are right, and each score passed makes a
- * different pair right or a same pair wrong.
+ * The threshold under which most pairs of the folds other than `fold` (-1: of all) are right.
+ * `sorted` rises; with a threshold under all scores the same pairs are right, and each score passed
+ * makes a different pair right or a same pair wrong.
  */
 static double best_threshold(const scored *sorted, int64_t count, int fold) {
     double before = -INFINITY, best = -INFINITY;
