@@ -94,7 +94,9 @@ extern const ole_reader ole_digits, ole_mnist, ole_fashion_mnist, ole_svhn, ole_
     ole_cifar100, ole_stl10;
 ole_read_function ole_read_folder, ole_read_npy;
 
-/* One array's samples behind those that the source has, which must be alike; labels are not set. */
-ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error);
+/* One array's samples behind those that the source has, which must be alike; labels are not set. Of
+ * a table without the column that `labels` (or NULL) names in it. */
+ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
+                                ole_error *error);
 
 #endif

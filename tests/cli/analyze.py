@@ -134,7 +134,7 @@ OLE loss                      0   (5.39835 - 5.39835) / 4
 effective rank             1.97   of a class 1.00
 
 classes that overlap most, by principal angle (90 degrees: orthogonal)
-  0 and 1                 90.00
+  0 and 1           90.00 degrees
 """
     check_that(f"the text of two orthogonal classes:\n{run_.stdout}{run_.stderr}",
                run_.stdout == expected and run_.stderr == "")
