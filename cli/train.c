@@ -279,7 +279,7 @@ static int train(train_setup *s, const flags *f) {
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);
     if (status != OLE_OK) {
-        launch_fail(ranks, error.message);
+        ole_ranks_fail(ranks, error.message); /* the process may end here: another was lost */
         if (!v.quiet) fail_command("train", "%s", error.message);
         return exit_code(status);
     }

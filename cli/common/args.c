@@ -134,7 +134,14 @@ static bool take_value(const arg_command *command, const ole_option *o, const ch
 
 /* Parses the option argv[*i], and its value where that is a word of its own. */
 static bool parse_option(const arg_command *command, int argc, char **argv, int *i) {
-    const char *name = argv[*i] + 2;
+    const char *word = argv[*i], *name = word + 2;
+    if (word[1] != '-') { /* a letter */
+        for (const ole_option *o = command->options; o && o->name; o++)
+            if (o->letter && o->letter == word[1] && !word[2])
+                return take_value(command, o, NULL, argc, argv, i);
+        return mistake(command, "unknown option %s; 'ole %s --help' lists them", word,
+                       command->name);
+    }
     const char *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     const ole_option *o = ole_option_find(command->options, name, length);
@@ -143,15 +150,6 @@ static bool parse_option(const arg_command *command, int argc, char **argv, int 
     o = no ? ole_option_find(command->options, name + 3, length - 3) : NULL;
     if (o && o->kind == OLE_SWITCH && o->initial) return set_value(command, o, "false");
     return unknown_option(command, name, length);
-}
-
-/* The same for -c. */
-static bool parse_letter(const arg_command *command, int argc, char **argv, int *i) {
-    const char *word = argv[*i];
-    for (const ole_option *o = command->options; o && o->name; o++)
-        if (o->letter && o->letter == word[1] && !word[2])
-            return take_value(command, o, NULL, argc, argv, i);
-    return mistake(command, "unknown option %s; 'ole %s --help' lists them", word, command->name);
 }
 
 /* A word that is no option: the next positional. */
@@ -198,10 +196,8 @@ static bool parse_all(const arg_command *command, int argc, char **argv) {
         const char *word = argv[i];
         if (options && strcmp(word, "--") == 0) {
             options = false;
-        } else if (options && strncmp(word, "--", 2) == 0) {
-            if (!parse_option(command, argc, argv, &i)) return false;
         } else if (options && word[0] == '-' && word[1]) {
-            if (!parse_letter(command, argc, argv, &i)) return false;
+            if (!parse_option(command, argc, argv, &i)) return false;
         } else if (!take_positional(command, &next, word)) {
             return false;
         }
