@@ -7,6 +7,8 @@
 #ifndef OLE_CLI_COMMANDS_H
 #define OLE_CLI_COMMANDS_H
 
+#include "common/args.h"
+
 enum {
     RANKS = 1,     /* the processes of a launch work together; else the first one works alone */
     LONG_WORK = 2, /* of several threads */
@@ -38,7 +40,9 @@ enum {
     IF_TRAIN(ROW(bench, RANKS | LONG_WORK)                                                         \
              ROW(data, 0)                                                                          \
              ROW(net, 0))                                                                          \
-    ROW(info, 0)
+    ROW(info, 0)                                                                                   \
+    ROW(completion, 0)                                                                             \
+    ROW(man, 0)
 
 #define DECLARE(name, traits)                                                                      \
     int run_##name(int argc, char **argv);                                                         \
@@ -46,5 +50,12 @@ enum {
 COMMANDS(DECLARE)
 #undef DECLARE
 /* clang-format on */
+
+/* All of them, and lines that show some at work. */
+extern const arg_action commands[];
+extern const char program_examples[];
+
+/* What may follow in the last of these words, which the shell has of the line (completion.c). */
+int complete_words(int argc, char **argv);
 
 #endif

@@ -20,27 +20,27 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    const char *summary;
-    int (*run)(int argc, char **argv);
-    unsigned traits;
-} commands[] = {
+const arg_action commands[] = {
 #define ROW(name, traits) {#name, name##_summary, run_##name, traits},
     COMMANDS(ROW)
 #undef ROW
+        {0},
 };
-enum { COUNT = sizeof commands / sizeof *commands };
+enum { COUNT = sizeof commands / sizeof *commands - 1 };
+
+const char program_examples[] =
+#ifdef OLE_TRAIN
+    "ole demo\n"
+    "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
+#endif
+    "ole score features.npy labels.npy\n";
 
 static int print_usage(void) {
-#ifdef OLE_TRAIN
-    printf("ole demo\n"
-           "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n");
-#endif
-    printf("ole score features.npy labels.npy\n\n"
-           "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n");
-    for (size_t i = 0; i < COUNT; i++)
-        printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+    printf("%s\n"
+           "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n",
+           program_examples);
+    for (const arg_action *c = commands; c->name; c++)
+        printf("  %-10s %s\n", c->name, c->summary);
     printf("\n'ole COMMAND --help' explains a command; 'ole --version' prints the version.\n");
     return EXIT_DONE;
 }
@@ -64,6 +64,20 @@ static bool is_needed(bool together) {
     return together && freopen("/dev/null", "w", stdout);
 }
 
+static int run_command(const arg_action *command, int argc, char **argv) {
+    bool together = command->traits & RANKS;
+    ole_cpu cpu;
+    ole_error error;
+    if (ole_cpu_describe(&cpu, &error) != OLE_OK) { /* OLE_CPU is wrong */
+        if (ole_ranks_launched_rank() == 0) fprintf(stderr, "ole: %s\n", error.message);
+        return EXIT_USAGE;
+    }
+    start_again(argv - 1, cpu.openblas_core, command->traits & LONG_WORK);
+    if (!is_needed(together)) return EXIT_DONE;
+    if (together) launch_expect(command->name);
+    return launch_settle(command->run(argc, argv));
+}
+
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
     return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
@@ -81,20 +95,9 @@ static int dispatch(int argc, char **argv) {
         if (is_needed(false)) printf("ole %s\n", ole_version());
         return EXIT_DONE;
     }
-    for (size_t i = 0; i < COUNT; i++) {
-        if (strcmp(name, commands[i].name) != 0) continue;
-        bool together = commands[i].traits & RANKS;
-        ole_cpu cpu;
-        ole_error error;
-        if (ole_cpu_describe(&cpu, &error) != OLE_OK) { /* OLE_CPU is wrong */
-            if (ole_ranks_launched_rank() == 0) fprintf(stderr, "ole: %s\n", error.message);
-            return EXIT_USAGE;
-        }
-        start_again(argv, cpu.openblas_core, commands[i].traits & LONG_WORK);
-        if (!is_needed(together)) return EXIT_DONE;
-        if (together) launch_expect(name);
-        return launch_settle(commands[i].run(argc - 1, argv + 1));
-    }
+    if (strcmp(name, "__complete") == 0) return complete_words(argc - 2, argv + 2);
+    const arg_action *command = args_find(commands, name);
+    if (command) return run_command(command, argc - 1, argv + 1);
     launch_expect(name);
     return launch_settle(unknown_command(name));
 }
