@@ -38,6 +38,14 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         {"DATA", &f->train.data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
         {0},
     };
+    static const arg_positional files[] = {
+        {"config.yaml", NULL, "all options, as a recipe"},
+        {"metrics.jsonl", NULL, "a line of JSON per epoch: losses, errors, learning rate, time"},
+        {"last.safetensors", NULL, "the weights and what --resume needs"},
+        {"best.safetensors", NULL, "the model with the lowest validation error"},
+        {"report.html", NULL, "the page of the run, which follows it while it trains"},
+        {0},
+    };
     ole_option options[TRAIN_FLAGS + 3] = {{0}};
     ole_option *rows = train_flags_rows(&f->train, NULL, options);
     rows[0] = (ole_option){"json", OLE_SWITCH, &f->json, .help = "print the result as JSON"};
@@ -59,6 +67,7 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         .positionals = positionals,
         .none_will_do = true,
         .options = options,
+        .files = files,
     };
     return args_parse(&command, argc, argv, code);
 }
