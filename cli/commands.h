@@ -52,7 +52,7 @@ COMMANDS(DECLARE)
 /* clang-format on */
 
 /* All of them, and lines that show some at work. */
-extern const arg_action commands[];
+extern const arg_action ole_commands[];
 extern const char program_examples[];
 
 /* What may follow in the last of these words, which the shell has of the line (completion.c). */

@@ -114,7 +114,7 @@ static void offer_value(cursor c, const char *value, const char *what, bool posi
     else if (strcmp(value, "ROW") == 0)
         offer_rows(c);
     else if (strcmp(value, "COMMAND") == 0)
-        offer_actions(c, commands);
+        offer_actions(c, ole_commands);
     else if (strcmp(value, "FOLDER") == 0 || strcmp(value, "DIR") == 0 || strcmp(value, "RUN") == 0)
         offer_paths(c, "folders");
     else if (positional || names_file(value))
@@ -184,11 +184,11 @@ static void offer_for(const arg_command *command, int argc, char **argv) {
 int complete_words(int argc, char **argv) {
     cursor c = {.word = argc > 0 ? argv[argc - 1] : ""};
     bool help = argc > 1 && strcmp(argv[0], "help") == 0;
-    const arg_action *command = argc > 1 ? args_find(commands, argv[0]) : NULL;
+    const arg_action *command = argc > 1 ? args_find(ole_commands, argv[0]) : NULL;
     args_reader = offer_for;
     if (command) return command->run(argc, argv);
     if (argc > 1 && !(help && argc == 2)) return EXIT_DONE;
-    offer_actions(c, commands);
+    offer_actions(c, ole_commands);
     if (!help) offer(c, "help", "the help of a command");
     if (!help) offer(c, "--version", "print the version");
     return EXIT_DONE;

@@ -20,13 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
-const arg_action commands[] = {
+const arg_action ole_commands[] = {
 #define ROW(name, traits) {#name, name##_summary, run_##name, traits},
     COMMANDS(ROW)
 #undef ROW
         {0},
 };
-enum { COUNT = sizeof commands / sizeof *commands - 1 };
+enum { COUNT = sizeof ole_commands / sizeof *ole_commands - 1 };
 
 const char program_examples[] =
 #ifdef OLE_TRAIN
@@ -39,7 +39,7 @@ static int print_usage(void) {
     printf("%s\n"
            "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n",
            program_examples);
-    for (const arg_action *c = commands; c->name; c++)
+    for (const arg_action *c = ole_commands; c->name; c++)
         printf("  %-10s %s\n", c->name, c->summary);
     printf("\n'ole COMMAND --help' explains a command; 'ole --version' prints the version.\n");
     return EXIT_DONE;
@@ -48,7 +48,7 @@ static int print_usage(void) {
 static int unknown_command(const char *name) {
     const char *names[COUNT];
     for (size_t i = 0; i < COUNT; i++)
-        names[i] = commands[i].name;
+        names[i] = ole_commands[i].name;
     const char *nearest = ole_nearest_name(name, names, COUNT);
     const char *what = name[0] == '-' ? "option" : "command";
     if (nearest)
@@ -96,7 +96,7 @@ static int dispatch(int argc, char **argv) {
         return EXIT_DONE;
     }
     if (strcmp(name, "__complete") == 0) return complete_words(argc - 2, argv + 2);
-    const arg_action *command = args_find(commands, name);
+    const arg_action *command = args_find(ole_commands, name);
     if (command) return run_command(command, argc - 1, argv + 1);
     launch_expect(name);
     return launch_settle(unknown_command(name));

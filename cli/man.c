@@ -115,7 +115,7 @@ static const struct {
 static unsigned what_it_has(const arg_command *command) {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(command->name, " "), command->name);
-    const arg_action *own = args_find(commands, name);
+    const arg_action *own = args_find(ole_commands, name);
     unsigned has = own ? own->traits : ~0u; /* the program itself: all of them */
     if (strcmp(name, "bench") == 0) has |= BENCH;
     if (strcmp(name, "data") == 0) has |= DATA;
@@ -177,7 +177,7 @@ static void put_see_also(const arg_command *command) {
         put_page_name(name);
         fprintf(page, " (1)");
     }
-    for (const arg_action *a = commands; a->name; a++) {
+    for (const arg_action *a = ole_commands; a->name; a++) {
         if (*command->name && !mentions(command, a->name)) continue;
         fprintf(page, first ? ".BR " : ",\n.BR ");
         put_page_name(a->name);
@@ -271,7 +271,7 @@ static void put_overview(void) {
         .about = "Learns features that are orthogonal between classes and low-rank inside them. "
                  "Data go to standard output, messages and progress to standard error. Each "
                  "command has a page of its own and --help.",
-        .actions = commands,
+        .actions = ole_commands,
         .files = files,
     };
     put_page(&program, 0, NULL);
@@ -319,7 +319,7 @@ static const arg_action *actions_of(const arg_action *a) {
 
 static int write_all(const char *folder) {
     bool good = write_page(folder, NULL, NULL);
-    for (const arg_action *a = commands; a->name && good; a++) {
+    for (const arg_action *a = ole_commands; a->name && good; a++) {
         good = write_page(folder, a, NULL);
         for (const arg_action *b = actions_of(a); b && b->name && good; b++)
             good = write_page(folder, a, b->name);
@@ -328,7 +328,7 @@ static int write_all(const char *folder) {
 }
 
 static int print_page(const char *const *words, int count) {
-    const arg_action *a = count > 0 ? args_find(commands, words[0]) : NULL;
+    const arg_action *a = count > 0 ? args_find(ole_commands, words[0]) : NULL;
     if (count > 2 || (count > 0 && !a) || (count > 1 && !args_find(actions_of(a), words[1]))) {
         fail_command("man", "%s%s%s: no such command; 'ole --help' lists them", words[0],
                      count > 1 ? " " : "", count > 1 ? words[1] : "");
