@@ -104,7 +104,7 @@ static const char *error_name(const ole_report_row *row) {
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
     char note[TEXT] = "";
     bool chosen = run->options.val_split > 0.0;
-    if (!run->without[0])
+    if (!run->without[0] && run->count > 0)
         snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
                  chosen ? ", by the model of the least validation error" : "");
     add_headline(page, error_name(row), row->error, " %", note[0] ? note : NULL);

@@ -211,7 +211,8 @@ def check_followed(ole, work):
     said.close()
     epochs = [int(re.search(r"(\d+) of 1000000 epochs", page).group(1)) for page in pages if page]
     check_that(f"pages that follow the run: {epochs}", len(epochs) == 2 and 0 < epochs[0] < epochs[1] and all(
-        refreshes(page) and "Training continues" in page and ">Learning curves</h2>" in page for page in pages))
+        refreshes(page) and "Training continues" in page and ">Learning curves</h2>" in page and
+        "of 0 samples" not in page for page in pages))
     page = path.read_text()
     check_that("at the end no more", not refreshes(page) and "Training continues" not in page)
     lines = metrics(work / "followed")[:19]
