@@ -107,7 +107,7 @@ static bool names_file(const char *value) {
 static void offer_value(cursor c, const char *value, const char *what, bool positional) {
     if (strchr(value, '|'))
         offer_words(c, value, what);
-    else if (strcmp(value, "DATA") == 0 || strncmp(value, "NAME", 5) == 0)
+    else if (strcmp(value, "DATA") == 0 || strcmp(value, "NAME") == 0)
         offer_data(c);
     else if (strcmp(value, "NET") == 0)
         offer_nets(c);
