@@ -50,6 +50,8 @@ static void offer_actions(cursor c, const arg_action *actions) {
         offer(c, a->name, a->summary);
 }
 
+#ifdef OLE_TRAIN
+
 /* Names, or behind "folder:" and the like a path; `npy:` has several, with commas between. */
 static void offer_data(cursor c) {
     const char *typed = c.word + c.kept, *colon = strchr(typed, ':');
@@ -60,32 +62,41 @@ static void offer_data(cursor c) {
         offer_paths(c, npy ? "files" : "folders");
         return;
     }
-#ifdef OLE_TRAIN
-    size_t count;
-    const ole_known_dataset *sets = ole_known_datasets(&count);
-    for (size_t i = 0; i < count; i++)
-        offer(c, sets[i].name, "a data set");
-#endif
     offer(c, "folder:", "images, a subfolder per class");
     offer(c, "npy:", "NumPy arrays, X.npy,y.npy");
 }
 
-static void offer_nets(cursor c) {
-#ifdef OLE_TRAIN
-    for (const char *const *name = ole_net_names(); *name; name++)
-        offer(c, *name, "a network");
-#else
-    (void)c;
-#endif
+/* What the library has under names of its own; false where `value` is none of these. */
+static bool offer_named(cursor c, const char *value) {
+    bool data = strcmp(value, "DATA") == 0;
+    if (data || strcmp(value, "NAME") == 0) {
+        size_t count;
+        const ole_known_dataset *sets = ole_known_datasets(&count);
+        for (size_t i = 0; i < count; i++)
+            offer(c, sets[i].name, sets[i].about);
+        if (data) offer_data(c);
+    } else if (strcmp(value, "NET") == 0) {
+        for (const char *const *name = ole_net_names(); *name; name++)
+            offer(c, *name, "a network");
+    } else if (strcmp(value, "ROW") == 0) {
+        for (int i = 0; i < recipe_count(); i++)
+            offer(c, recipe_name(i), "a row or figure of the paper");
+        offer_paths(c, "files");
+    } else {
+        return false;
+    }
+    return true;
 }
 
-static void offer_rows(cursor c) {
-#ifdef OLE_TRAIN
-    for (int i = 0; i < recipe_count(); i++)
-        offer(c, recipe_name(i), "a row or figure of the paper");
-#endif
-    offer_paths(c, "files");
+#else
+
+static bool offer_named(cursor c, const char *value) {
+    (void)c;
+    (void)value;
+    return false;
 }
+
+#endif
 
 /* "fp32|tf32|bf16"; of "cuda[:i]" what stands before the bracket. */
 static void offer_words(cursor c, const char *list, const char *what) {
@@ -107,12 +118,8 @@ static bool names_file(const char *value) {
 static void offer_value(cursor c, const char *value, const char *what, bool positional) {
     if (strchr(value, '|'))
         offer_words(c, value, what);
-    else if (strcmp(value, "DATA") == 0 || strcmp(value, "NAME") == 0)
-        offer_data(c);
-    else if (strcmp(value, "NET") == 0)
-        offer_nets(c);
-    else if (strcmp(value, "ROW") == 0)
-        offer_rows(c);
+    else if (offer_named(c, value))
+        return;
     else if (strcmp(value, "COMMAND") == 0)
         offer_actions(c, ole_commands);
     else if (strcmp(value, "FOLDER") == 0 || strcmp(value, "DIR") == 0 || strcmp(value, "RUN") == 0)

@@ -134,6 +134,7 @@ def check_offers(ole, work, trains):
             (("novelty", "m", "--known=folder:a"), [":folders --known=folder:"]),
             (("data", ""), ["list", "get", "check"]),
             (("data", "get", "stl"), ["stl10"]),
+            (("data", "get", "fol"), []),
             (("data", "list", "--"), ["--json", "--help"]),
             (("reproduce", "stl10+"), ["stl10+-cnn5", ":files"])):
         check_that(f"completion of {words}: {offered(*words)}", offered(*words) == expected)
