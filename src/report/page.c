@@ -134,6 +134,10 @@ void ole_page_compared(ole_page *page, const char *label, const char *value, con
     ole_text_add(out, "</div>\n");
 }
 
+void ole_page_refresh(ole_page *page, int seconds) {
+    page->refresh = seconds;
+}
+
 void ole_page_section(ole_page *page, const char *heading) {
     if (!heading) {
         keep_argument(page, "a section needs a heading");
@@ -318,6 +322,8 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
 static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "title") == 0) ole_text_escaped(out, page->title);
     if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());
+    if (strcmp(name, "refresh") == 0 && page->refresh > 0)
+        ole_text_format(out, "<meta http-equiv=\"refresh\" content=\"%d\">", page->refresh);
     if (strcmp(name, "style") == 0) {
         ole_text_add(out, page_style);
         for (int i = 0; i < OLE_COLOURS; i++) { /* of series, which figures name s0 to s9 */

@@ -41,6 +41,9 @@ typedef struct ole_page_change {
 OLE_INTERNAL void ole_page_compared(ole_page *page, const char *label, const char *value,
                                     const char *note, const ole_page_change *change);
 
+/* Browsers load the page again after so many seconds, as while what it shows still grows. */
+OLE_INTERNAL void ole_page_refresh(ole_page *page, int seconds);
+
 OLE_INTERNAL void ole_page_section(ole_page *page, const char *heading);
 OLE_INTERNAL void ole_page_text(ole_page *page, const char *paragraph);
 

@@ -32,6 +32,7 @@ struct ole_page {
     char *title, *subtitle;
     ole_text headlines, navigation, body;
     int sections, maps;
+    int refresh; /* seconds; 0: never */
     bool in_section, in_grid;
     ole_page_sprite sprites[OLE_PAGE_SPRITES];
     int sprite_count;

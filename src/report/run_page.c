@@ -104,7 +104,7 @@ static const char *error_name(const ole_report_row *row) {
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
     char note[TEXT] = "";
     bool chosen = run->options.val_split > 0.0;
-    if (!run->without[0])
+    if (!run->without[0] && run->count > 0)
         snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
                  chosen ? ", by the model of the least validation error" : "");
     add_headline(page, error_name(row), row->error, " %", note[0] ? note : NULL);
@@ -333,13 +333,18 @@ static void add_geometry(ole_page *page, const ole_report *r) {
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *error) {
-    char title[200], subtitle[300], loss[TEXT];
+ole_status ole_run_page_write(const ole_report *r, const ole_report_options *options,
+                              ole_error *error) {
+    char title[200], subtitle[300], loss[TEXT], epochs[TEXT];
     const ole_run_view *first = &r->views[0];
     if (r->count == 1) {
         snprintf(title, sizeof title, "%.90s, %.90s", first->options.data, first->options.net);
-        snprintf(subtitle, sizeof subtitle, "%s · %lld epochs · %.150s", loss_text(first, loss),
-                 (long long)first->history.count, first->folder);
+        snprintf(epochs, sizeof epochs, "%lld", (long long)first->history.count);
+        if (!first->history.ended)
+            snprintf(epochs + strlen(epochs), sizeof epochs - strlen(epochs), " of %lld",
+                     (long long)first->options.epochs);
+        snprintf(subtitle, sizeof subtitle, "%s · %s epochs · %.150s", loss_text(first, loss),
+                 epochs, first->folder);
     } else {
         snprintf(title, sizeof title, "%d runs side by side", r->count);
         snprintf(subtitle, sizeof subtitle, "%.100s … %.100s", first->folder,
@@ -348,6 +353,10 @@ ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *e
     ole_page *page;
     ole_status status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
+    ole_page_refresh(page, options->refresh);
+    if (options->refresh > 0)
+        ole_page_text(page, "Training continues: this page shows the curves so far and refreshes "
+                            "itself. The rest follows at the end.");
     if (r->count == 1)
         add_headlines(page, first, &r->runs[0]);
     else
@@ -363,7 +372,7 @@ ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *e
     add_errors(page, r);
     add_geometry(page, r);
     if (r->count == 1) add_recipe(page, first);
-    status = ole_page_write(page, out, error);
+    status = ole_page_write(page, options->out, error);
     ole_page_free(page);
     return status;
 }

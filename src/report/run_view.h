@@ -69,7 +69,7 @@ OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int6
                                             uint8_t **pixels, ole_error *error);
 
 /* Writes the page of a report whose views are measured and whose rows are filled (run_page.c). */
-OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report, const char *out,
-                                           ole_error *error);
+OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report,
+                                           const ole_report_options *options, ole_error *error);
 
 #endif
