@@ -145,31 +145,23 @@ static int64_t stride_of(int64_t count, double length, double needed) {
 
 static void draw_names(ole_canvas *canvas, const heat *h, bool upright) {
     const ole_figure *f = h->figure;
+    const double middle = 0.35 * OLE_SIZE_TEXT; /* of a letter, above the baseline */
     double bottom = h->box.y + h->box.height;
     int64_t stride = stride_of(f->rows, h->box.height, OLE_SIZE_TEXT);
     for (int64_t r = 0; f->row_names && r < f->rows; r += stride) {
         ole_box cell = cell_box(h, r, 0);
-        if (f->row_names[r])
-            canvas->words(canvas, &(ole_words){.text = f->row_names[r],
-                                               .x = h->box.x - 5,
-                                               .y = cell.y + cell.height / 2 + 0.35 * OLE_SIZE_TEXT,
-                                               .size = OLE_SIZE_TEXT,
-                                               .anchor = OLE_ANCHOR_END,
-                                               .paint = OLE_INK});
+        ole_figure_words(canvas, f->row_names[r], h->box.x - 5, cell.y + cell.height / 2 + middle,
+                         OLE_ANCHOR_END);
     }
     stride = upright ? 1 : stride_of(f->columns, h->box.width, OLE_SIZE_TEXT);
     for (int64_t c = 0; f->column_names && c < f->columns; c += stride) {
         ole_box cell = cell_box(h, 0, c);
-        double middle = cell.x + cell.width / 2;
-        if (f->column_names[c])
-            canvas->words(canvas,
-                          &(ole_words){.text = f->column_names[c],
-                                       .x = upright ? middle : middle + 0.35 * OLE_SIZE_TEXT,
-                                       .y = upright ? bottom + 4 + OLE_SIZE_TEXT : bottom + 5,
-                                       .size = OLE_SIZE_TEXT,
-                                       .anchor = upright ? OLE_ANCHOR_MIDDLE : OLE_ANCHOR_END,
-                                       .upwards = !upright,
-                                       .paint = OLE_INK});
+        double x = cell.x + cell.width / 2;
+        if (upright)
+            ole_figure_words(canvas, f->column_names[c], x, bottom + 4 + OLE_SIZE_TEXT,
+                             OLE_ANCHOR_MIDDLE);
+        else
+            ole_figure_words_up(canvas, f->column_names[c], x + middle, bottom + 5, OLE_ANCHOR_END);
     }
 }
 
@@ -194,40 +186,11 @@ static void draw_scale(ole_canvas *canvas, const heat *h, const ole_axis *axis) 
         double y = ole_axis_place(axis, axis->at[i]);
         ole_axis_tick(axis, i, number);
         ole_figure_rule(canvas, x + width, y, x + width + 3, y, &tick);
-        canvas->words(canvas, &(ole_words){.text = number,
-                                           .x = x + width + 5,
-                                           .y = y + 0.35 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, number, x + width + 5, y + 0.35 * OLE_SIZE_TEXT, OLE_ANCHOR_START);
         widest = fmax(widest, ole_words_width(number, OLE_SIZE_TEXT));
     }
-    if (h->figure->value_label)
-        canvas->words(canvas, &(ole_words){.text = h->figure->value_label,
-                                           .x = x + width + 7 + widest + OLE_SIZE_TEXT,
-                                           .y = cells->y + cells->height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
-}
-
-static void draw_labels(ole_canvas *canvas, const heat *h, double left, double below) {
-    const ole_figure *f = h->figure;
-    if (f->x_label)
-        canvas->words(canvas, &(ole_words){.text = f->x_label,
-                                           .x = h->box.x + h->box.width / 2,
-                                           .y = h->box.y + h->box.height + below,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
-    if (f->y_label)
-        canvas->words(canvas, &(ole_words){.text = f->y_label,
-                                           .x = h->box.x - left,
-                                           .y = h->box.y + h->box.height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
+    ole_figure_words_up(canvas, h->figure->value_label, x + width + 7 + widest + OLE_SIZE_TEXT,
+                        cells->y + cells->height / 2, OLE_ANCHOR_MIDDLE);
 }
 
 void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box box) {
@@ -251,7 +214,7 @@ void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box bo
     (f->rows * f->columns <= MOST_SHAPES ? draw_shapes : draw_image)(canvas, &h);
     draw_breaks(canvas, &h);
     draw_names(canvas, &h, upright);
-    draw_labels(canvas, &h, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
+    ole_figure_labels(canvas, f, &h.box, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
     ole_axis axis;
     const ole_range range = {.min = h.min, .max = h.max};
     ole_axis_make(&axis, &range, h.min, h.max, 0, (int)fmax(2, h.box.height / 40));

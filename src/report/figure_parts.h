@@ -36,6 +36,15 @@ void ole_figure_add_marker(ole_canvas *canvas, const ole_figure *figure, int ser
                            double y, double radius);
 void ole_figure_paint_markers(ole_canvas *canvas, const ole_figure *figure, int series);
 
+/* Text in ink at its usual size, upright or turned upwards; NULL: nothing. */
+void ole_figure_words(ole_canvas *canvas, const char *text, double x, double y, ole_anchor anchor);
+void ole_figure_words_up(ole_canvas *canvas, const char *text, double x, double y,
+                         ole_anchor anchor);
+
+/* The labels of both axes, so far to the left of `box` and below it. */
+void ole_figure_labels(ole_canvas *canvas, const ole_figure *figure, const ole_box *box,
+                       double left, double below);
+
 /* A straight line. */
 void ole_figure_rule(ole_canvas *canvas, double x0, double y0, double x1, double y1,
                      const ole_pen *pen);

@@ -114,39 +114,17 @@ static void draw_axes(ole_canvas *canvas, const ole_figure *f, const ole_box *bo
     for (int i = 0; i < y->ticks; i++) {
         double at = ole_axis_place(y, y->at[i]);
         ole_figure_rule(canvas, box->x, at, right, at, &grid);
-        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(y, i, number),
-                                           .x = box->x - 6,
-                                           .y = at + 0.35 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_END,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, ole_axis_tick(y, i, number), box->x - 6, at + 0.35 * OLE_SIZE_TEXT,
+                         OLE_ANCHOR_END);
     }
     for (int i = 0; i < x->ticks; i++) {
         double at = ole_axis_place(x, x->at[i]);
         ole_figure_rule(canvas, at, bottom, at, bottom + 4, &axis);
-        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(x, i, number),
-                                           .x = at,
-                                           .y = bottom + 5 + OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, ole_axis_tick(x, i, number), at, bottom + 5 + OLE_SIZE_TEXT,
+                         OLE_ANCHOR_MIDDLE);
     }
     ole_figure_rule(canvas, box->x, bottom, right, bottom, &axis);
-    if (f->x_label)
-        canvas->words(canvas, &(ole_words){.text = f->x_label,
-                                           .x = box->x + box->width / 2,
-                                           .y = bottom + 10 + 2 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
-    if (f->y_label)
-        canvas->words(canvas, &(ole_words){.text = f->y_label,
-                                           .x = box->x - widest_tick(y) - 12,
-                                           .y = box->y + box->height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
+    ole_figure_labels(canvas, f, box, widest_tick(y) + 12, 10 + 2 * OLE_SIZE_TEXT);
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */
@@ -266,12 +244,8 @@ static void draw_reference(ole_canvas *canvas, const ole_series *s, const ole_ax
     canvas->paint(canvas, NULL, &pen);
     if (!s->name || s->count < 2) return;
     double side = at[0] - before[0];
-    canvas->words(canvas, &(ole_words){.text = s->name,
-                                       .x = at[0] + (side < -1 ? -4 : 4),
-                                       .y = at[1] + 4,
-                                       .size = OLE_SIZE_TEXT,
-                                       .anchor = side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START,
-                                       .paint = OLE_INK});
+    ole_figure_words(canvas, s->name, at[0] + (side < -1 ? -4 : 4), at[1] + 4,
+                     side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START);
 }
 
 /* Marks, their labels in the rows above `box` that make_axes() left. */
@@ -283,15 +257,9 @@ static void draw_marks(ole_canvas *canvas, const ole_figure *f, const ole_box *b
         if (!(m->x >= x->min && m->x <= x->max)) continue;
         double at = ole_axis_place(x, m->x), top = box->y - (f->mark_count - 1 - i) * MARK_ROW;
         ole_figure_rule(canvas, at, top - 2, at, box->y + box->height, &pen);
-        if (!m->label) continue;
-        double half = ole_words_width(m->label, OLE_SIZE_TEXT) / 2;
+        double half = m->label ? ole_words_width(m->label, OLE_SIZE_TEXT) / 2 : 0;
         double left = box->x + half, right = box->x + box->width - half;
-        canvas->words(canvas, &(ole_words){.text = m->label,
-                                           .x = fmax(left, fmin(at, right)),
-                                           .y = top - 5,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, m->label, fmax(left, fmin(at, right)), top - 5, OLE_ANCHOR_MIDDLE);
     }
 }
 

@@ -120,11 +120,8 @@ void ole_page_compared(ole_page *page, const char *label, const char *value, con
         keep_argument(page, "a headline needs a label and a value");
         return;
     }
-    ole_text_add(out, "<div class=\"headline\"><dt>");
-    ole_text_escaped(out, label);
-    ole_text_add(out, "</dt><dd class=\"value\">");
-    ole_text_escaped(out, value);
-    ole_text_add(out, "</dd>");
+    ole_text_between(out, "<div class=\"headline\"><dt>", label, "</dt><dd class=\"value\">");
+    ole_text_between(out, "", value, "</dd>");
     if (note) {
         ole_text_add(out, "<dd class=\"note\">");
         if (change) add_change(out, change);
@@ -143,19 +140,15 @@ void ole_page_section(ole_page *page, const char *heading) {
     int number = ++page->sections;
     ole_text_format(&page->body, "<section aria-labelledby=\"section-%d\">\n<h2 id=\"section-%d\">",
                     number, number);
-    ole_text_escaped(&page->body, heading);
-    ole_text_add(&page->body, "</h2>\n");
+    ole_text_between(&page->body, "", heading, "</h2>\n");
     page->in_section = true;
     ole_text_format(&page->navigation, "<li><a href=\"#section-%d\">", number);
-    ole_text_escaped(&page->navigation, heading);
-    ole_text_add(&page->navigation, "</a></li>\n");
+    ole_text_between(&page->navigation, "", heading, "</a></li>\n");
 }
 
 void ole_page_text(ole_page *page, const char *paragraph) {
     ole_page_begin_block(page, false);
-    ole_text_add(&page->body, "<p>");
-    ole_text_escaped(&page->body, paragraph ? paragraph : "");
-    ole_text_add(&page->body, "</p>\n");
+    ole_text_between(&page->body, "<p>", paragraph, "</p>\n");
 }
 
 /* The points of a figure in space for the script that turns it: x, y and z in 1/32767 of the
@@ -211,20 +204,10 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
         add_x_range(&page->body, figure);
     ole_text_add(&page->body, ">\n");
     ole_text_add(&page->body, svg);
-    if (caption) {
-        ole_text_add(&page->body, "<figcaption>");
-        ole_text_escaped(&page->body, caption);
-        ole_text_add(&page->body, "</figcaption>\n");
-    }
+    if (caption) ole_text_between(&page->body, "<figcaption>", caption, "</figcaption>\n");
     ole_page_add_numbers(&page->body, figure, figure->title ? figure->title : caption);
     ole_text_add(&page->body, "</figure>\n");
     free(svg);
-}
-
-static void add_cell(ole_text *out, const char *open, const char *text, const char *close) {
-    ole_text_add(out, open);
-    ole_text_escaped(out, text ? text : "");
-    ole_text_add(out, close);
 }
 
 /* Columns of numbers stand to the right, others to the left; "" is either. */
@@ -246,23 +229,24 @@ void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t c
     }
     ole_page_begin_block(page, false);
     ole_text_add(out, "<div class=\"table\"><div class=\"scroll\" tabindex=\"0\" role=\"region\"");
-    add_cell(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
+    ole_text_between(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
     for (int64_t c = 0; c < columns; c++)
-        add_cell(out,
-                 is_numeric(cells, rows, columns, c) ? "<th scope=\"col\">"
-                                                     : "<th scope=\"col\" class=\"words\">",
-                 names[c], "</th>");
+        ole_text_between(out,
+                         is_numeric(cells, rows, columns, c) ? "<th scope=\"col\">"
+                                                             : "<th scope=\"col\" class=\"words\">",
+                         names[c], "</th>");
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int64_t r = 0; r < rows; r++) {
         ole_text_add(out, "<tr>");
-        add_cell(out, "<th scope=\"row\">", cells[r * columns], "</th>");
+        ole_text_between(out, "<th scope=\"row\">", cells[r * columns], "</th>");
         for (int64_t c = 1; c < columns; c++)
-            add_cell(out, is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",
-                     cells[r * columns + c], "</td>");
+            ole_text_between(out,
+                             is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",
+                             cells[r * columns + c], "</td>");
         ole_text_add(out, "</tr>\n");
     }
     ole_text_add(out, "</tbody></table></div>");
-    if (caption) add_cell(out, "<div class=\"caption\">", caption, "</div>");
+    if (caption) ole_text_between(out, "<div class=\"caption\">", caption, "</div>");
     ole_text_add(out, "</div>\n");
 }
 
@@ -308,7 +292,7 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
     for (int64_t i = 0; i < images->count; i++)
         add_image(page, images, i);
     ole_text_add(&page->body, "</ul>\n");
-    if (caption) add_cell(&page->body, "<figcaption>", caption, "</figcaption>\n");
+    if (caption) ole_text_between(&page->body, "<figcaption>", caption, "</figcaption>\n");
     ole_text_add(&page->body, "</figure>\n");
 }
 
@@ -331,7 +315,7 @@ static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "script") == 0) ole_text_add(out, page_script);
     if (strcmp(name, "script_hash") == 0) ole_text_add(out, page_script_hash);
     if (strcmp(name, "subtitle") == 0 && page->subtitle[0])
-        add_cell(out, "<p class=\"subtitle\">", page->subtitle, "</p>");
+        ole_text_between(out, "<p class=\"subtitle\">", page->subtitle, "</p>");
     if (strcmp(name, "navigation") == 0 && page->sections > 1) {
         ole_text_add(out, "<nav aria-label=\"Sections\"><ul class=\"wide\">\n");
         ole_text_bytes(out, page->navigation.bytes, page->navigation.size);

@@ -136,8 +136,7 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
                         "data-shape=\"%d\"><span class=\"swatch shape-%d\" "
                         "style=\"background:light-dark(#%06x,#%06x)\"></span>",
                         colour, shape, shape, colour, (unsigned)ole_palette_dark(colour));
-        ole_text_escaped(out, map->names[c] ? map->names[c] : "?");
-        ole_text_add(out, "</label>\n");
+        ole_text_between(out, "", map->names[c] ? map->names[c] : "?", "</label>\n");
     }
     ole_text_add(out, "</fieldset>\n");
 }
@@ -151,8 +150,7 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
     const ole_page_sprite *sprite = map->images ? embed_sprite(page, map->images) : NULL;
     ole_text_add(out, "<div class=\"map-stage\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"");
     ole_text_format(out, "Map of %lld points in %d classes. ", (long long)map->count, map->classes);
-    ole_text_escaped(out, caption ? caption : "");
-    ole_text_add(out, "\"");
+    ole_text_between(out, "", caption, "\"");
     add_points(page, map);
     if (sprite)
         ole_text_format(out, " data-sprite=\"sprite-%d\" data-tile=\"%d %d %d\"", sprite->map,
@@ -166,10 +164,6 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
                  "aria-hidden=\"true\"></canvas>"
                : "");
     add_controls(out, map);
-    if (caption) {
-        ole_text_add(out, "<figcaption>");
-        ole_text_escaped(out, caption);
-        ole_text_add(out, "</figcaption>\n");
-    }
+    if (caption) ole_text_between(out, "<figcaption>", caption, "</figcaption>\n");
     ole_text_add(out, "</figure>\n");
 }

@@ -84,6 +84,12 @@ void ole_text_escaped(ole_text *text, const char *string) {
     }
 }
 
+void ole_text_between(ole_text *text, const char *before, const char *string, const char *after) {
+    ole_text_add(text, before);
+    if (string) ole_text_escaped(text, string);
+    ole_text_add(text, after);
+}
+
 void ole_text_hundredths(ole_text *text, double value) {
     const double most = 1e7;
     value = value > most ? most : value < -most ? -most : value == value ? value : 0;
