@@ -409,18 +409,15 @@ ole_status ole_subspaces_of(ole_subspaces *s, const ole_embedding *embedding,
     return status;
 }
 
-ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
-                                ole_dtype dtype, const void *features, const int64_t *labels,
-                                double energy, ole_pool *pool, int threads, ole_error *error) {
+ole_status ole_subspaces_create(ole_subspaces *subspaces, const ole_embedding *e, double energy,
+                                ole_pool *pool, int threads, ole_error *error) {
     *subspaces = (ole_subspaces){0};
-    const ole_embedding embedding = {rows, dim, dtype, features, labels};
     ole_classes classes;
-    ole_status status = ole_classes_create(&classes, rows, labels, error);
+    ole_status status = ole_classes_create(&classes, e->rows, e->labels, error);
     if (status != OLE_OK) return status;
-    status = ole_classes_check_finite(&classes, &embedding, pool, error);
+    status = ole_classes_check_finite(&classes, e, pool, error);
     if (status == OLE_OK)
-        status =
-            ole_subspaces_of(subspaces, &embedding, &classes, energy, NULL, pool, threads, error);
+        status = ole_subspaces_of(subspaces, e, &classes, energy, NULL, pool, threads, error);
     ole_classes_destroy(&classes);
     return status;
 }

@@ -166,7 +166,7 @@ static ole_status find_affinity(run *r, ole_error *error) {
     if (status == OLE_OK) status = ole_distances_prepare(&d, r->pool, r->rows, r->dim, r->x, error);
     if (status == OLE_OK)
         status = ole_neighbours(&d, r->pool, r->o->threads, count, near, away, neighbours_progress,
-                                r, NULL, error);
+                                r, error);
     ole_distances_release(&d);
     if (status == OLE_OK && !r->stopped)
         status = ole_affinity_make(&r->affinity, r->pool, r->o->threads, r->rows, count, near, away,

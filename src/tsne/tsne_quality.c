@@ -286,7 +286,7 @@ static ole_status find_trust(trust *t, double *trustworthiness, ole_error *error
         status = ole_distances_prepare(&on_map, q->pool, q->rows, 2, q->map, error);
     if (status == OLE_OK)
         status = ole_neighbours(&on_map, q->pool, q->threads, t->count, t->near, NULL, NULL, NULL,
-                                NULL, error);
+                                error);
     ole_distances_release(&on_map);
     if (status != OLE_OK) return status;
     ole_pool_run(q->pool, ole_distances_bands(&q->d), rank_task, t);
