@@ -4,6 +4,7 @@
  * Places are rounded to 1/65535 of the longer side.  Maps of the same images, as of two networks on
  * one test set, share their thumbnails.
  */
+#include "base/fnv.h"
 #include "report/page_parts.h"
 #include "report/palette.h"
 
@@ -78,37 +79,29 @@ static void add_points(ole_page *page, const ole_page_map *map) {
 
 /* ---- Thumbnails ---------------------------------------------------------------------------- */
 
-/* FNV-1a, over eight bytes at a time. */
-static uint64_t hash_images(const ole_page_images *images) {
-    uint64_t hash = 0xcbf29ce484222325u;
+/* Packs the thumbnails and embeds them, unless the page has them; NULL after a failure. */
+static const ole_sprite *embed_sprite(ole_page *page, const ole_page_images *images) {
     size_t size = (size_t)images->count * (size_t)images->width * (size_t)images->height *
                   (size_t)images->channels;
-    uint64_t shape =
-        (uint64_t)images->width << 32 | (uint64_t)images->height << 2 | (uint64_t)images->channels;
-    hash = (hash ^ shape) * 0x100000001b3u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ images->pixels[i]) * 0x100000001b3u;
-    return hash;
-}
-
-/* Packs the thumbnails and embeds them, unless the page has them; NULL after a failure. */
-static const ole_page_sprite *embed_sprite(ole_page *page, const ole_page_images *images) {
-    uint64_t hash = hash_images(images);
+    uint64_t hash =
+        ole_fnv64(images->pixels, size) + (uint64_t)(8 * images->width + images->channels);
     for (int i = 0; i < page->sprite_count; i++)
         if (page->sprites[i].hash == hash) return &page->sprites[i];
     ole_sprite sprite;
+    ole_text bytes = {0};
     ole_error error;
-    ole_status status = ole_sprite_make(&sprite, images, SPRITE_BUDGET, &error);
+    ole_status status = ole_sprite_make(&sprite, images, SPRITE_BUDGET, &bytes, &error);
     ole_page_keep(page, status, &error);
     if (status != OLE_OK) return NULL;
     ole_text_format(&page->body, "<img hidden alt=\"\" id=\"sprite-%d\" src=\"data:%s;base64,",
                     page->maps, sprite.type);
-    ole_text_base64(&page->body, sprite.bytes.bytes, sprite.bytes.size);
+    ole_text_base64(&page->body, bytes.bytes, bytes.size);
     ole_text_add(&page->body, "\">\n");
-    ole_sprite_free(&sprite);
+    ole_text_free(&bytes);
+    sprite.hash = hash;
+    sprite.map = page->maps;
     int at = page->sprite_count < OLE_PAGE_SPRITES ? page->sprite_count++ : OLE_PAGE_SPRITES - 1;
-    page->sprites[at] =
-        (ole_page_sprite){hash, page->maps, sprite.width, sprite.height, sprite.columns};
+    page->sprites[at] = sprite;
     return &page->sprites[at];
 }
 
@@ -147,7 +140,7 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
     page->maps++;
     ole_page_begin_block(page, true);
     ole_text_add(out, "<figure class=\"map\">\n");
-    const ole_page_sprite *sprite = map->images ? embed_sprite(page, map->images) : NULL;
+    const ole_sprite *sprite = map->images ? embed_sprite(page, map->images) : NULL;
     ole_text_add(out, "<div class=\"map-stage\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"");
     ole_text_format(out, "Map of %lld points in %d classes. ", (long long)map->count, map->classes);
     ole_text_between(out, "", caption, "\"");
