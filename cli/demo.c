@@ -399,7 +399,7 @@ static bool add_digits(demo *d, ole_page *page) {
     ole_page_add_angles(page, views, 2);
     add_table(page, x->rows, FIGURES, x, 0,
               "Means and standard deviations over the seeds, on the test set.");
-    ole_page_section(page, "Spectra");
+    ole_page_section(page, "Singular values");
     ole_page_add_spectra(page, views, 2);
     return draw(d, NULL, x, OLE_DRAW_HISTOGRAM, "angles");
 }

@@ -5,6 +5,7 @@
 #include "report/drawing.h"
 
 #include "base/error.h"
+#include "base/spread.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -84,6 +85,8 @@ static const char *zeros_text(char out[64], int64_t zeros) {
 static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     const ole_angles *angles = &a->angles;
     char sample[64], zeros[64];
+    bool few = angles->classes <= MOST_BREAKS;
+    if (!take_room(d, 0, 0, few ? angles->classes : 0)) return false;
     d->name = "angles";
     d->figure.kind = OLE_FIGURE_HEATMAP;
     d->figure.title = "Angle between features, ordered by class";
@@ -92,12 +95,15 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     d->figure.value_min = 0.0;
     d->figure.value_max = angles->between.pairs > 0 ? fmax(90.0, angles->between.q95) : 90.0;
     d->figure.value_label = "angle, degrees";
-    if (angles->classes <= MOST_BREAKS) {
+    if (few && angles->classes > 0) {
         d->figure.breaks = angles->begins + 1; /* between classes: the first begins at 0 */
         d->figure.break_count = (int)angles->classes - 1;
+        d->figure.block_names = d->names;
+        for (int64_t c = 0; c < angles->classes; c++)
+            name_class(a, angles->labels[c], d->text[c]);
     }
-    d->figure.width = 460;
-    d->figure.height = 400;
+    d->figure.width = 480;
+    d->figure.height = 420;
     snprintf(d->caption, sizeof d->caption,
              "Each row with each other%s%s: 0° inside the blocks and 90° outside them is what OLÉ "
              "asks for.",
@@ -439,11 +445,23 @@ ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_d
     return OLE_OK;
 }
 
+/* The number of epoch i of a run and its seeds: NaN where none of them has it. */
+static ole_spread number_of(const ole_curve *c, int64_t i) {
+    ole_spread all = {0};
+    for (int k = 0; k <= c->seed_count; k++) {
+        const ole_history *run = k == 0 ? c->run : c->seeds[k - 1];
+        double value = NAN;
+        if (i < run->count) memcpy(&value, (const char *)&run->epochs[i] + c->offset, sizeof value);
+        if (isfinite(value)) ole_spread_add(&all, c->accuracy ? 100.0 - value : value);
+    }
+    return all;
+}
+
 ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
                            const char *title, const char *y_label, ole_error *error) {
     int64_t numbers = 0, points = 0;
     for (int c = 0; c < count; c++)
-        numbers += 2 * curves[c].run->count;
+        numbers += 3 * curves[c].run->count;
     *drawing = NULL;
     ole_drawing *d = calloc(1, sizeof *d);
     if (d) ole_figure_init(&d->figure);
@@ -454,20 +472,21 @@ ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int c
     double *x = d->numbers;
     for (int c = 0; c < count; c++) {
         const ole_curve *from = &curves[c];
-        double *y = x + from->run->count;
+        int64_t epochs = from->run->count;
+        double *y = x + epochs, *deviation = y + epochs;
         ole_series *to = &d->series[c];
         *to = (ole_series){.x = x, .y = y, .dotted = from->dotted};
-        for (int64_t i = 0; i < from->run->count; i++) {
-            const ole_epoch *epoch = &from->run->epochs[i];
-            double value;
-            memcpy(&value, (const char *)epoch + from->offset, sizeof value);
-            if (!isfinite(value)) continue;
-            x[to->count] = (double)epoch->epoch;
-            y[to->count++] = from->accuracy ? 100.0 - value : value;
+        if (from->seed_count > 0) to->spread = deviation, to->band = true;
+        for (int64_t i = 0; i < epochs; i++) {
+            ole_spread value = number_of(from, i);
+            if (value.count == 0) continue;
+            x[to->count] = (double)from->run->epochs[i].epoch;
+            deviation[to->count] = ole_spread_deviation(&value);
+            y[to->count++] = value.mean;
         }
         if (to->count > 0) to->name = from->name;
         points += to->count;
-        x = y + from->run->count;
+        x = deviation + epochs;
     }
     d->figure.title = title;
     d->figure.x_label = "epoch";
@@ -528,10 +547,9 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *nam
         return;
     }
     if (!d) return;
-    char caption[640];
-    snprintf(caption, sizeof caption, "%.300s%s%s", name ? name : "", name ? ": " : "", d->caption);
     if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
-        ole_page_figure(page, &d->figure, caption);
+        if (name) d->figure.title = name;
+        ole_page_figure(page, &d->figure, d->caption);
         ole_drawing_free(d);
         return;
     }
@@ -541,8 +559,9 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *nam
     char(*text)[NAME_ROOM] = calloc((size_t)a->classes, sizeof *text);
     const char **names = calloc((size_t)a->classes, sizeof *names);
     if (fill_points(a, images != NULL, at, labels, text, names))
-        ole_page_add_map(page, caption,
-                         &(ole_page_map){.count = a->points,
+        ole_page_add_map(page, d->caption,
+                         &(ole_page_map){.title = name,
+                                         .count = a->points,
                                          .at = at,
                                          .labels = labels,
                                          .classes = (int)a->classes,

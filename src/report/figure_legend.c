@@ -124,7 +124,7 @@ static void draw_above(ole_canvas *canvas, const ole_figure *f, ole_box *box) {
         draw_entry(canvas, f, i, x, y);
         x += width;
     }
-    double used = y + 8 - box->y;
+    double used = y + 11 - box->y;
     box->y += used;
     box->height -= used;
 }

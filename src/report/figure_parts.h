@@ -17,8 +17,8 @@ enum { OLE_SIZE_TEXT = 10, OLE_SIZE_TITLE = 12 }; /* points */
 /* Legend, axes and series of everything but heat maps, within `box`. */
 void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *figure, ole_box box);
 
-/* The ends of the x axis, as it is drawn. */
-void ole_figure_x_range(const ole_figure *figure, double *min, double *max);
+/* The ends of the x and the y axis, as they are drawn. */
+void ole_figure_ends(const ole_figure *figure, double x[2], double y[2]);
 
 /* A heat map with its scale, within `box`. */
 void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *figure, ole_box box);

@@ -43,13 +43,20 @@ static double x_pad(const ole_figure *f) {
     return f->kind == OLE_FIGURE_HISTOGRAM ? 0 : f->kind == OLE_FIGURE_SCATTER ? 0.04 : 0.02;
 }
 
-void ole_figure_x_range(const ole_figure *f, double *min, double *max) {
-    ole_range x, y;
-    ole_axis axis;
-    find_ranges(f, &x, &y);
-    ole_axis_make(&axis, &x, f->x_min, f->x_max, x_pad(f), 1);
-    *min = axis.min;
-    *max = axis.max;
+static void make_y_axis(const ole_figure *f, ole_range *range, ole_axis *y, int ticks) {
+    double min = f->y_min;
+    if (isnan(min) && starts_at_zero(f, range)) min = range->min = 0;
+    ole_axis_make(y, range, min, f->y_max, 0.05, ticks);
+}
+
+void ole_figure_ends(const ole_figure *f, double x[2], double y[2]) {
+    ole_range x_range, y_range;
+    ole_axis across, up;
+    find_ranges(f, &x_range, &y_range);
+    ole_axis_make(&across, &x_range, f->x_min, f->x_max, x_pad(f), 1);
+    make_y_axis(f, &y_range, &up, 1);
+    x[0] = across.min, x[1] = across.max;
+    y[0] = up.min, y[1] = up.max;
 }
 
 static double widest_tick(const ole_axis *axis) {
@@ -85,12 +92,11 @@ static void take_ticks(const ole_figure *f, ole_axis *x) {
 static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *y) {
     ole_range x_range, y_range;
     find_ranges(f, &x_range, &y_range);
-    double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
-    if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
+    const double label = OLE_SIZE_TEXT + 6;
     box->y += f->mark_count * MARK_ROW;
     box->height -= label + (f->x_label ? label : 0) + f->mark_count * MARK_ROW;
-    ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
-    double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
+    make_y_axis(f, &y_range, y, (int)fmax(2, box->height / 36));
+    double left = widest_tick(y) + 8 + (f->y_label ? label + 3 : 0), right = 6;
     box->x += left;
     box->width -= left + right;
     for (int wanted = (int)fmax(2, box->width / 44); wanted >= 1; wanted--) {
@@ -124,7 +130,7 @@ static void draw_axes(ole_canvas *canvas, const ole_figure *f, const ole_box *bo
                          OLE_ANCHOR_MIDDLE);
     }
     ole_figure_rule(canvas, box->x, bottom, right, bottom, &axis);
-    ole_figure_labels(canvas, f, box, widest_tick(y) + 12, 10 + 2 * OLE_SIZE_TEXT);
+    ole_figure_labels(canvas, f, box, widest_tick(y) + 14, 10 + 2 * OLE_SIZE_TEXT);
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "report/picture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +152,14 @@ void ole_page_text(ole_page *page, const char *paragraph) {
     ole_text_between(&page->body, "<p>", paragraph, "</p>\n");
 }
 
+/* The names of the groups of points, for the script that shows the one under the pointer. */
+static void add_series_names(ole_text *out, const ole_figure *f) {
+    ole_text_add(out, " data-series=\"");
+    for (int i = 0; i < f->series_count; i++)
+        if (!f->series[i].dotted) ole_text_between(out, i > 0 ? "\n" : "", f->series[i].name, "");
+    ole_text_add(out, "\"");
+}
+
 /* The points of a figure in space for the script that turns it: x, y and z in 1/32767 of the
  * longest, and how many points each series has. */
 static void add_space(ole_text *out, const ole_figure *f) {
@@ -179,11 +188,9 @@ static void add_space(ole_text *out, const ole_figure *f) {
     free(bytes);
 }
 
-/* Where the x axis begins and ends, for the script that shows values under the pointer. */
-static void add_x_range(ole_text *out, const ole_figure *f) {
-    double ends[2];
-    ole_figure_x_range(f, &ends[0], &ends[1]);
-    ole_text_format(out, " data-x=\"%s", f->x_log ? "log" : "linear");
+/* Where an axis begins and ends, for the script that shows values under the pointer. */
+static void add_ends(ole_text *out, const char *name, bool log, const double ends[2]) {
+    ole_text_format(out, " data-%s=\"%s", name, log ? "log" : "linear");
     for (int i = 0; i < 2; i++) { /* in scientific notation, of integers: no locale's comma */
         int power = ends[i] != 0 ? (int)floor(log10(fabs(ends[i]))) - 9 : 0;
         ole_text_format(out, " %llde%d", llround(ends[i] / pow(10, power)), power);
@@ -200,8 +207,15 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     ole_page_begin_block(page, true);
     ole_text_add(&page->body, figure->space ? "<figure class=\"space\"" : "<figure");
     if (figure->space) add_space(&page->body, figure);
-    if (figure->kind == OLE_FIGURE_LINES || figure->kind == OLE_FIGURE_HISTOGRAM)
-        add_x_range(&page->body, figure);
+    if (figure->kind == OLE_FIGURE_SCATTER) add_series_names(&page->body, figure);
+    if (figure->kind == OLE_FIGURE_HEATMAP) {
+        ole_page_add_blocks(&page->body, figure);
+    } else if (!figure->space) {
+        double x[2], y[2];
+        ole_figure_ends(figure, x, y);
+        add_ends(&page->body, "x", figure->x_log, x);
+        if (figure->kind == OLE_FIGURE_SCATTER) add_ends(&page->body, "y", figure->y_log, y);
+    }
     ole_text_add(&page->body, ">\n");
     ole_text_add(&page->body, svg);
     if (caption) ole_text_between(&page->body, "<figcaption>", caption, "</figcaption>\n");
@@ -261,6 +275,14 @@ bool ole_page_check_images(ole_page *page, const ole_page_images *images) {
     return good;
 }
 
+/* Photographs are a tenth of the size as JPEG; small drawings keep their pixels. */
+static ole_status encode(const ole_picture *picture, ole_text *bytes, bool *jpeg,
+                         ole_error *error) {
+    *jpeg = picture->channels == 3 && picture->width >= 48 && ole_picture_has_jpeg();
+    return *jpeg ? ole_picture_jpeg(picture, 88, bytes, error)
+                 : ole_picture_png(picture, bytes, error);
+}
+
 static void add_image(ole_page *page, const ole_page_images *images, int64_t i) {
     size_t size = (size_t)images->width * (size_t)images->height * (size_t)images->channels;
     const ole_picture picture = {.width = images->width,
@@ -268,21 +290,26 @@ static void add_image(ole_page *page, const ole_page_images *images, int64_t i) 
                                  .channels = images->channels,
                                  .pixels = images->pixels + (size_t)i * size};
     const char *caption = images->captions ? images->captions[i] : NULL;
-    ole_text png = {0}, *out = &page->body;
+    char number[32];
+    snprintf(number, sizeof number, "image %lld", (long long)i + 1);
+    ole_text bytes = {0}, *out = &page->body;
     ole_error error;
-    ole_page_keep(page, ole_picture_png(&picture, &png, &error), &error);
-    ole_text_format(out, "<li><img%s width=\"%d\" height=\"%d\" alt=\"",
+    bool jpeg;
+    ole_page_keep(page, encode(&picture, &bytes, &jpeg, &error), &error);
+    ole_text_format(out, "<li><img%s width=\"%d\" height=\"%d\"",
                     images->width < 96 ? " class=\"pixels\"" : "", images->width, images->height);
-    if (caption)
-        ole_text_escaped(out, caption);
-    else
-        ole_text_format(out, "image %lld", (long long)i + 1);
-    ole_text_add(out, "\" src=\"data:image/png;base64,");
-    ole_text_base64(out, png.bytes, png.size);
+    ole_text_between(out, " alt=\"", caption ? caption : number, "\"");
+    ole_text_format(out, " src=\"data:image/%s;base64,", jpeg ? "jpeg" : "png");
+    ole_text_base64(out, bytes.bytes, bytes.size);
     ole_text_add(out, "\">");
-    if (caption) ole_text_escaped(out, caption);
+    char *lines = caption ? strdup(caption) : NULL, *rest = lines;
+    if (caption && !lines) out->failed = true;
+    for (const char *line = lines ? strsep(&rest, "\n") : NULL; line; line = strsep(&rest, "\n"))
+        ole_text_between(out, line == lines ? "<b>" : "<span>", line,
+                         line == lines ? "</b>" : "</span>");
     ole_text_add(out, "</li>\n");
-    ole_text_free(&png);
+    free(lines);
+    ole_text_free(&bytes);
 }
 
 void ole_page_add_images(ole_page *page, const char *caption, const ole_page_images *images) {

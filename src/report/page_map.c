@@ -9,7 +9,9 @@
 #include "report/palette.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SPRITE_BUDGET = 3600000 };
 
@@ -108,19 +110,20 @@ static const ole_sprite *embed_sprite(ole_page *page, const ole_page_images *ima
 /* ---- HTML ---------------------------------------------------------------------------------- */
 
 static void add_controls(ole_text *out, const ole_page_map *map) {
-    ole_text_add(out,
-                 "<div class=\"map-bar\">\n"
-                 "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
-                 "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
-                 "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
-                 "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
-                 "<span class=\"hint\">Drag to move, Ctrl + scroll or pinch to zoom, point to see. "
-                 "Keys: arrows, + −, 0, n, p</span>\n</div>\n<div class=\"map-bar\">\n"
-                 "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
-                 "spellcheck=\"false\"></label>\n"
-                 "<button type=\"button\" data-do=\"all\">All classes</button>\n"
-                 "<button type=\"button\" data-do=\"none\">No class</button>\n"
-                 "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
+    ole_text_add(
+        out,
+        "<div class=\"map-bar\">\n"
+        "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
+        "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
+        "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
+        "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
+        "<span class=\"hint\">Drag to move, Ctrl + scroll or pinch to zoom, click to keep a point. "
+        "Keys: arrows, + −, 0, n, p</span>\n</div>\n<div class=\"map-bar\">\n"
+        "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
+        "spellcheck=\"false\"></label>\n"
+        "<button type=\"button\" data-do=\"all\">All classes</button>\n"
+        "<button type=\"button\" data-do=\"none\">No class</button>\n"
+        "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
     for (int c = 0; c < map->classes; c++) {
         unsigned colour = (unsigned)ole_palette_class_colour(c);
         int shape = ole_palette_class_shape(c);
@@ -134,6 +137,19 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
     ole_text_add(out, "</fieldset>\n");
 }
 
+/* The captions of the images, a line each. */
+static void add_files(ole_text *out, const ole_page_images *images) {
+    ole_text_add(out, " data-files=\"");
+    for (int64_t i = 0; i < images->count; i++) {
+        char name[256] = "";
+        if (images->captions[i]) snprintf(name, sizeof name, "%s", images->captions[i]);
+        for (char *end = name; (end = strchr(end, '\n'));)
+            *end = ' ';
+        ole_text_between(out, i > 0 ? "\n" : "", name, "");
+    }
+    ole_text_add(out, "\"");
+}
+
 void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *map) {
     if (!check_map(page, map)) return;
     ole_text *out = &page->body;
@@ -141,10 +157,13 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
     ole_page_begin_block(page, true);
     ole_text_add(out, "<figure class=\"map\">\n");
     const ole_sprite *sprite = map->images ? embed_sprite(page, map->images) : NULL;
+    if (map->title) ole_text_between(out, "<p class=\"title\">", map->title, "</p>\n");
     ole_text_add(out, "<div class=\"map-stage\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"");
     ole_text_format(out, "Map of %lld points in %d classes. ", (long long)map->count, map->classes);
+    ole_text_between(out, "", map->title, map->title && caption ? ". " : "");
     ole_text_between(out, "", caption, "\"");
     add_points(page, map);
+    if (map->images && map->images->captions) add_files(out, map->images);
     if (sprite)
         ole_text_format(out, " data-sprite=\"sprite-%d\" data-tile=\"%d %d %d\"", sprite->map,
                         sprite->width, sprite->height, sprite->columns);

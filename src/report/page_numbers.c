@@ -121,8 +121,9 @@ static void add_block_name(ole_text *out, const side *s, int64_t i, const char *
 static void add_cells(ole_text *out, const ole_figure *f, bool whole) {
     const int64_t most = MOST_CELLS / 2;
     const int64_t *breaks = !whole && good_breaks(f) ? f->breaks : NULL;
-    side rows = {f->rows, f->rows, breaks, whole ? f->row_names : NULL};
-    side columns = {f->columns, f->columns, breaks, whole ? f->column_names : NULL};
+    const char *const *blocks = breaks ? f->block_names : NULL;
+    side rows = {f->rows, f->rows, breaks, whole ? f->row_names : blocks};
+    side columns = {f->columns, f->columns, breaks, whole ? f->column_names : blocks};
     for (int i = 0; i < 2 && !whole; i++) {
         side *s = i == 0 ? &rows : &columns;
         s->blocks = breaks ? f->break_count + 1 : s->size < most ? s->size : most;
@@ -139,6 +140,14 @@ static void add_cells(ole_text *out, const ole_figure *f, bool whole) {
                                            block_start(&columns, c), block_start(&columns, c + 1)));
         ole_text_add(out, "</tr>\n");
     }
+}
+
+void ole_page_add_blocks(ole_text *out, const ole_figure *f) {
+    if (!good_breaks(f)) return;
+    ole_text_add(out, " data-blocks=\"0");
+    for (int i = 0; i < f->break_count; i++)
+        ole_text_format(out, " %lld", (long long)f->breaks[i]);
+    ole_text_format(out, " %lld\"", (long long)f->rows);
 }
 
 /* ---- The table ----------------------------------------------------------------------------- */
@@ -161,9 +170,9 @@ void ole_page_add_numbers(ole_text *out, const ole_figure *f, const char *name) 
                         "<p class=\"more\">The first %d rows; %lld more are in the figure.</p>\n",
                         MOST_ROWS, (long long)left_out);
     if (heat && !whole)
-        ole_text_format(out,
-                        "<p class=\"more\">Means of blocks, named by their first row and column; "
-                        "the figure has %lld × %lld cells.</p>\n",
-                        (long long)f->rows, (long long)f->columns);
+        ole_text_format(
+            out, "<p class=\"more\">Means of blocks%s; the figure has %lld × %lld cells.</p>\n",
+            f->block_names && good_breaks(f) ? "" : ", named by their first row and column",
+            (long long)f->rows, (long long)f->columns);
     ole_text_add(out, "</details>\n");
 }

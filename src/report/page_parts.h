@@ -43,4 +43,7 @@ bool ole_page_check_images(ole_page *page, const ole_page_images *images);
 /* The numbers of a figure as a table behind a button (page_numbers.c). */
 void ole_page_add_numbers(ole_text *out, const ole_figure *figure, const char *name);
 
+/* Where the blocks of a heat map begin and end, whose means the table has; nothing without any. */
+void ole_page_add_blocks(ole_text *out, const ole_figure *figure);
+
 #endif
