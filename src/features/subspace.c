@@ -194,14 +194,11 @@ static ole_row_set ordered_rows(const job *j) {
 }
 
 /* The power of two that brings the largest element of the class into [0.5, 1); 0 for all zero. */
-static int class_exponent(const job *j, int64_t begin, int64_t end, double *row) {
+static int class_exponent(const job *j, int64_t begin, int64_t end) {
     const ole_row_set set = ordered_rows(j);
     double largest = 0.0;
-    for (int64_t i = begin; i < end; i++) {
-        ole_row_copy(&set, i, row);
-        for (int64_t k = 0; k < set.dim; k++)
-            largest = fabs(row[k]) > largest ? fabs(row[k]) : largest;
-    }
+    for (int64_t i = begin; i < end; i++)
+        largest = fmax(largest, ole_row_largest(&set, i));
     int exponent;
     frexp(largest, &exponent);
     return exponent;
@@ -327,7 +324,7 @@ static void solve_class(void *context, int64_t c, int worker) {
     int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
     int64_t n = end - begin;
     workspace w = cut_workspace(j->scratch + worker * j->scratch_size, n, dim);
-    int exponent = class_exponent(j, begin, end, w.gathered);
+    int exponent = class_exponent(j, begin, end);
     form_gram(j, begin, end, exponent, &w);
 
     int64_t side = is_tall(n, dim) ? dim : n, pad = ole_eigen_pad(side);

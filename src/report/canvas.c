@@ -15,6 +15,8 @@ void ole_canvas_rectangle(ole_canvas *canvas, const ole_box *box) {
 }
 
 static double letter_width(const char *s, size_t length) {
+    if ((unsigned char)*s >= 0xe3 && length > 2)
+        return 1; /* from U+3000 on: Chinese and the like */
     if (length == 1 && strchr(" .,:;'|!ijlftrI()[]-", *s)) return 0.36;
     if (length == 1 && strchr("mwMW%@", *s)) return 0.95;
     return length == 1 && *s >= 'A' && *s <= 'Z' ? 0.70 : 0.62;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/spread.h"
-#include "base/utf8.h"
+#include "report/canvas.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    NAME_ROOM = 24,
+    LONGEST_NAME = 12,     /* in ems */
     MOST_CLASS_LINES = 10, /* spectra of classes, a line each */
     MOST_GROUPS = 100,     /* of points, told apart by colour and marker */
     MOST_BREAKS = 100,
@@ -26,11 +26,11 @@ struct ole_drawing {
     const char *name;
     char caption[320];
     ole_series *series;
-    double *numbers;         /* of all series */
-    float *values;           /* of a heat map, where it is not the analysis's own */
-    char (*text)[NAME_ROOM]; /* names of classes */
-    const char **names;      /* the same, as figures want them */
-    char label[96];          /* of a series, where it holds a number */
+    double *numbers;              /* of all series */
+    float *values;                /* of a heat map, where it is not the analysis's own */
+    char (*text)[OLE_WORDS_ROOM]; /* names of classes */
+    const char **names;           /* the same, as figures want them */
+    char label[96];               /* of a series, where it holds a number */
 };
 
 /* Room for series, their numbers and the names of groups; false when there is none. */
@@ -48,21 +48,11 @@ static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t n
 }
 
 /* A class's name, cut where it is long; its label where it has none. */
-static void name_class(const ole_analysis *a, int64_t label, char out[NAME_ROOM]) {
-    if (label < 0 || label >= a->name_count) {
-        snprintf(out, NAME_ROOM, "%" PRId64, label);
-        return;
-    }
-    static const char more[] = "\u2026";
-    const char *name = a->names[label];
-    size_t fits = 0, room = strlen(name) < NAME_ROOM ? NAME_ROOM - 1 : NAME_ROOM - sizeof more;
-    while (name[fits]) { /* whole characters */
-        size_t next = ole_utf8_sequence(name + fits);
-        if (next == 0) next = 1;
-        if (fits + next > room) break;
-        fits += next;
-    }
-    snprintf(out, NAME_ROOM, "%.*s%s", (int)fits, name, name[fits] ? more : "");
+static void name_class(const ole_analysis *a, int64_t label, char out[OLE_WORDS_ROOM]) {
+    if (label < 0 || label >= a->name_count)
+        snprintf(out, OLE_WORDS_ROOM, "%" PRId64, label);
+    else
+        ole_words_cut(out, a->names[label], 1.0, LONGEST_NAME);
 }
 
 /* " (50 rows drawn from 400)" of a sample, else "". */
@@ -523,7 +513,7 @@ void ole_drawing_free(ole_drawing *d) {
 /* Points of a map as a page wants them, classes by their place among the analysis's.  Images are
  * in the order of the rows, and so are the points with images. */
 static bool fill_points(const ole_analysis *a, bool by_row, double *at, int32_t *labels,
-                        char (*text)[NAME_ROOM], const char **names) {
+                        char (*text)[OLE_WORDS_ROOM], const char **names) {
     if (!at || !labels || !text || !names) return false;
     for (int64_t c = 0; c < a->classes; c++) {
         name_class(a, a->spectra.of[c].label, text[c]);
@@ -556,7 +546,7 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *nam
     if (images && (images->count != a->points || a->points < a->rows + a->ignored)) images = NULL;
     double *at = malloc(2 * (size_t)a->points * sizeof *at);
     int32_t *labels = malloc((size_t)a->points * sizeof *labels);
-    char(*text)[NAME_ROOM] = calloc((size_t)a->classes, sizeof *text);
+    char(*text)[OLE_WORDS_ROOM] = calloc((size_t)a->classes, sizeof *text);
     const char **names = calloc((size_t)a->classes, sizeof *names);
     if (fill_points(a, images != NULL, at, labels, text, names))
         ole_page_add_map(page, d->caption,

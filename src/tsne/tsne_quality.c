@@ -42,11 +42,8 @@ static ole_status open_quality(quality *q, const char *function, int64_t rows, i
                                ole_dtype dtype, const void *features, const double *map,
                                int threads, ole_error *error) {
     *q = (quality){.rows = rows, .threads = threads, .map = map};
-    ole_status status = ole_features_check(function, rows, dim, dtype, features, error);
+    ole_status status = ole_features_check(function, rows, dim, dtype, features, threads, error);
     if (status == OLE_OK) status = check_map(rows, map, error);
-    if (status == OLE_OK && (threads < 1 || threads > 1024))
-        status = ole_fail(error, OLE_ERROR_ARGUMENT, "%s: threads is %d: give 1 to 1024", function,
-                          threads);
     if (status == OLE_OK) status = ole_pool_create(&q->pool, threads, error);
     if (status != OLE_OK) return status;
     q->x = malloc((size_t)(rows * dim) * sizeof *q->x);

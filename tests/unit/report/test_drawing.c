@@ -172,7 +172,7 @@ static void test_names(void **state) {
         ole_drawing *d = draw(&a, kinds[k]);
         const ole_series *series = ole_drawing_figure(d)->series;
         assert_string_equal(series[0].name, "cat");
-        assert_string_equal(series[1].name, "a name longer 日本…"); /* whole characters */
+        assert_string_equal(series[1].name, "a name longer 日本語…"); /* whole characters */
         assert_string_equal(series[2].name, "7");
         ole_drawing_free(d);
     }
