@@ -95,8 +95,8 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     d->figure.width = 480;
     d->figure.height = 420;
     snprintf(d->caption, sizeof d->caption,
-             "Each row with each other%s%s: 0° inside the blocks and 90° outside them is what OLÉ "
-             "asks for.",
+             "Every row against every other%s%s. OLÉ aims at 0° inside the blocks and 90° outside "
+             "them.",
              sample_text(sample, angles->rows + angles->zeros, angles->of_rows),
              zeros_text(zeros, angles->zeros));
     return true;
@@ -174,7 +174,7 @@ static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
     snprintf(d->caption, sizeof d->caption,
-             "One strong direction a class is what OLÉ asks for. Effective rank %.1f of %" PRId64
+             "OLÉ aims at one strong direction per class. Effective rank %.1f of %" PRId64
              "; nuclear norm %.5g.",
              s->effective_rank, s->count, s->norm);
     return true;
@@ -234,8 +234,7 @@ static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
     snprintf(d->caption, sizeof d->caption,
-             "Low rank inside classes is what OLÉ asks for. Effective rank of a class: %.1f in the "
-             "mean.",
+             "OLÉ aims at low rank inside classes. Mean effective rank of a class: %.1f.",
              ole_class_rank(s));
     return true;
 }
@@ -279,7 +278,7 @@ static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
     d->figure.width = 460;
     d->figure.height = 400;
     snprintf(d->caption, sizeof d->caption,
-             "Between the principal subspaces of two classes, of %.1f directions in the mean; 90° "
+             "Between the principal subspaces of two classes, with %.1f directions on average; 90° "
              "where they are orthogonal.",
              a->errors.directions);
     return true;

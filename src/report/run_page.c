@@ -149,11 +149,11 @@ static void add_headlines(ole_page *page, const ole_run_view *run, const ole_rep
                  chosen ? "by cosine, at the end of training" : "by cosine, on the features");
     if (!run->measured) return;
     const ole_angles *a = &run->analysis.angles;
-    snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 90°", a->between.median);
+    snprintf(note, sizeof note, "median %.1f°; OLÉ aims at 90°", a->between.median);
     add_headline(page, "angle between classes", row->angle_between, "°", note);
-    snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 0°", a->within.median);
+    snprintf(note, sizeof note, "median %.1f°; OLÉ aims at 0°", a->within.median);
     add_headline(page, "angle within classes", row->angle_within, "°", note);
-    snprintf(note, sizeof note, "of a class %.1f, of %lld dimensions",
+    snprintf(note, sizeof note, "per class %.1f, of %lld dimensions",
              ole_class_rank(&run->analysis.spectra), (long long)run->analysis.dim);
     add_headline(page, "effective rank", row->effective_rank, "", note);
 }
@@ -314,7 +314,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     f.value_min = 0;
     f.value_max = 100;
     f.height = 400;
-    ole_page_figure(page, &f, "What each class is taken for, in % of its samples.");
+    ole_page_figure(page, &f, "What the samples of each class are taken for, in % of the class.");
     free(shares);
 }
 
