@@ -44,7 +44,7 @@ class PointMap {
         for (const map of maps) {
             const others = maps.filter((other) => other !== map);
             map.twins = others.filter((other) => samples(other) === samples(map));
-            if (map.twins.length > 0) map.hint.textContent += " A sample or class chosen in one map shows in the other.";
+            if (map.twins.length > 0) map.hint.append(" A sample or class chosen in one map shows in the other.");
             map.kin = others.filter((other) => other.names.join("\n") === map.names.join("\n"));
         }
     }
