@@ -312,14 +312,18 @@ static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy,
     return true;
 }
 
-static bool draw_map(ole_drawing *d, const ole_analysis *a) {
+static void write_map_caption(ole_drawing *d, const ole_analysis *a) {
     char sample[64];
-    if (!draw_groups(d, a, a->map, 0)) return false;
-    d->name = "map";
-    d->figure.title = "Map by t-SNE";
     snprintf(d->caption, sizeof d->caption,
              "Neighbours among the features stay neighbours%s; distances far apart mean little.",
              sample_text(sample, a->points, a->rows));
+}
+
+static bool draw_map(ole_drawing *d, const ole_analysis *a) {
+    if (!draw_groups(d, a, a->map, 0)) return false;
+    d->name = "map";
+    d->figure.title = "Map by t-SNE";
+    write_map_caption(d, a);
     return true;
 }
 
@@ -509,58 +513,49 @@ void ole_drawing_free(ole_drawing *d) {
     free(d);
 }
 
-/* Points of a map as a page wants them, classes by their place among the analysis's.  Images are
- * in the order of the rows, and so are the points with images. */
-static bool fill_points(const ole_analysis *a, bool by_row, double *at, int32_t *labels,
-                        char (*text)[OLE_WORDS_ROOM], const char **names) {
-    if (!at || !labels || !text || !names) return false;
-    for (int64_t c = 0; c < a->classes; c++) {
-        name_class(a, a->spectra.of[c].label, text[c]);
-        names[c] = text[c];
-    }
+/* Images are in the order of the rows, and so are the points with images. */
+static bool add_points(ole_page *page, const ole_analysis *a, const char *name,
+                       const ole_page_images *images, ole_drawing *d, int32_t *labels) {
+    if (!d || !labels || !take_room(d, 0, 2 * a->points, a->classes)) return false;
+    for (int64_t c = 0; c < a->classes; c++)
+        name_class(a, a->spectra.of[c].label, d->text[c]);
     for (int64_t i = 0; i < a->points; i++) {
-        int64_t to = by_row ? a->point_rows[i] : i;
-        at[2 * to] = a->map[2 * i];
-        at[2 * to + 1] = a->map[2 * i + 1];
+        int64_t to = images ? a->point_rows[i] : i;
+        memcpy(d->numbers + 2 * to, a->map + 2 * i, 2 * sizeof *a->map);
         labels[to] = (int32_t)class_of(&a->spectra, a->point_labels[i]);
     }
+    write_map_caption(d, a);
+    ole_page_add_map(page, d->caption,
+                     &(ole_page_map){.title = name,
+                                     .count = a->points,
+                                     .at = d->numbers,
+                                     .labels = labels,
+                                     .classes = (int)a->classes,
+                                     .names = d->names,
+                                     .images = images});
     return true;
 }
 
 void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *name,
                           const ole_page_images *images) {
-    ole_drawing *d; /* for its caption */
+    if (!a->map) return;
+    ole_drawing *d = NULL;
     ole_error error;
-    if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) != OLE_OK) {
-        ole_page_fail(page, error.status, error.message);
-        return;
-    }
-    if (!d) return;
     if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
-        if (name) d->figure.title = name;
-        ole_page_figure(page, &d->figure, d->caption);
-        ole_drawing_free(d);
-        return;
+        if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) == OLE_OK) {
+            if (name) d->figure.title = name;
+            ole_page_figure(page, &d->figure, d->caption);
+        } else {
+            ole_page_fail(page, error.status, error.message);
+        }
+    } else {
+        int32_t *labels = malloc((size_t)a->points * sizeof *labels);
+        if (images && (images->count != a->points || a->points < a->rows + a->ignored))
+            images = NULL;
+        d = calloc(1, sizeof *d);
+        if (!add_points(page, a, name, images, d, labels))
+            ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for the map");
+        free(labels);
     }
-    if (images && (images->count != a->points || a->points < a->rows + a->ignored)) images = NULL;
-    double *at = malloc(2 * (size_t)a->points * sizeof *at);
-    int32_t *labels = malloc((size_t)a->points * sizeof *labels);
-    char(*text)[OLE_WORDS_ROOM] = calloc((size_t)a->classes, sizeof *text);
-    const char **names = calloc((size_t)a->classes, sizeof *names);
-    if (fill_points(a, images != NULL, at, labels, text, names))
-        ole_page_add_map(page, d->caption,
-                         &(ole_page_map){.title = name,
-                                         .count = a->points,
-                                         .at = at,
-                                         .labels = labels,
-                                         .classes = (int)a->classes,
-                                         .names = names,
-                                         .images = images});
-    else
-        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for the map");
-    free(at);
-    free(labels);
-    free(text);
-    free(names);
     ole_drawing_free(d);
 }
