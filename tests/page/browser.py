@@ -524,6 +524,12 @@ def check_looks(browser, folder):
     check_dark_colours(browser)
     browser.evaluate("window.scrollTo(0, 0)")
     browser.screenshot(folder / "page-dark.png")
+    dark = browser.evaluate(background)
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = browser.evaluate(f"[{background}, document.querySelector('figure.map').pointMap.colours[0]]")
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    check("a dark page is printed light, its map too", printed[0] == light and browser.evaluate(background) == dark and
+          printed[1] != browser.evaluate("document.querySelector('figure.map').pointMap.colours[0]"), str(printed))
     browser.size(360, 740, mobile=True)
     wide = browser.evaluate("document.documentElement.scrollWidth")
     check("a phone need not scroll sideways", wide <= 360, f"{wide} pixels")

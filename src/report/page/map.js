@@ -348,6 +348,10 @@ class PointMap {
             this.takeColours();
             this.draw();
         });
+        addEventListener("beforeprint", () => { // after the look has become light; there is no next frame
+            this.takeColours();
+            this.paint();
+        });
     }
 
     wheel(event) {

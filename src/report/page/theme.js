@@ -29,5 +29,15 @@
         label();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+    let before; // paper is light
+    addEventListener("beforeprint", () => {
+        before = root.dataset.theme;
+        root.dataset.theme = "light";
+    });
+    addEventListener("afterprint", () => {
+        if (before) root.dataset.theme = before;
+        else delete root.dataset.theme;
+        label();
+    });
     label();
 })();
