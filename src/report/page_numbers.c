@@ -92,6 +92,11 @@ static int64_t add_points(ole_text *out, const ole_figure *f) {
 
 /* ---- Heat maps ----------------------------------------------------------------------------- */
 
+/* Whether the table has each cell. */
+static bool is_whole(const ole_figure *f) {
+    return f->rows <= MOST_CELLS && f->columns <= MOST_CELLS;
+}
+
 /* The breaks rise and lie inside. */
 static bool good_breaks(const ole_figure *f) {
     if (f->break_count < 1 || f->break_count >= MOST_CELLS || f->rows != f->columns) return false;
@@ -143,7 +148,7 @@ static void add_cells(ole_text *out, const ole_figure *f, bool whole) {
 }
 
 void ole_page_add_blocks(ole_text *out, const ole_figure *f) {
-    if (!good_breaks(f)) return;
+    if (is_whole(f) || !good_breaks(f)) return;
     ole_text_add(out, " data-blocks=\"0");
     for (int i = 0; i < f->break_count; i++)
         ole_text_format(out, " %lld", (long long)f->breaks[i]);
@@ -154,7 +159,7 @@ void ole_page_add_blocks(ole_text *out, const ole_figure *f) {
 
 void ole_page_add_numbers(ole_text *out, const ole_figure *f, const char *name) {
     bool heat = f->kind == OLE_FIGURE_HEATMAP;
-    bool whole = heat && f->rows <= MOST_CELLS && f->columns <= MOST_CELLS;
+    bool whole = heat && is_whole(f);
     int64_t left_out = 0;
     ole_text_between(out,
                      "<details><summary>Numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" "

@@ -126,7 +126,15 @@ static void test_large_heat_maps_show_means_of_classes(void **state) {
 #ifdef OLE_HAVE_PNG
     char *text = written(page);
     assert_has(text, "<tr><th scope=\"row\">0</th><td>30</td><td>90</td></tr>");
+    assert_has(text, "data-blocks=\"0 20 50\"");
     assert_has(text, "50 × 50 cells");
+    free(text);
+    const char *const names[] = {"cat", "dog"};
+    f.block_names = names;
+    page = new_page();
+    ole_page_figure(page, &f, "angles");
+    text = written(page);
+    assert_has(text, "<tr><th scope=\"row\">dog</th><td>90</td><td>90</td></tr>");
     free(text);
 #else
     assert_kept(page, OLE_ERROR_UNSUPPORTED, "libpng");
