@@ -13,10 +13,6 @@
 
 /* ---- Layouts --------------------------------------------------------------------------------- */
 
-static size_t round_up(size_t bytes) {
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
-
 cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape) {
     int pitch = cuda_pitch(shape.c);
     cuda_layout layout = {.type = context->type,
@@ -27,7 +23,7 @@ cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_sha
                           .h = (int)shape.h,
                           .w = (int)shape.w};
     layout.part[0] = (cuda_part){.channels = (int)shape.c, .pitch = pitch};
-    layout.bytes = round_up((size_t)layout.pixels * (size_t)pitch * cuda_element(layout.type));
+    layout.bytes = cuda_aligned((size_t)layout.pixels * (size_t)pitch * cuda_element(layout.type));
     return layout;
 }
 
@@ -42,6 +38,11 @@ void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *
     state->y = cuda_layout_of(request->context, request->n, request->node->out);
     *plan = (ole_op_plan){.state = state, .y_layout = &state->y, .y_bytes = state->y.bytes};
     return state;
+}
+
+ole_status cuda_plan_state(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
+    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
 enum { WORKSPACE = 64 << 20, BOUNCE = 4 << 20 };
@@ -285,12 +286,7 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
 
 /* ---- ops ---------------------------------------------------------------------------------- */
 
-static ole_status plan_input(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-}
-
-static const cuda_op cuda_input = {.plan = plan_input};
+static const cuda_op cuda_input = {.plan = cuda_plan_state};
 
 static const cuda_op *op_of(const ole_node *node) {
     static const cuda_op *const ops[] = {

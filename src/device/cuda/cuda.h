@@ -187,6 +187,11 @@ static inline size_t cuda_element(cuda_type type) {
     return type == CUDA_FLOAT ? 4 : 2;
 }
 
+/* `bytes` rounded up to where the next tensor may begin. */
+static inline size_t cuda_aligned(size_t bytes) {
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
 /* One tensor of the context's type. */
 cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape);
 
@@ -221,6 +226,9 @@ typedef struct cuda_state {
 /* Allocates a state of `bytes` (>= sizeof(cuda_state)), zeroed but for what is in cuda_state (y one
  * tensor of the node's output), and fills plan->state, y_layout, y_bytes. NULL: no memory. */
 void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *plan);
+
+/* The plan() of an op that needs no more. */
+ole_status cuda_plan_state(const cuda_request *request, ole_op_plan *plan, ole_error *error);
 
 typedef struct cuda_call {
     ole_device_context *context;

@@ -295,8 +295,7 @@ static bool launch_trial(void *argument) {
 }
 
 static size_t whole(int64_t elements, cuda_type type) {
-    size_t bytes = (size_t)elements * cuda_element(type);
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+    return cuda_aligned((size_t)elements * cuda_element(type));
 }
 
 /* Tensors to measure with, in one block of device memory, which the caller frees. */

@@ -176,13 +176,10 @@ extern "C" void cuda_keep(ole_device_context *context, const cuda_layout *layout
     int64_t area = (int64_t)layout->h * layout->w, count = layout->n * area * layout->c;
     int blocks = (int)((count + THREADS - 1) / THREADS);
     if (blocks > 1024) blocks = 1024;
-    if (layout->type == CUDA_FLOAT)
-        keep_rows<<<blocks, THREADS, 0, context->stream>>>(context->clock, layout->n, layout->c,
-                                                           area, layout->part[0].pitch,
-                                                           (const float *)from, all);
-    else
-        keep_rows<<<blocks, THREADS, 0, context->stream>>>(context->clock, layout->n, layout->c,
-                                                           area, layout->part[0].pitch,
-                                                           (const __nv_bfloat16 *)from, all);
+    for_type(layout->type, [&](auto element) {
+        keep_rows<<<blocks, THREADS, 0, context->stream>>>(
+            context->clock, layout->n, layout->c, area, layout->part[0].pitch,
+            static_cast<const decltype(element) *>(from), all);
+    });
     cuda_launched(context, "keep");
 }
