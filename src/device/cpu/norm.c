@@ -53,7 +53,7 @@ static bool has_moments(const norm_state *s) {
     return s->base.x_layout[0] == &cpu_stacked;
 }
 
-ole_status cpu_norm_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_norm(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     bool stacked = r->x_layout[0] == &cpu_stacked;
     ole_layout y_layout = stacked ? &cpu_blocked : r->x_layout[0];
     norm_state *state = cpu_state_create(r, y_layout, sizeof *state, plan);
@@ -284,7 +284,7 @@ static norm_run run_of(const cpu_call *c) {
                       .count = (double)values};
 }
 
-void cpu_norm_forward(const cpu_call *c) {
+static void forward(const cpu_call *c) {
     norm_run n = run_of(c);
     int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
     bool shared = ole_norm_shared(c->call);
@@ -381,7 +381,7 @@ static void backward_group(void *argument, int64_t group) {
     find_dx(argument, group);
 }
 
-void cpu_norm_backward(const cpu_call *c) {
+static void backward(const cpu_call *c) {
     norm_run n = run_of(c);
     int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
     bool shared = ole_norm_shared(c->call);
@@ -393,3 +393,5 @@ void cpu_norm_backward(const cpu_call *c) {
     if (shared) sum_over_ranks(&n, share_sums);
     cpu_parallel_backwards(c->context, tasks, find_dx, &n);
 }
+
+const cpu_op cpu_op_norm = {plan_norm, forward, backward};
