@@ -78,6 +78,11 @@ bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const ch
     return note(context, OLE_ERROR_UNSUPPORTED, doing, cublasGetStatusString(code), " (cuBLAS)");
 }
 
+ole_status cuda_failure(const ole_device_context *context, ole_error *error) {
+    if (context->failed != OLE_OK && error) *error = context->failure;
+    return context->failed;
+}
+
 void cuda_launched(ole_device_context *context, const char *kernel) {
     context->launches++;
     cuda_failed(context, cudaGetLastError(), kernel);
@@ -100,8 +105,7 @@ void cuda_setup_unlock(void) {
 static ole_status wait_for_all(ole_device_context *context, ole_error *error) {
     cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "running");
-    if (context->failed != OLE_OK && error) *error = context->failure;
-    return context->failed;
+    return cuda_failure(context, error);
 }
 
 /* ---- the context -------------------------------------------------------------------------- */
@@ -238,6 +242,13 @@ bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t b
     return true;
 }
 
+void *cuda_send(ole_device_context *context, const void *from, size_t bytes, const char *doing) {
+    void *to = NULL;
+    if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), doing)) return NULL;
+    if (from) cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, doing);
+    return to;
+}
+
 static void copy_in(ole_device_context *context, const void *from, size_t bytes, void *to) {
     cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, "copying in");
 }
@@ -246,7 +257,8 @@ static void copy_out(ole_device_context *context, const void *from, size_t bytes
     cuda_copy(context, to, from, bytes, cudaMemcpyDeviceToHost, "copying out");
 }
 
-void *cuda_staging(ole_device_context *context, size_t bytes) {
+/* Device memory of at least `bytes` for the moment; NULL when there is none. */
+static void *staging_of(ole_device_context *context, size_t bytes) {
     if (context->staging_bytes >= bytes) return context->staging;
     cudaStreamSynchronize(context->stream);
     cudaFree(context->staging);
@@ -268,7 +280,7 @@ static void to_plain(ole_device_context *context, ole_layout layout, int64_t n, 
                      const void *from, float *plain) {
     size_t bytes = (size_t)(n * ole_shape_size(shape)) * sizeof *plain;
     cuda_layout tensor = layout_or_plain(context, layout, n, shape);
-    float *staging = cuda_staging(context, bytes);
+    float *staging = staging_of(context, bytes);
     if (!staging) return;
     cuda_to_plain(context, &tensor, from, staging);
     copy_out(context, staging, bytes, plain);
@@ -278,7 +290,7 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
                        const float *plain, bool accumulate, void *to) {
     size_t bytes = (size_t)(n * ole_shape_size(shape)) * sizeof *plain;
     cuda_layout tensor = layout_or_plain(context, layout, n, shape);
-    float *staging = cuda_staging(context, bytes);
+    float *staging = staging_of(context, bytes);
     if (!staging) return;
     copy_in(context, plain, bytes, staging);
     cuda_from_plain(context, &tensor, staging, accumulate, to);
@@ -353,17 +365,14 @@ static void forward(ole_device_context *context, const ole_node *node, const ole
     op_of(node)->forward(&(cuda_call){context, node, plan->state, &own});
 }
 
-static bool is_adapted(const cuda_state *state) {
-    return state->adapted.is[0] || state->adapted.is[1];
-}
-
 static void backward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                      const ole_op_call *call) {
     ole_op_call own = *call;
     cuda_call given = {context, node, plan->state, call};
     if (is_lost(context, node, plan, call)) return;
+    const cuda_adapted *adapted = &((const cuda_state *)plan->state)->adapted;
     bool side = context->use_side;
-    if (is_adapted(plan->state)) context->use_side = false; /* scratch is everybody's */
+    if (adapted->is[0] || adapted->is[1]) context->use_side = false; /* scratch is everybody's */
     set_step(context, node, call);
     cuda_adapt_backward(&given, plan, &own);
     op_of(node)->backward(&(cuda_call){context, node, plan->state, &own});
@@ -381,7 +390,7 @@ static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes
     cuda_layout layout = cuda_layout_of(context, n, (ole_shape){classes, 1, 1});
     size_t label_bytes = (size_t)n * sizeof *labels, score_bytes = (size_t)(n * classes) * 4;
     size_t labels_at = 256, scores_at = labels_at + (label_bytes + 255) / 256 * 256;
-    char *staging = cuda_staging(context, scores_at + score_bytes);
+    char *staging = staging_of(context, scores_at + score_bytes);
     double sums[2] = {0.0, 0.0};
     *loss = 0.0;
     *correct = 0;

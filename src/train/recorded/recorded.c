@@ -197,7 +197,7 @@ static ole_status start_idle(ole_recorded *r, bool updates, ole_error *error) {
 
 static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
-    r->recorder->lock(r->context);
+    r->recorder->lock();
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
         status = start_idle(r, false, error);
@@ -217,7 +217,7 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     }
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
-    r->recorder->unlock(r->context);
+    r->recorder->unlock();
     return status;
 }
 

@@ -89,7 +89,7 @@ ole_status ole_recorded_plan_act(ole_recorded *r, int i, ole_error *error) {
     ole_recorded_act *a = &r->act[i];
     *a = (ole_recorded_act){.recorded = r, .act = act, .global = r->ranks && r->stepper->global};
     a->rows = r->recorder->rows(r->context, ole_plan_layout(r->stepper->plan[0], act->node),
-                                r->batch, n->graph->node[act->node].out);
+                                n->graph->node[act->node].out);
     ole_status status = allocate_act(r, a, error);
     if (status != OLE_OK) return status;
     ole_loss_options options = r->stepper->loss;

@@ -26,7 +26,7 @@ void cuda_update_table_free(ole_device_context *context) {
 }
 
 static cuda_update_item item_of(const ole_device_context *context, const ole_update_item *given) {
-    int64_t size = cuda_param_size(given->node, given->param);
+    int64_t size = cuda_param_size(given->param);
     bool narrow = context->type == CUDA_BFLOAT16 && cuda_param_is_weight(given->param);
     return (cuda_update_item){.master = given->data,
                               .copy = narrow ? (float *)given->data + size : NULL,
@@ -65,18 +65,11 @@ static bool build(ole_device_context *context, cuda_update_item *items, int coun
     }
     *table = (cuda_update_table){.host = items, .count = count, .tile_count = tile_count};
     context->updates = table;
-    size_t item_bytes = (size_t)count * sizeof *items;
-    size_t tile_bytes = (size_t)tile_count * 2 * sizeof *tiles;
-    bool failed =
-        cuda_failed(context, cudaMalloc((void **)&table->items, item_bytes), "listing parameters");
-    failed = failed || cuda_failed(context, cudaMalloc((void **)&table->tiles, tile_bytes),
-                                   "listing parameters");
-    failed = failed || !cuda_copy(context, table->items, items, item_bytes, cudaMemcpyHostToDevice,
-                                  "listing parameters");
-    failed = failed || !cuda_copy(context, table->tiles, tiles, tile_bytes, cudaMemcpyHostToDevice,
-                                  "listing parameters");
+    table->items = cuda_send(context, items, (size_t)count * sizeof *items, "listing parameters");
+    table->tiles =
+        cuda_send(context, tiles, (size_t)tile_count * 2 * sizeof *tiles, "listing parameters");
     free(tiles);
-    return !failed;
+    return context->failed == OLE_OK;
 }
 
 void cuda_update_all(ole_device_context *context, const ole_update *update,
