@@ -157,7 +157,6 @@ typedef struct cpu_adapted {
     ole_layout given[OLE_MAX_INPUTS];
     size_t x[OLE_MAX_INPUTS], dx[OLE_MAX_INPUTS];
     bool is[OLE_MAX_INPUTS];
-    size_t scratch; /* of the op itself, before these */
 } cpu_adapted;
 
 typedef struct cpu_plan_request {

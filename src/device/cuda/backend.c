@@ -30,9 +30,7 @@ cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_sha
 void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *plan) {
     cuda_state *state = calloc(1, bytes);
     if (!state) return NULL;
-    state->n = request->n;
     state->train = request->train;
-    state->needs_dx = request->needs_dx;
     for (int k = 0; k < OLE_MAX_INPUTS; k++)
         if (request->x[k]) state->x[k] = *request->x[k];
     state->y = cuda_layout_of(request->context, request->n, request->node->out);
@@ -302,10 +300,10 @@ static const cuda_op cuda_input = {.plan = cuda_plan_state};
 
 static const cuda_op *op_of(const ole_node *node) {
     static const cuda_op *const ops[] = {
-        [OLE_OP_INPUT] = &cuda_input,     [OLE_OP_CONV] = &cuda_conv,
+        [OLE_OP_INPUT] = &cuda_input,     [OLE_OP_CONV] = &cuda_layer,
         [OLE_OP_NORM] = &cuda_norm,       [OLE_OP_RELU] = &cuda_relu,
         [OLE_OP_MAXPOOL] = &cuda_maxpool, [OLE_OP_AVGPOOL] = &cuda_avgpool,
-        [OLE_OP_FLATTEN] = &cuda_flatten, [OLE_OP_LINEAR] = &cuda_linear,
+        [OLE_OP_FLATTEN] = &cuda_flatten, [OLE_OP_LINEAR] = &cuda_layer,
         [OLE_OP_DROPOUT] = &cuda_dropout, [OLE_OP_ADD] = &cuda_add,
         [OLE_OP_CONCAT] = &cuda_concat,
     };

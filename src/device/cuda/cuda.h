@@ -219,8 +219,7 @@ typedef struct cuda_adapted {
 
 /* What every op remembers; ops with more begin their state with it. plan->y_layout = &state->y. */
 typedef struct cuda_state {
-    int64_t n;
-    bool train, needs_dx;
+    bool train;
     cuda_layout x[OLE_MAX_INPUTS];
     cuda_layout y;
     void (*release)(void *state); /* frees what an op has besides, or NULL */
@@ -252,8 +251,8 @@ typedef struct cuda_op {
     void (*backward)(const cuda_call *call);
 } cuda_op;
 
-extern const cuda_op cuda_conv, cuda_linear;                          /* conv.c */
-extern const cuda_op cuda_norm;                                       /* norm.cu */
+extern const cuda_op cuda_layer; /* conv.c: convolution, linear */
+extern const cuda_op cuda_norm;  /* norm.cu */
 extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
 extern const cuda_op cuda_concat;                                     /* concat.cu */
 extern const cuda_op cuda_maxpool, cuda_avgpool;                      /* pool.cu */
