@@ -367,6 +367,7 @@ typedef struct cuda_update_item {
  * `update`'s.  Does nothing while clock->bad_step is set.
  */
 enum { CUDA_UPDATE_TILE = 4096 };
+int32_t *cuda_make_tiles(const ole_update_item *items, int count, int *tile_count); /* free() it */
 void cuda_update(ole_device_context *context, const ole_update *update,
                  const cuda_update_item *items, const int32_t *tiles, int tile_count);
 

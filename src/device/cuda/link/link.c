@@ -190,16 +190,6 @@ static int64_t span_of(const cuda_bucket_item *items, int count) {
     return end - start;
 }
 
-static int list_tiles(const cuda_bucket_item *items, int count, int32_t *tiles) {
-    int listed = 0;
-    for (int i = 0; i < count; i++)
-        for (int64_t t = 0; t * CUDA_UPDATE_TILE < items[i].size; t++, listed++) {
-            tiles[2 * listed] = i;
-            tiles[2 * listed + 1] = (int32_t)t;
-        }
-    return listed;
-}
-
 static void *send(ole_device_context *context, const void *from, size_t bytes) {
     return cuda_send(context, from, bytes, "planning buckets");
 }
@@ -209,7 +199,8 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
     ole_bucket *bucket = calloc(1, sizeof *bucket);
     cuda_bucket_item *items = calloc((size_t)count + 1, sizeof *items);
     int64_t size = items ? list_items(context, given, count, items) : 0;
-    int32_t *tiles = calloc((size_t)(size / CUDA_UPDATE_TILE + count + 1) * 2, sizeof *tiles);
+    int tile_count = 0;
+    int32_t *tiles = cuda_make_tiles(given, count, &tile_count);
     bool whole = bucket && items && tiles;
     *result = NULL;
     cudaSetDevice(context->gpu);
@@ -218,7 +209,7 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
         *bucket = (ole_bucket){.floats = items[0].gradient, .in_place = true, .size = span};
     } else if (whole) {
         bucket->size = size;
-        bucket->tile_count = list_tiles(items, count, tiles);
+        bucket->tile_count = tile_count;
         bucket->items = send(context, items, (size_t)count * sizeof *items);
         bucket->tiles = send(context, tiles, (size_t)bucket->tile_count * 2 * sizeof *tiles);
         bucket->floats = send(context, NULL, (size_t)size * sizeof(float));
