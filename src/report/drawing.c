@@ -201,7 +201,8 @@ static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
                                 .count = count,
                                 .x = x,
                                 .y = mean,
-                                .spread = spread};
+                                .spread = spread,
+                                .band = true};
     d->figure.series_count = 1;
 }
 
