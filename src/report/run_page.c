@@ -307,7 +307,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     f.title = title;
     f.values = shares;
     f.rows = f.columns = classes;
-    f.row_names = f.column_names = classes <= 30 ? model->class_names : NULL;
+    f.row_names = f.column_names = model->class_names;
     f.x_label = "predicted class";
     f.y_label = "true class";
     f.value_label = "share of the class, %";
