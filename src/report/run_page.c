@@ -210,7 +210,8 @@ static void add_comparison(ole_page *page, const ole_report *r) {
         char value[TEXT], other[TEXT], note[2 * TEXT];
         double mean = (of[0][k] + of[1][k]) / 200, samples = (double)r->views[0].count;
         const ole_page_change change = {
-            of[0][k] - of[1][k], kinds[k].share ? 100 * sqrt(2 * mean * (1 - mean) / samples) : NAN,
+            of[0][k] - of[1][k],
+            kinds[k].share && samples > 0 ? 100 * sqrt(2 * mean * (1 - mean) / samples) : NAN,
             kinds[k].less_is_better};
         if (!isfinite(change.difference)) continue;
         snprintf(note, sizeof note, "softmax alone %s",
