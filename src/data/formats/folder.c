@@ -338,7 +338,7 @@ typedef struct decoded {
 
 typedef struct decoding {
     const ole_dataset_options *options;
-    const file_list *files;
+    file_list *files;
     ole_source *source;
     int64_t first;   /* the image that gave the shape */
     decoded *images; /* [files] */
@@ -413,11 +413,13 @@ static void widen(ole_image_sizes *sizes, const decoded *image) {
     if (image->width > sizes->most_width) sizes->most_width = image->width;
 }
 
-/* Moves the good images together and counts the others; the first bad one is the error. */
+/* Moves the good images and their names to the front and counts the others; the first bad one is
+ * the error. */
 static ole_status keep_good(decoding *d, ole_error *error) {
     ole_source *source = d->source;
     size_t one = (size_t)ole_source_sample_size(source);
-    int64_t kept = 0;
+    char **names = d->files->paths.names;
+    int64_t kept = 0, named = 0;
     source->train_count = 0;
     for (int64_t i = 0; i < d->files->paths.count; i++) {
         ole_status status = d->images[i].status;
@@ -426,7 +428,7 @@ static ole_status keep_good(decoding *d, ole_error *error) {
             ole_status again = decode_image(d, i, error);
             if (again != OLE_OK) return again;
             return ole_fail(error, status, "%s: could not be read at first: try again",
-                            ole_quote_string(&quoted, d->files->paths.names[i]));
+                            ole_quote_string(&quoted, names[i]));
         }
         if (status != OLE_OK) continue;
         widen(&source->sizes, &d->images[i]);
@@ -434,6 +436,12 @@ static ole_status keep_good(decoding *d, ole_error *error) {
             memcpy(source->bytes + (size_t)kept * one, source->bytes + (size_t)i * one, one);
         source->labels[kept++] = d->files->labels[i];
         if (i < d->files->train_count) source->train_count = kept;
+    }
+    for (int64_t i = 0; i < d->files->paths.count; i++) { /* later, as messages need the order */
+        if (d->images[i].status != OLE_OK) continue;
+        char *good = names[i];
+        names[i] = names[named];
+        names[named++] = good;
     }
     source->count = kept;
     source->skipped = d->files->paths.count - kept;
@@ -476,6 +484,12 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
         char test[OLE_PATH_ROOM];
         status = ole_join_path(test, path, "test", error);
         if (status == OLE_OK) status = check_test(test, source->count - source->train_count, error);
+    }
+    if (status == OLE_OK) { /* the names are the source's from now on */
+        source->folder_length = strlen(path) + (path[strlen(path) - 1] != '/');
+        source->files = files.paths.names;
+        source->file_count = files.paths.count;
+        files.paths = (name_list){0};
     }
     source->test_share = options->test_share;
     free_names(&files.paths);
