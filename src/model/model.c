@@ -116,32 +116,6 @@ ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *
                     ole_quote_string(&quoted, path));
 }
 
-static ole_status load_directions(ole_model *m, const ole_safetensors *file, const char *name,
-                                  ole_error *error) {
-    ole_status status = ole_score_directions_read(&m->directions, file, name, m->info.classes,
-                                                  m->info.features, error);
-    bool needed = ole_score_of_features(m->info.threshold_score);
-    if (status != OLE_OK || !needed || m->directions.classes > 0) return status;
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: the directions of the classes are missing, which its threshold is of: the "
-                    "file is damaged",
-                    ole_quote_string(&quoted, name));
-}
-
-/* The same for the model card of a file, which must have all weights. */
-static ole_status open_stored(ole_model **model, ole_card *card, const ole_safetensors *file,
-                              const char *device, int threads, const char *name, ole_error *error) {
-    ole_graph *graph;
-    ole_status status = ole_stored_graph(&graph, card, file, name, error);
-    if (status != OLE_OK) {
-        ole_card_free(card);
-        return status;
-    }
-    ole_graph_free(graph);
-    return open_model(model, card, device, threads, error);
-}
-
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
     return ole_model_load_on(model, path, "auto", threads, error);
 }
@@ -159,11 +133,21 @@ ole_status ole_model_load_on(ole_model **model, const char *path, const char *de
     if (status != OLE_OK) return status;
     ole_safetensors *file;
     ole_card card;
+    ole_graph *graph = NULL;
     status = ole_safetensors_open(&file, name, error);
     if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
-    if (status == OLE_OK) status = open_stored(model, &card, file, device, threads, name, error);
+    if (status == OLE_OK) {
+        status = ole_stored_graph(&graph, &card, file, name, error); /* it has all weights */
+        ole_graph_free(graph);
+        if (status == OLE_OK)
+            status = open_model(model, &card, device, threads, error);
+        else
+            ole_card_free(&card);
+    }
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
-    if (status == OLE_OK) status = load_directions(*model, file, name, error);
+    if (status == OLE_OK)
+        status =
+            ole_score_directions_read(&(*model)->directions, file, name, &(*model)->info, error);
     ole_safetensors_close(file);
     if (status != OLE_OK) {
         ole_model_free(*model);
@@ -346,6 +330,18 @@ void ole_outputs_free(ole_outputs *outputs) {
     free(outputs->logits);
     free(outputs->labels);
     *outputs = (ole_outputs){0};
+}
+
+ole_status ole_outputs_subspaces(ole_subspaces *subspaces, const ole_outputs *o, int64_t dim,
+                                 ole_pool *pool, int threads, ole_error *error) {
+    int64_t *labels = malloc(((size_t)o->count + 1) * sizeof *labels);
+    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < o->count; i++)
+        labels[i] = o->labels[i];
+    ole_status status = ole_subspaces_create(subspaces, o->count, dim, OLE_F32, o->features, labels,
+                                             0.95, pool, threads, error);
+    free(labels);
+    return status;
 }
 
 /* ---- Predicting --------------------------------------------------------------------------- */

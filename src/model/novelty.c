@@ -22,36 +22,22 @@ struct ole_novelty_directions {
     ole_score_directions means;     /* one per class: the mean of its features, at length 1 */
 };
 
-static const double energy = 0.95; /* of a class, in its subspace */
-
-static ole_status copy_subspaces(ole_score_directions *d, const ole_subspaces *s, int classes,
-                                 ole_error *error) {
-    int64_t rows = 0;
-    for (int64_t c = 0; c < s->classes; c++)
-        rows += s->of[c].size;
-    ole_status status = ole_score_directions_make(d, classes, s->dim, rows, error);
-    float *to = d->basis;
-    for (int64_t c = 0; c < s->classes && status == OLE_OK; c++) { /* by rising label */
-        d->size[s->of[c].label] = s->of[c].size;
-        for (int64_t i = 0; i < s->of[c].size * s->dim; i++)
-            *to++ = (float)s->of[c].basis[i];
-    }
-    return status;
-}
-
 static ole_status find_subspaces(ole_score_directions *d, const ole_outputs *training, int classes,
                                  int64_t dim, ole_pool *pool, int threads, ole_error *error) {
-    int64_t *labels = malloc(((size_t)training->count + 1) * sizeof *labels);
-    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int64_t i = 0; i < training->count; i++)
-        labels[i] = training->labels[i];
-    ole_subspaces subspaces;
-    ole_status status =
-        ole_subspaces_create(&subspaces, training->count, dim, OLE_F32, training->features, labels,
-                             energy, pool, threads, error);
-    if (status == OLE_OK) status = copy_subspaces(d, &subspaces, classes, error);
-    ole_subspaces_destroy(&subspaces);
-    free(labels);
+    ole_subspaces s;
+    ole_status status = ole_outputs_subspaces(&s, training, dim, pool, threads, error);
+    if (status != OLE_OK) return status;
+    int64_t rows = 0;
+    for (int64_t c = 0; c < s.classes; c++)
+        rows += s.of[c].size;
+    status = ole_score_directions_make(d, classes, dim, rows, error);
+    float *to = d->basis;
+    for (int64_t c = 0; c < s.classes && status == OLE_OK; c++) { /* by rising label */
+        d->size[s.of[c].label] = s.of[c].size;
+        for (int64_t i = 0; i < s.of[c].size * dim; i++)
+            *to++ = (float)s.of[c].basis[i];
+    }
+    ole_subspaces_destroy(&s);
     return status;
 }
 
@@ -308,29 +294,30 @@ static int32_t *predict_all(const work *w, const ole_outputs *o) {
     return predicted;
 }
 
-/* In %. */
-static double accuracy_of(const ole_outputs *o, int classes) {
+/* In %; `predicted` may be NULL. */
+static double accuracy_of(const ole_outputs *o, const int32_t *predicted) {
     int64_t right = 0;
-    for (int64_t i = 0; i < o->count; i++)
-        right += ole_largest(o->logits + i * classes, classes) == o->labels[i];
+    for (int64_t i = 0; i < o->count && predicted; i++)
+        right += predicted[i] == o->labels[i];
     return 100.0 * (double)right / (double)o->count;
 }
 
 /* Moves the labels to the result. */
 static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
+    int32_t *validation = predict_all(w, &w->validation);
+    n->known_predicted = predict_all(w, &w->judged);
+    n->novel_predicted = predict_all(w, &w->strange);
     n->validation_count = w->validation.count;
     n->known_count = w->judged.count;
     n->novel_count = w->strange.count;
-    n->accuracy = accuracy_of(&w->judged, w->info->classes);
-    n->validation_accuracy = accuracy_of(&w->validation, w->info->classes);
-    n->known_predicted = predict_all(w, &w->judged);
-    n->novel_predicted = predict_all(w, &w->strange);
-    if (!n->known_predicted || !n->novel_predicted)
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for predictions");
+    n->accuracy = accuracy_of(&w->judged, n->known_predicted);
+    n->validation_accuracy = accuracy_of(&w->validation, validation);
     n->known_label = w->judged.labels;
     n->novel_label = w->strange.labels;
     w->judged.labels = w->strange.labels = NULL;
-    return OLE_OK;
+    bool good = validation && n->known_predicted && n->novel_predicted;
+    free(validation);
+    return good ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for predictions");
 }
 
 static ole_status measure(work *w, ole_novelty *n, ole_error *error) {

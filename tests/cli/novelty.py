@@ -430,7 +430,7 @@ def check_damaged(ole, work):
     wrong(lambda h: h["novelty.sizes"].update(shape=[7, 1]), fit)
     wrong(lambda h: h.update({"novelty.size": h.pop("novelty.sizes")}), fit)
     wrong(lambda h: h.update({"a": h.pop("novelty.sizes"), "b": h.pop("novelty.directions")}),
-          "the directions of the classes are missing, which its threshold is of: the file is "
+          "the directions of the classes, which its threshold needs, are missing: the file is "
           "damaged")
     wrong(lambda h: h["__metadata__"].update(threshold_score="best"),
           "no model of 'ole train': its metadata lack 'threshold_score', or have it wrong")
