@@ -145,13 +145,17 @@ static ole_status compare(ole_evaluation *e, ole_model *model, const ole_outputs
     return status;
 }
 
-static ole_status measure(ole_evaluation *e, ole_model *model, const ole_dataset *set,
-                          ole_split split, const int *to, int threads, ole_error *error) {
+static ole_status measure(ole_evaluation *e, ole_prediction *each, ole_model *model,
+                          const ole_dataset *set, ole_split split, const int *to, int threads,
+                          ole_error *error) {
     bool trained = ole_model_get_info(model)->classifier;
     ole_outputs o, train = {0};
     ole_status status = collect(&o, model, set, split, trained, &e->interrupted, error);
     if (status != OLE_OK || e->interrupted) return status;
     if (trained) status = count_confusion(e, &o, to, error);
+    for (int64_t i = 0; i < o.count && each; i++)
+        ole_model_judge(model, o.features + i * ole_model_get_info(model)->features,
+                        o.logits + i * e->classes, &each[i]);
     if (status == OLE_OK && split == OLE_SPLIT_TRAIN) {
         status = compare(e, model, &o, &o, threads, error);
     } else if (status == OLE_OK && ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN] > 0) {
@@ -164,8 +168,8 @@ static ole_status measure(ole_evaluation *e, ole_model *model, const ole_dataset
     return status;
 }
 
-ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
-                        ole_split split, int threads, ole_error *error) {
+static ole_status evaluate(ole_evaluation *result, ole_prediction *each, ole_model *model,
+                           const ole_dataset *set, ole_split split, int threads, ole_error *error) {
     if (!result || !model || !set || threads < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_evaluate: result, model or set is NULL, or threads is not positive");
@@ -180,13 +184,29 @@ ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_data
                         .knn1_error = NAN,
                         .subspace_error = NAN};
     ole_status status = match_classes(ole_model_get_info(model), info, to, &e.by_order, error);
-    if (status == OLE_OK) status = measure(&e, model, set, split, to, threads, error);
+    if (status == OLE_OK) status = measure(&e, each, model, set, split, to, threads, error);
     free(to);
     bool interrupted = e.interrupted;
     if (status != OLE_OK || interrupted) ole_evaluation_free(&e);
     e.interrupted = interrupted;
     if (status == OLE_OK) *result = e;
     return status;
+}
+
+ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
+                        ole_split split, int threads, ole_error *error) {
+    return evaluate(result, NULL, model, set, split, threads, error);
+}
+
+ole_status ole_evaluate_each(ole_evaluation *result, ole_prediction *predictions, ole_model *model,
+                             const ole_dataset *set, ole_split split, int threads,
+                             ole_error *error) {
+    if (!predictions || !model)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_evaluate_each: predictions or model is NULL");
+    ole_status status = ole_model_check_classifier(model, error);
+    if (status != OLE_OK) return status;
+    return evaluate(result, predictions, model, set, split, threads, error);
 }
 
 void ole_evaluation_free(ole_evaluation *result) {

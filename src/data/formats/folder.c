@@ -13,6 +13,7 @@
 #include "base/quote.h"
 #include "data/find.h"
 #include "data/images/image.h"
+#include "data/images/image_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,11 +69,7 @@ static bool is_folder(const char *folder, const char *name) {
 }
 
 static bool is_image(const char *folder, const char *name) {
-    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return !is_folder(folder, name);
-    return false;
+    return ole_image_named(name) && !is_folder(folder, name);
 }
 
 /* The entries of a folder that `wanted` accepts, sorted, and how many others there are; hidden ones
