@@ -156,7 +156,10 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
 static bool predict_file(void *context, const char *path) {
     predicting *a = context;
     if (interrupted()) return true;
-    if (progress_due(&a->from.line)) progress_show(&a->from.line, "%" PRId64 " files", a->done);
+    if (a->done < a->count) /* of folders and lists the end is not known */
+        progress_images(&a->from.line, "files", a->done, a->count);
+    else if (progress_due(&a->from.line))
+        progress_show(&a->from.line, "%" PRId64 " files", a->done);
     size_t length = strlen(path);
     bool array = takes_arrays(a) || (length > 4 && strcmp(path + length - 4, ".npy") == 0);
     ole_prediction p;
