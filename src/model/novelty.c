@@ -9,6 +9,7 @@
 #include "model/calibration.h"
 #include "model/confidence.h"
 #include "model/model.h"
+#include "model/threshold.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -226,14 +227,6 @@ static double *score_all(const work *w, const ole_scorer *scorer, const ole_outp
     return s.scores;
 }
 
-/* The threshold that keeps at least this share of the scores, which get sorted: halfway between the
- * lowest kept and the one below, so that rounding does not decide. */
-static double find_threshold(double *scores, int64_t count, double keep) {
-    qsort(scores, (size_t)count, sizeof *scores, ole_by_rising_double);
-    int64_t kept = (int64_t)fmax(1.0, ceil(keep * (double)count - 1e-9)), left_out = count - kept;
-    return left_out > 0 ? 0.5 * (scores[left_out - 1] + scores[left_out]) : scores[0];
-}
-
 static double share_from(const double *scores, int64_t count, double threshold) {
     int64_t over = 0;
     for (int64_t i = 0; i < count; i++)
@@ -275,7 +268,7 @@ static ole_status measure_score(const work *w, ole_novelty *n, ole_score score, 
     if (!validation || !s->known || !s->novel)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for scores");
     else
-        s->threshold = find_threshold(validation, w->validation.count, w->options->keep);
+        s->threshold = ole_threshold_keep(validation, w->validation.count, w->options->keep);
     free(validation);
     if (status == OLE_OK)
         status = ole_roc_make(&s->roc, s->known, n->known_count, s->novel, n->novel_count, error);

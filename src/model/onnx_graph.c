@@ -8,9 +8,11 @@
 #include "model/checkpoint.h"
 #include "model/onnx.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
@@ -207,6 +209,59 @@ static void add_normalisation(ole_onnx *o) {
     ole_protobuf_close(&o->nodes, mark);
 }
 
+/* ---- The score of the threshold ----------------------------------------------------------- */
+
+/* A node of one or two inputs. */
+static void add_op(ole_onnx *o, const char *type, const char *output, const char *input,
+                   const char *second) {
+    size_t mark = open_node(o, type, output, output);
+    read_tensor(o, input);
+    if (second) read_tensor(o, second);
+    if (strcmp(type, "Softmax") == 0) add_integer(o, "axis", 1);
+    if (strcmp(type, "Gemm") == 0) add_integer(o, "transB", 1);
+    if (strncmp(type, "Reduce", 6) == 0) {
+        add_integers(o, "axes", 1, (const int64_t[]){1});
+        add_integer(o, "keepdims", strcmp(output, "known_score") != 0);
+    }
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+/* "known_score" [N], so that a reader needs nothing but the threshold of the metadata: as
+ * ole_score_sample() computes it. */
+static void add_known_score(ole_onnx *o) {
+    ole_score score = o->card->threshold_score;
+    const ole_score_directions *d = &o->directions;
+    const int64_t one = 1;
+    if (score == OLE_SCORE_ENERGY) {
+        add_op(o, "ReduceLogSumExp", "known_score", "logits", NULL);
+    } else if (!ole_score_of_features(score)) {
+        bool scaled = score == OLE_SCORE_CALIBRATED;
+        if (scaled)
+            add_op(o, "Div", "scaled", "logits",
+                   add_tensor(o, "temperature", OLE_ONNX_FROM_TEMPERATURE, 0, 1, &one));
+        add_op(o, "Softmax", "scores", scaled ? "scaled" : "logits", NULL);
+        add_op(o, "ReduceMax", "known_score", "scores", NULL);
+    } else {
+        int64_t rows = 0;
+        for (int c = 0; c < d->classes; c++)
+            rows += d->size[c];
+        const int64_t shape[2] = {rows, d->dim}, members[2] = {rows, d->classes};
+        bool cosine = score == OLE_SCORE_COSINE;
+        add_op(o, "ReduceL2", "length", "features", NULL);
+        add_op(o, "Max", "divisor", "length",
+               add_tensor(o, "smallest", OLE_ONNX_FROM_SMALLEST, 0, 1, &one));
+        add_op(o, "Div", "unit", "features", "divisor");
+        add_op(o, "Gemm", "along", "unit",
+               add_tensor(o, "directions", OLE_ONNX_FROM_DIRECTIONS, 0, 2, shape));
+        if (!cosine) {
+            add_op(o, "Mul", "squares", "along", "along");
+            add_op(o, "MatMul", "inside", "squares",
+                   add_tensor(o, "members", OLE_ONNX_FROM_MEMBERS, 0, 2, members));
+        }
+        add_op(o, "ReduceMax", "known_score", cosine ? "along" : "inside", NULL);
+    }
+}
+
 /* ---- The graph ---------------------------------------------------------------------------- */
 
 /* Finds the norms to fold into the conv or linear layer before them: its only readers. */
@@ -247,6 +302,7 @@ ole_status ole_onnx_build(ole_onnx *o, bool fold, ole_error *error) {
             bool folded = node->op == OLE_OP_NORM && o->norm[node->input[0]] == i;
             if (node->op != OLE_OP_DROPOUT && !folded) add_node(o, node);
         }
+        if (o->card->threshold_score != OLE_SCORE_NONE) add_known_score(o);
     }
     free(readers);
     if (!o->failed && !o->nodes.failed) return OLE_OK;
@@ -259,6 +315,7 @@ void ole_onnx_free(ole_onnx *o) {
     free(o->value);
     free(o->tensor);
     free(o->nodes.bytes);
+    ole_score_directions_free(&o->directions);
     *o = (ole_onnx){0};
 }
 
@@ -303,21 +360,47 @@ static ole_status fill_folded(const ole_onnx *o, const ole_onnx_tensor *t, float
     return status;
 }
 
+static void fill_members(const ole_score_directions *d, float *out) {
+    for (int c = 0; c < d->classes; c++)
+        for (int64_t i = 0; i < d->size[c]; i++)
+            for (int k = 0; k < d->classes; k++)
+                *out++ = k == c;
+}
+
 ole_status ole_onnx_fill(const ole_onnx *o, const ole_onnx_tensor *t, float *out,
                          ole_error *error) {
+    float value = 0.0f;
     switch (t->source) {
     case OLE_ONNX_FROM_PARAM:
         return ole_weight_read(o->file, o->path, &o->graph->param[t->index], out, error);
     case OLE_ONNX_FROM_FOLDED_WEIGHT:
     case OLE_ONNX_FROM_FOLDED_BIAS:
         return fill_folded(o, t, out, error);
-    default:
+    case OLE_ONNX_FROM_MEAN:
+        memcpy(out, o->card->mean, (size_t)t->count * sizeof *out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_DEVIATION:
+        memcpy(out, o->card->deviation, (size_t)t->count * sizeof *out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_DIRECTIONS:
+        memcpy(out, o->directions.basis, (size_t)t->count * sizeof *out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_MEMBERS:
+        fill_members(&o->directions, out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_TEMPERATURE:
+        value = (float)o->card->temperature;
+        break;
+    case OLE_ONNX_FROM_SMALLEST:
+        value = FLT_MIN;
+        break;
+    case OLE_ONNX_FROM_ONES:
+        value = 1.0f;
+        break;
+    case OLE_ONNX_FROM_ZEROS:
         break;
     }
     for (int64_t i = 0; i < t->count; i++)
-        out[i] = t->source == OLE_ONNX_FROM_MEAN        ? o->card->mean[i]
-                 : t->source == OLE_ONNX_FROM_DEVIATION ? o->card->deviation[i]
-                 : t->source == OLE_ONNX_FROM_ONES      ? 1.0f
-                                                        : 0.0f;
+        out[i] = value;
     return OLE_OK;
 }
