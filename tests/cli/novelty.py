@@ -299,13 +299,14 @@ def check_scores_file(ole, work):
 
 
 def check_exported(ole):
-    """An ONNX file has no directions of classes, so it has no threshold on a score that needs them."""
-    for score, kept in (("softmax", True), ("cosine", False), ("residual", False)):
+    """An ONNX file has the score of its threshold as an output, and the directions where that needs them."""
+    for score in ("softmax", "cosine", "residual"):
         ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--score", score)
         ole.run("export", "m", "--onnx", "m.onnx")
-        metadata = (ole.work / "m.onnx").read_bytes()
-        metadata = metadata[metadata.index(b"threshold_score"):][:40]
-        check_that(f"a threshold on {score}: {metadata}", (score.encode() in metadata) == kept)
+        file = (ole.work / "m.onnx").read_bytes()
+        metadata = file[file.index(b"threshold_score"):][:40]
+        check_that(f"a threshold on {score}: {metadata}", score.encode() in metadata and b"known_score" in file and
+                   (b"directions" in file) == (score != "softmax"))
 
 
 def check_pictures(ole, work):
