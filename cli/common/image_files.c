@@ -37,7 +37,7 @@ static bool walk_folder(const char *command, const char *folder, bool arrays, fi
             fail_command(command, "%s: cannot open: %s", e->fts_path, strerror(e->fts_errno));
             *failed = found = true;
         } else if (e->fts_info == FTS_F &&
-                   (arrays ? is_array_name(e->fts_name) : ole_image_named(e->fts_name))) {
+                   (arrays ? is_array_name(e->fts_name) : ole_image_has_name(e->fts_name))) {
             found = true;
             enough = use(context, e->fts_path);
         }

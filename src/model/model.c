@@ -338,8 +338,8 @@ ole_status ole_outputs_subspaces(ole_subspaces *subspaces, const ole_outputs *o,
     if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (int64_t i = 0; i < o->count; i++)
         labels[i] = o->labels[i];
-    ole_status status = ole_subspaces_create(subspaces, o->count, dim, OLE_F32, o->features, labels,
-                                             0.95, pool, threads, error);
+    const ole_embedding e = {o->count, dim, OLE_F32, o->features, labels};
+    ole_status status = ole_subspaces_create(subspaces, &e, 0.95, pool, threads, error);
     free(labels);
     return status;
 }
@@ -465,7 +465,7 @@ ole_status ole_model_read_npy(const ole_model *m, const char *path, float **samp
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_read_npy: model, path, samples or count is NULL");
     ole_source source = {0};
-    ole_status status = ole_read_npy_samples(path, &source, error);
+    ole_status status = ole_read_npy_samples(path, NULL, &source, error);
     ole_quoted quoted;
     const ole_dataset_info found = {.name = ole_quote_string(&quoted, path),
                                     .channels = source.channels,

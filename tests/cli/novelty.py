@@ -313,6 +313,7 @@ def check_known_alone(ole, work):
     more = "" if best["score"] == "energy" else f"; store it with --score {best['score']}"
     check_that(f"as text: {text}", f"best on these novel samples: {best['score']}, AUROC {best['auroc']:.4f}{more}\n" in text)
     page, both = (work / "alone.html").read_text(), ole.run(*"novelty m --novel digits --no-store --out both.html".split())
+    check_that("the threshold is drawn", page.count(">threshold</text>") == 5)
     check_that(f"page: {both.stderr}", "Known: energy" in page and "novel samples accepted" not in page and
                "(recommended)" in (work / "both.html").read_text())
 

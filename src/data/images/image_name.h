@@ -2,18 +2,11 @@
 #ifndef OLE_SRC_DATA_IMAGES_IMAGE_NAME_H
 #define OLE_SRC_DATA_IMAGES_IMAGE_NAME_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-#include <strings.h>
+#include "base/export.h"
 
-/* By the ending of its name, "12.JPG"; what is in it shows when it is read. */
-static inline bool ole_image_named(const char *name) {
-    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return true;
-    return false;
-}
+#include <stdbool.h>
+
+/* By the ending of the name, "12.JPG"; what the file holds shows when it is read. */
+OLE_INTERNAL bool ole_image_has_name(const char *name);
 
 #endif
