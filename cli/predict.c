@@ -32,7 +32,8 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
         {"MODEL", &p->from.model_path, "a .safetensors file or a run folder"},
         {"FILE", p->words,
-         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy: each row, or - for "
+         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy: each row, or - "
+         "for "
          "names on stdin, one per line (default: the test set of the run)"},
         {0},
     };

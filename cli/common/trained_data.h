@@ -36,9 +36,10 @@ typedef struct trained_data {
 } trained_data;
 
 /*
- * Fills the options for `data` (NULL: those of the run beside the model) from the flags, the rest from the run beside the model where it was
- * trained on the same data, else with the defaults.  EXIT_DONE, or the exit code after a mistake,
- * explained in the name of `command`; close it either way.
+ * Fills the options for `data` (NULL: those of the run beside the model) from the flags, the rest
+ * from the run beside the model where it was trained on the same data, else with the defaults.
+ * EXIT_DONE, or the exit code after a mistake, explained in the name of `command`; close it either
+ * way.
  */
 int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
                       const data_flags *flags, ole_dataset_options *options);

@@ -215,7 +215,7 @@ def check_feature_names(ole, work):
     check_that(f"the same features: {kept['n']}", every[8 * first:8 * first + 8] == npyfile.read(work / "F.npy")[2][:8])
     before = (work / "I.npy").read_bytes()
     check(ole, "features shared photos/notes.txt photos/day/03.pgm --out I.npy J.npy", code=1,
-          err="ole features: photos/notes.txt: byte 0: this is no png, jpeg, pgm or ppm image\n")
+          err="ole features: photos/notes.txt: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n")
     check_that("nothing is written", (work / "I.npy").read_bytes() == before)
     check(ole, "features shared photos/day/03.pgm --out photos/day/03.pgm J.npy", code=2,
           err="ole features: photos/day/03.pgm would overwrite an input; name another file\n")
