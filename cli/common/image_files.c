@@ -21,8 +21,9 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
 }
 
 static bool is_array_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 4 && strcmp(name + length - 4, ".npy") == 0;
+    const char *dot = strrchr(name, '.');
+    return dot &&
+           (strcmp(dot, ".npy") == 0 || strcmp(dot, ".npz") == 0 || strcmp(dot, ".csv") == 0);
 }
 
 static bool walk_folder(const char *command, const char *folder, bool arrays, file_function *use,
@@ -44,7 +45,8 @@ static bool walk_folder(const char *command, const char *folder, bool arrays, fi
     }
     if (!tree) fail_command(command, "%s: cannot open the folder: %s", folder, strerror(errno));
     if (tree && !found)
-        fail_command(command, "%s: no %s in this folder", folder, arrays ? ".npy files" : "images");
+        fail_command(command, "%s: no %s in this folder", folder,
+                     arrays ? ".npy, .npz or .csv files" : "images");
     *failed |= !found;
     if (tree) fts_close(tree);
     free(roots[0]);

@@ -13,8 +13,8 @@ typedef bool file_function(void *context, const char *path);
 /*
  * Calls `use` with each file of a word, folders in the order of their names, with those inside
  * them; of a folder the hidden files are skipped, and those that are not called as an image (with
- * `arrays`: as .npy).  True when `use` had enough.  What cannot be opened, or a folder without such
- * files, is reported for `command` and sets *failed.
+ * `arrays`: as .npy, .npz or .csv).  True when `use` had enough.  What cannot be opened, or a
+ * folder without such files, is reported for `command` and sets *failed.
  */
 bool each_file(const char *command, const char *word, bool arrays, file_function *use,
                void *context, bool *failed);
