@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT = 96, THUMBNAIL = 64, MISTAKE = 160 }; /* room; sides in pixels */
+enum { TEXT = 96, MISTAKE = 160 }; /* room; the side of an image in pixels */
 
 /* "softmax + OLÉ, λ = 0.25" */
 static const char *loss_text(const ole_run_view *r, char out[TEXT]) {
@@ -386,7 +386,7 @@ static void add_geometry(ole_page *page, const ole_report *r) {
         ole_page_images images = {0};
         uint8_t *pixels;
         ole_error error;
-        if (ole_run_view_images(run, NULL, run->kept, THUMBNAIL, &images, &pixels, &error) !=
+        if (ole_run_view_images(run, NULL, run->kept, OLE_THUMBNAIL, &images, &pixels, &error) !=
             OLE_OK)
             ole_page_fail(page, error.status, error.message);
         const char **files = pixels ? ole_run_view_files(run) : NULL;
