@@ -3,6 +3,7 @@
  */
 #include "common/study_command.h"
 
+#include "base/read_file.h"
 #include "common/common.h"
 #include "common/launch.h"
 #include "study/measures.h"
@@ -152,7 +153,7 @@ void study_say(void *context, const char *text) {
 int study_print_json(const char *command, const char *out) {
     char path[4096], bytes[4096];
     snprintf(path, sizeof path, "%s/results.json", out);
-    FILE *file = open_text(path);
+    FILE *file = ole_fopen_regular(path);
     if (!file) return fail_command(command, "%s: cannot read", path);
     for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
         fwrite(bytes, 1, size, stdout);

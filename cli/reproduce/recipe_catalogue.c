@@ -6,6 +6,7 @@
 
 #include "base/nearest_name.h"
 #include "base/option.h"
+#include "base/read_file.h"
 #include "common/common.h"
 #include "common/study_command.h"
 #include "recipe_texts.h"
@@ -190,7 +191,7 @@ static bool read_text(recipe *r, const char *label) {
 bool recipe_open_as(recipe *r, const char *name, const char *path) {
     *r = (recipe){0};
     snprintf(r->name, sizeof r->name, "%s", name);
-    FILE *file = open_text(path);
+    FILE *file = ole_fopen_regular(path);
     r->text = file ? calloc(1, LARGEST + 1) : NULL;
     size_t size = r->text ? fread(r->text, 1, LARGEST, file) : 0;
     bool good = r->text && size < LARGEST && !ferror(file);

@@ -24,6 +24,9 @@ typedef struct ole_source {
     int64_t skipped;       /* images left out */
     int64_t passed_over;   /* folder: what is not called as an image where images are sought */
     ole_image_sizes sizes; /* folder: of the others, as their files have them */
+    char **files;          /* folder: [file_count] paths, first those of the samples; or NULL */
+    int64_t file_count;
+    size_t folder_length; /* of the folder that all of them start with, the slash included */
     void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
     size_t map_bytes;
 } ole_source;
@@ -94,7 +97,9 @@ extern const ole_reader ole_digits, ole_mnist, ole_fashion_mnist, ole_svhn, ole_
     ole_cifar100, ole_stl10;
 ole_read_function ole_read_folder, ole_read_npy;
 
-/* One array's samples behind those that the source has, which must be alike; labels are not set. */
-ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error);
+/* One array's samples behind those that the source has, which must be alike; labels are not set. Of
+ * a table without the column that `labels` (or NULL) names in it. */
+ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
+                                ole_error *error);
 
 #endif

@@ -519,7 +519,7 @@ def check_limits(ole, work, url):
 
 
 def check_part(ole, work, url):
-    """What is fetched goes neither through a link nor into a pipe that lies where the .part belongs."""
+    """What is fetched goes neither through links nor into a pipe that lies where the .part belongs."""
     serve("/big.bin", BIG)
     (work / "parts").mkdir()
     part = work / "parts/big.bin.part"
@@ -529,6 +529,11 @@ def check_part(ole, work, url):
           "Too many levels of symbolic links\n")
     check_that("the link's target is untouched", (work / "precious").read_text() == "old")
     part.unlink()
+    part.hardlink_to(work / "precious")
+    check(ole, f"data get {url}/big.bin --out parts", shell='"$@" >/dev/null 2>&1')
+    check_that("the other name keeps its bytes", (work / "precious").read_text() == "old" and
+               (work / "parts/big.bin").read_bytes() == BIG)
+    (work / "parts/big.bin").unlink()
     os.mkfifo(part)
     check(ole, f"data get {url}/big.bin --out parts", code=1, err="ole data get: parts/big.bin.part: not a regular "
           "file: remove it\n", shell='timeout 20 "$@"')

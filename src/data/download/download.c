@@ -322,9 +322,10 @@ static ole_status lock_part(fetch *f, ole_error *error) {
                             "that, then call again",
                             f->quoted.text);
         }
-        if (stat(f->part, &there) == 0 && ours.st_ino == there.st_ino &&
-            ours.st_dev == there.st_dev)
-            return OLE_OK;
+        bool same = stat(f->part, &there) == 0 && ours.st_ino == there.st_ino &&
+                    ours.st_dev == there.st_dev;
+        if (same && ours.st_nlink == 1) return OLE_OK;
+        if (same) unlink(f->part); /* it has another name too, whose bytes are not ours to change */
         close(f->lock);
     }
 }

@@ -310,19 +310,17 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     run->config = ole_recipe_text(o);
     if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
-    if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
+    if (!o->out) return OLE_OK;
     char path[OLE_RUN_PATH];
     bool others = false;
     ole_status status = ole_run_output(path, o->out, "metrics.jsonl", error);
     if (status == OLE_OK) /* first: it may refuse to resume */
-        status =
-            ole_metrics_check(path, run->state.metrics_bytes, run->state.epoch, &others, error);
+        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, run->state.epoch,
+                                  &others, error);
     if (status == OLE_OK && others)
         ole_run_say(o,
                     "warning: %s: lines after the last checkpoint are not of a run and are removed",
                     path);
-    if (status == OLE_OK)
-        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
     if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_write(path, o, error);
     run->metrics.ranks = ole_ranks_size(o->ranks);
