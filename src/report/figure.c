@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_SERIES = 1000 };
+enum { MOST_SERIES = 1000, MOST_MARKS = 8 };
 
 void ole_figure_init(ole_figure *figure) {
     *figure = (ole_figure){
@@ -54,6 +54,9 @@ static ole_status check_series(const ole_figure *f, ole_error *error) {
                                 "figure: the edges of histogram %d must rise (edge %lld)", i,
                                 (long long)k);
     }
+    if (f->mark_count < 0 || f->mark_count > MOST_MARKS || (f->mark_count > 0 && !f->marks))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: it takes up to %d marks, not %d",
+                        MOST_MARKS, f->marks ? f->mark_count : 0);
     ole_status status = check_range("x", f->x_min, f->x_max, f->x_log, error);
     return status == OLE_OK ? check_range("y", f->y_min, f->y_max, f->y_log, error) : status;
 }

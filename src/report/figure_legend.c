@@ -88,6 +88,11 @@ static void draw_key(ole_canvas *canvas, const ole_figure *f, int series, double
         canvas->paint(canvas, &fill, &outline);
         return;
     }
+    if (s->band && s->spread) {
+        const ole_paint fill = ole_figure_paint(series, 0.2);
+        ole_canvas_rectangle(canvas, &(ole_box){x, middle - 4, swatch, 8});
+        canvas->paint(canvas, &fill, NULL);
+    }
     if (f->kind == OLE_FIGURE_LINES) {
         const ole_pen pen = {ole_figure_paint(series, 1), s->dotted ? 1.4 : 1.8, s->dotted ? 3 : 0};
         ole_figure_rule(canvas, x, middle, x + swatch, middle, &pen);

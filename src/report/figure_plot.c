@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+enum { MARK_ROW = OLE_SIZE_TEXT + 4 }; /* the height of a mark's label above the plot */
+
 /* ---- Ranges -------------------------------------------------------------------------------- */
 
 static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
@@ -24,6 +26,10 @@ static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
             ole_range_add(y, s->y[k] - spread);
             ole_range_add(y, s->y[k] + spread);
         }
+    }
+    for (int i = 0; i < f->mark_count; i++) {
+        ole_range_add(x, f->marks[i].x);
+        if (f->marks[i].x != floor(f->marks[i].x)) x->whole = false;
     }
 }
 
@@ -81,7 +87,8 @@ static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *
     find_ranges(f, &x_range, &y_range);
     double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
     if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
-    box->height -= label + (f->x_label ? label : 0);
+    box->y += f->mark_count * MARK_ROW;
+    box->height -= label + (f->x_label ? label : 0) + f->mark_count * MARK_ROW;
     ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
     double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
     box->x += left;
@@ -174,6 +181,25 @@ static void draw_error_bars(ole_canvas *canvas, const ole_series *s, int series,
     canvas->paint(canvas, NULL, &pen);
 }
 
+/* From the upper edge back along the lower one; a gap in the line ends a band. */
+static void draw_band(ole_canvas *canvas, const ole_series *s, int series, const ole_axis *x,
+                      const ole_axis *y) {
+    const ole_paint fill = ole_figure_paint(series, 0.2);
+    double at[2];
+    for (int64_t from = 0, to; from < s->count; from = to + 1) {
+        for (to = from; to < s->count && isfinite(s->spread[to]) && place(s, to, x, y, at); to++)
+            (to == from ? canvas->move : canvas->line)(canvas, at[0],
+                                                       ole_axis_place(y, s->y[to] + s->spread[to]));
+        for (int64_t k = to; k-- > from;) {
+            double low = s->y[k] - s->spread[k];
+            place(s, k, x, y, at);
+            canvas->line(canvas, at[0], y->log && low <= 0 ? y->from : ole_axis_place(y, low));
+        }
+        if (to > from) canvas->close(canvas);
+    }
+    canvas->paint(canvas, &fill, NULL);
+}
+
 static void draw_line(ole_canvas *canvas, const ole_figure *f, int series, const ole_axis *x,
                       const ole_axis *y) {
     enum { MOST_MARKERS = 40 };
@@ -190,7 +216,7 @@ static void draw_line(ole_canvas *canvas, const ole_figure *f, int series, const
         drawing = there;
     }
     canvas->paint(canvas, NULL, &pen);
-    if (s->spread) draw_error_bars(canvas, s, series, x, y);
+    if (s->spread && !s->band) draw_error_bars(canvas, s, series, x, y);
     if (s->dotted || s->count > MOST_MARKERS) return;
     for (int64_t k = 0; k < s->count; k++)
         if (place(s, k, x, y, at)) ole_figure_add_marker(canvas, f, series, at[0], at[1], 3);
@@ -248,6 +274,27 @@ static void draw_reference(ole_canvas *canvas, const ole_series *s, const ole_ax
                                        .paint = OLE_INK});
 }
 
+/* Marks, their labels in the rows above `box` that make_axes() left. */
+static void draw_marks(ole_canvas *canvas, const ole_figure *f, const ole_box *box,
+                       const ole_axis *x) {
+    const ole_pen pen = {OLE_INK, 1.2, 4};
+    for (int i = 0; i < f->mark_count; i++) {
+        const ole_mark *m = &f->marks[i];
+        if (!(m->x >= x->min && m->x <= x->max)) continue;
+        double at = ole_axis_place(x, m->x), top = box->y - (f->mark_count - 1 - i) * MARK_ROW;
+        ole_figure_rule(canvas, at, top - 2, at, box->y + box->height, &pen);
+        if (!m->label) continue;
+        double half = ole_words_width(m->label, OLE_SIZE_TEXT) / 2;
+        double left = box->x + half, right = box->x + box->width - half;
+        canvas->words(canvas, &(ole_words){.text = m->label,
+                                           .x = fmax(left, fmin(at, right)),
+                                           .y = top - 5,
+                                           .size = OLE_SIZE_TEXT,
+                                           .anchor = OLE_ANCHOR_MIDDLE,
+                                           .paint = OLE_INK});
+    }
+}
+
 void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) {
     ole_axis x = {0}, y = {0};
     ole_figure_draw_legend(canvas, f, &box);
@@ -260,6 +307,9 @@ void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) 
     const double more = 3; /* markers at the border are drawn whole */
     canvas->clip(canvas, &(ole_box){box.x - more, box.y - more, box.width + 2 * more,
                                     box.height + 2 * more});
+    for (int i = 0; i < f->series_count; i++) /* under all lines */
+        if (f->kind == OLE_FIGURE_LINES && f->series[i].band && f->series[i].spread)
+            draw_band(canvas, &f->series[i], i, &x, &y);
     for (int i = 0; i < f->series_count; i++) {
         if (f->kind == OLE_FIGURE_LINES)
             draw_line(canvas, f, i, &x, &y);
@@ -271,4 +321,5 @@ void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) 
             draw_points(canvas, f, i, &x, &y, radius);
     }
     canvas->clip(canvas, NULL);
+    draw_marks(canvas, f, &box, &x);
 }

@@ -88,7 +88,7 @@ static void test_parts_and_escapes(void **state) {
 static void test_figures_come_with_their_numbers(void **state) {
     (void)state;
     const double x[] = {1, 2}, a[] = {0.125, 3}, b[] = {NAN, -4}, spread[] = {0.5, 0.25};
-    const ole_series both[] = {{"a", 2, x, a, spread, false}, {"b", 2, x, b, NULL, false}};
+    const ole_series both[] = {{"a", 2, x, a, .spread = spread}, {"b", 2, x, b, .dotted = false}};
     ole_figure f;
     ole_figure_init(&f);
     f.x_label = "epoch";
