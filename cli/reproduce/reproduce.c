@@ -10,9 +10,9 @@
 #include "common/common.h"
 #include "common/launch.h"
 #include "common/outputs.h"
+#include "study/by_kind.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,7 +119,7 @@ static bool are_ours(const char *out, const row *rows, int count) {
 }
 
 static int open_rows(const arguments *a, row *rows) {
-    bool writes = !a->dry_run && !a->print;
+    bool writes = !a->list && !a->dry_run && !a->print;
     for (int i = 0; i < a->count; i++) {
         if (!row_open(&rows[i], a->names[i], &a->how)) return EXIT_USAGE;
         for (int k = 0; k < i; k++)
@@ -133,7 +133,7 @@ static int open_rows(const arguments *a, row *rows) {
         char why[600];
         row *r = &rows[i];
         for (int k = 0; k < a->count; k++)
-            if (r->asked.from && !rows[k].asked.from && strcmp(r->runs_folder, rows[k].folder) == 0)
+            if (!a->list && r->asked.from && strcmp(r->runs_folder, rows[k].folder) == 0)
                 row_share(r, &rows[k]);
         a->names[i] = r->asked.name; /* of a file: its name in the folder */
         if (!writes || (r->asked.kind == RECIPE_CURVES && row_is_whole(r)))
@@ -151,7 +151,7 @@ static int check_row(const row *r, const reproduction *how) {
     ole_error error;
     options.check = true;
     options.ranks = how->ranks;
-    ole_status status = row_study_function(r)(&options, &result, &error);
+    ole_status status = ole_study_conduct(row_study_kind(r), &options, &result, &error);
     if (status == OLE_OK) ole_study_result_free(&result);
     if (status != OLE_OK && launch_prints(how->ranks))
         fail_command("reproduce", "%s: %s", r->asked.name, error.message);
@@ -164,7 +164,7 @@ static int check_row(const row *r, const reproduction *how) {
 typedef struct work {
     study_view view;
     const char *out;
-    const row *row;
+    row *row;
 } work;
 
 /* An ole_study_callback: rewrites the results after each run. */
@@ -201,7 +201,7 @@ static bool put_recipe(const row *r) {
 }
 
 /* Measures, draws and writes what the runs show, on rank 0. */
-static int conclude_row(const row *r, const reproduction *how, bool stopped) {
+static int conclude_row(row *r, const reproduction *how, bool stopped) {
     int threads = how->threads > 0 ? how->threads : default_threads();
     bool good = true;
     if (r->runs != &r->asked)
@@ -225,7 +225,7 @@ static int run_row(row *r, const reproduction *how) {
     options.message = study_say;
     options.callback_context = &w;
     if (prints) tell_kept(r, how);
-    int code = study_conduct(row_study_function(r), &options, &result);
+    int code = study_conduct(row_study_kind(r), &options, &result);
     if (code != EXIT_DONE) return code;
     bool stopped = result.interrupted;
     ole_study_result_free(&result);
@@ -275,8 +275,8 @@ static int reproduce(arguments *a) {
     if (code == EXIT_DONE && a->print)
         for (int i = 0; i < a->count; i++)
             print_lines("%s", rows[i].asked.text);
-    else if (code == EXIT_DONE && a->dry_run)
-        code = plan_rows(rows, a->count, a->json);
+    else if (code == EXIT_DONE && (a->list || a->dry_run))
+        code = plan_rows(rows, a->count, a->list, a->json);
     else if (code == EXIT_DONE)
         code = run_rows(a, rows);
     for (int i = 0; i < a->count; i++)
@@ -286,11 +286,15 @@ static int reproduce(arguments *a) {
 }
 
 int run_reproduce(int argc, char **argv) {
-    arguments a = {.names = calloc((size_t)argc + 1, sizeof *a.names)};
+    arguments a = {.names = calloc((size_t)(argc + recipe_count()), sizeof *a.names)};
     int code;
     if (!a.names) return fail_command("reproduce", "out of memory");
-    if (parse(&a, argc, argv, &code))
-        code = a.list ? list_rows(a.names, a.count, &a.how, a.json) : reproduce(&a);
+    if (parse(&a, argc, argv, &code)) {
+        bool all = a.list && a.count == 0;
+        for (int i = 0; i < recipe_count() && all; i++)
+            a.names[a.count++] = recipe_name(i);
+        code = reproduce(&a);
+    }
     free(a.names);
     return code;
 }
