@@ -3,6 +3,7 @@
  */
 #include "common/study_command.h"
 
+#include "base/read_file.h"
 #include "common/common.h"
 #include "common/launch.h"
 #include "study/by_kind.h"
@@ -158,13 +159,14 @@ void print_table(const ole_table *t, const int *widths) {
 }
 
 int study_print_json(const char *command, const char *out) {
-    char path[4096], bytes[4096];
+    char path[4096], *text;
+    size_t size;
+    ole_error error;
     snprintf(path, sizeof path, "%s/results.json", out);
-    FILE *file = open_text(path);
-    if (!file) return fail_command(command, "%s: cannot read", path);
-    for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        fwrite(bytes, 1, size, stdout);
-    fclose(file);
+    if (ole_read_file(path, 1 << 30, &text, &size, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    fwrite(text, 1, size, stdout);
+    free(text);
     return EXIT_DONE;
 }
 

@@ -13,8 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 /* ---- The paper and ours ------------------------------------------------------------------- */
 
@@ -110,30 +108,6 @@ static void add_measures(outcomes *o) {
     }
 }
 
-/* ---- Where, when and on what -------------------------------------------------------------- */
-
-/* Device and date of a run that did not record them: the device it was given, and the time of its
- * last metric. */
-static void fill_in(const char *folder, ole_history *h) {
-    char path[ROW_PATH];
-    ole_train_options o;
-    ole_recipe *config;
-    struct stat about;
-    struct tm parts;
-    ole_train_options_init(&o);
-    join_path(path, folder, "config.yaml");
-    if (!h->device[0] && ole_recipe_read(&config, path, &o, NULL) == OLE_OK) {
-        bool known = o.device && strcmp(o.device, "auto") != 0;
-        snprintf(h->device, sizeof h->device, "%.*s", known ? (int)strcspn(o.device, ":") : 12,
-                 known ? o.device : "not recorded");
-        ole_recipe_free(config);
-    }
-    join_path(path, folder, "metrics.jsonl");
-    if (!h->date[0] && stat(path, &about) == 0)
-        strftime(h->date, sizeof h->date, "%Y-%m-%dT%H:%M:%SZ",
-                 gmtime_r(&about.st_mtim.tv_sec, &parts));
-}
-
 static void read_runs(outcomes *o) {
     const ole_study_result *s = &o->row.study;
     for (int64_t i = 0; i < s->run_count; i++) {
@@ -144,7 +118,6 @@ static void read_runs(outcomes *o) {
         if (isfinite(s->runs[i].seconds)) o->seconds += s->runs[i].seconds;
         if (s->runs[i].state != OLE_STUDY_FINISHED || ole_history_read(&h, folder, NULL) != OLE_OK)
             continue;
-        fill_in(folder, &h);
         size_t used = strlen(o->devices), room = sizeof o->devices - used;
         if (h.device[0] && !strstr(o->devices, h.device))
             snprintf(o->devices + used, room, "%s%s", used ? " and " : "", h.device);

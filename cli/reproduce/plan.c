@@ -15,16 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an H200 makes of the VGG-11 that ole_machine_flops() times: a run of cifar10+-vgg11 in two
- * minutes.  Only for rows whose data are not here, and their times unknown but for an H200's. */
-static const double H200_FLOPS = 6e13;
+/* Of an H200, for rows whose data are not here, and their times unknown but for an H200's: half a
+ * minute for a run of stl10+-cnn5. */
+static const double H200_FLOPS = 3e13;
 static const double DAY = 86400.0;
 
 /* What is known about a row before it runs. */
 typedef struct plan {
-    bool here;        /* its data */
-    const row *with;  /* the row above whose runs these are, or NULL */
-    const char *data; /* as the recipe calls them */
+    bool here;       /* its data */
+    const row *with; /* the row above whose runs these are, or NULL */
     char part[PART_ROOM];
     ole_study_time left;
     ole_error error; /* why its time is not known; "" */
@@ -35,22 +34,22 @@ typedef struct plan {
  */
 static plan make_plan(row *r, const row *with, double flops) {
     char why[600];
-    plan p = {.with = with, .data = r->runs->train.data, .left = {row_count_runs(r), NAN}};
+    plan p = {.with = with, .left = {row_count_runs(r), NAN}};
     p.here = row_locate(r, why);
     if (p.here) row_part(r, p.part);
     if (with) {
         p.left = (ole_study_time){0, 0.0};
-    } else if (p.here) {
-        const ole_study_options options = row_study(r);
-        progress line = progress_start();
-        progress_wait(&line, "timing a few steps");
-        ole_study_time left =
-            ole_study_estimate(row_study_kind(r), &options, flops, interrupted, &p.error);
-        progress_clear(&line);
-        if (left.runs >= 0) p.left = left;
-    } else if (flops > 0.0) {
-        p.left.seconds = 60.0 * r->runs->minutes * (double)p.left.runs * H200_FLOPS / flops;
+        return p;
     }
+    const ole_study_options options = row_study(r);
+    progress line = progress_start();
+    progress_wait(&line, "timing a few steps");
+    ole_study_time left =
+        ole_study_estimate(row_study_kind(r), &options, flops, interrupted, &p.error);
+    progress_clear(&line);
+    if (left.runs >= 0) p.left = left;
+    if (!p.here && p.left.runs > 0 && flops > 0.0)
+        p.left.seconds = 60.0 * r->runs->minutes * (double)p.left.runs * H200_FLOPS / flops;
     return p;
 }
 
@@ -101,7 +100,7 @@ static void put_plan(ole_json *w, const row *r, const plan *p, const char *comma
     ole_json_string(w, "shows", asked->shows);
     ole_json_string(w, "title", asked->title);
     if (asked->from) ole_json_string(w, "from", asked->from);
-    ole_json_string(w, "data", p->data);
+    ole_json_string(w, "data", r->runs->train.data);
     ole_json_bool(w, "here", p->here);
     ole_json_string(w, "part", p->part);
     ole_json_string(w, "net", o->net);
@@ -142,9 +141,8 @@ static void print_plan(const row *r, const plan *p, const char *command) {
     static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
                                        "samples per class",    "known and novel classes",
                                        "features of runs of",  "learning curves of runs of"};
-    char reports[256], time[32];
+    char reports[256], time[32], missing[600];
     int64_t seeds = r->train.seeds, runs = row_count_runs(r), left = p->left.runs;
-    const char *needs = r->asked.needs ? r->asked.needs : r->runs->needs;
     print_lines("%s: %s, %s%s%s\n  %s\n  paper: %s\n  %s\n  lambda", r->asked.name, r->asked.shows,
                 what[r->asked.kind], r->asked.from ? " " : "", r->asked.from ? r->asked.from : "",
                 r->asked.title, reported_text(&r->asked, reports), command);
@@ -156,15 +154,12 @@ static void print_plan(const row *r, const plan *p, const char *command) {
            runs == 1 ? "" : "s");
     if (r->runs->minutes > 0.0)
         printf(", about %s each on an H200 in bf16", duration_text(60.0 * r->runs->minutes, time));
-    if (!p->here && needs)
-        print_lines("\n  not timed: its data are not here; it needs %s", needs);
-    else if (!p->here)
-        print_lines("\n  not timed: its data are not here; get them with 'ole data get %s'",
-                    p->data);
-    else if (p->with)
+    if (p->with)
         print_lines("\n  its runs are those of %s", p->with->asked.name);
     else if (left == 0)
         printf("\n  all runs are finished");
+    else if (!p->here)
+        print_lines("\n  not timed: %s", row_missing(r, missing));
     else if (!isfinite(p->left.seconds))
         print_lines("\n  not timed%s%s", *p->error.message ? ": " : "", p->error.message);
     else
@@ -227,9 +222,9 @@ int plan_rows(row *rows, int count, bool list, bool json) {
     if (json) ole_json_close(&w);
     if (list && !json) {
         print_table(&table, widths);
-        printf("\npaper: softmax and with OLE. Times: estimates for the runs that are left, one "
-               "after\nthe other, from the speed of a VGG-11 here; '--dry-run ROW' times the row "
-               "itself\nand says how to get missing data.\n");
+        printf("\nPaper: softmax, then with OLE. Times are estimates for the runs that are left,\n"
+               "one after the other, from the speed of the CNN-5 here; '--dry-run ROW' times\n"
+               "the row itself and says how to get missing data.\n");
     }
     ole_table_free(&table);
     return good ? EXIT_DONE : fail_command("reproduce", "out of memory");

@@ -40,7 +40,7 @@ typedef struct recipe {
     ole_train_options train;
     int kind;                          /* a recipe_kind */
     const char *title, *shows;         /* "CIFAR-10, VGG-16"; "Table 2, row 7" */
-    const char *measure;               /* "test error", for --list; NULL: none is reported */
+    const char *measure;               /* "test error", for --dry-run; NULL: none is reported */
     ole_study_error reported[SIDES];   /* NaN: not reported */
     const char *reports;               /* what the paper reports where that is no number; or NULL */
     const char *note, *needs;          /* NULL: none */

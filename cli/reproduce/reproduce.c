@@ -20,8 +20,10 @@
 const char reproduce_summary[] = "the paper's table rows and figures, from their recipes";
 
 typedef struct arguments {
-    const char **names;
+    const char **names; /* with room for all recipes */
     int count;
+    int given; /* the others are of a group: one without its data is skipped */
+    int skipped;
     reproduction how;
     bool list, dry_run, print, json;
 } arguments;
@@ -30,7 +32,7 @@ typedef struct arguments {
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
-        {"ROW", a->names, "names of --list, or a recipe's file, as mine.yaml"}, {0}};
+        {"ROW", a->names, "names of --list, table2, or a recipe's file, as mine.yaml"}, {0}};
     const ole_option options[] = {
         {"list", OLE_SWITCH, .to = &a->list,
          .help = "list the recipes: data, time, the paper's numbers"},
@@ -65,6 +67,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .name = "reproduce",
         .summary = reproduce_summary,
         .example = "  $ ole reproduce --list\n"
+                   "  $ ole reproduce table2 --seeds 3 --device cuda --precision bf16\n"
                    "  $ ole reproduce stl10+-cnn5 fig5 --precision bf16\n"
                    "  $ ole reproduce cifar10-vgg16 fig1 fig7 --seeds 3 --device cuda\n"
                    "  $ ole reproduce fig2-faces --quick\n",
@@ -73,7 +76,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
             "paper's protocol; prints the paper's numbers beside ours, and adds them to\n"
             "results.json, results.md and report.html in the folder, which are rewritten\n"
             "after each run. Ctrl-C saves; the same command resumes. lambda is the paper's;\n"
-            "errors are those at the end of training.\n",
+            "errors are those at the end of training. table2 stands for all rows of the\n"
+            "paper's Table 2; those whose data are missing are skipped and named.\n",
         .positionals = positionals,
         .none_will_do = true,
         .many = &a->count,
@@ -91,6 +95,34 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     }
     if (!a->how.out) a->how.out = a->how.quick ? "reproduced-quick" : "reproduced";
     return true;
+}
+
+/* Whether a recipe of the program is a row of Table 2 as it is printed. */
+static bool is_of_table(const char *name) {
+    static const char table[] = "Table 2, row ";
+    recipe r;
+    bool is = recipe_open(&r, name) && strncmp(r.shows, table, strlen(table)) == 0 &&
+              !strchr(r.shows + strlen(table), ',');
+    recipe_close(&r);
+    return is;
+}
+
+/* Adds the rows that "table2", or --list without names, stands for. */
+static void expand(arguments *a) {
+    bool all = a->list && a->count == 0, table = false;
+    int given = 0;
+    for (int i = 0; i < a->count; i++)
+        if (strcmp(a->names[i], "table2") == 0)
+            table = true;
+        else
+            a->names[given++] = a->names[i];
+    a->count = a->given = given;
+    for (int i = 0; i < recipe_count(); i++) {
+        bool wanted = all || (table && is_of_table(recipe_name(i)));
+        for (int k = 0; k < given; k++)
+            wanted &= strcmp(a->names[k], recipe_name(i)) != 0;
+        if (wanted) a->names[a->count++] = recipe_name(i);
+    }
 }
 
 /* ---- Before the runs ---------------------------------------------------------------------- */
@@ -118,22 +150,32 @@ static bool are_ours(const char *out, const row *rows, int count) {
     return good;
 }
 
-static int open_rows(const arguments *a, row *rows) {
+static int open_rows(arguments *a, row *rows) {
     bool writes = !a->list && !a->dry_run && !a->print;
+    char why[600];
+    int count = 0;
     for (int i = 0; i < a->count; i++) {
-        if (!row_open(&rows[i], a->names[i], &a->how)) return EXIT_USAGE;
-        for (int k = 0; k < i; k++)
-            if (strcmp(rows[k].asked.name, rows[i].asked.name) == 0) {
+        row *r = &rows[count];
+        if (!row_open(r, a->names[i], &a->how)) return EXIT_USAGE;
+        for (int k = 0; k < count; k++)
+            if (strcmp(rows[k].asked.name, r->asked.name) == 0) {
                 fail_command("reproduce", "two rows are called %s: give one of them",
-                             rows[i].asked.name);
+                             r->asked.name);
                 return EXIT_USAGE;
             }
+        bool skip = writes && i >= a->given && !row_locate(r, why);
+        if (skip) tell_command("reproduce", "skipped %s: %s", r->asked.name, row_missing(r, why));
+        if (skip) row_close(r);
+        count += !skip;
     }
+    a->skipped = a->count - count;
+    a->count = count;
+    if (count == 0) return fail_command("reproduce", "no row of Table 2 has its data here");
     for (int i = 0; i < a->count; i++) {
-        char why[600];
         row *r = &rows[i];
         for (int k = 0; k < a->count; k++)
-            if (!a->list && r->asked.from && strcmp(r->runs_folder, rows[k].folder) == 0)
+            if (!a->list && r->asked.from && !rows[k].asked.from &&
+                strcmp(r->runs_folder, rows[k].folder) == 0)
                 row_share(r, &rows[k]);
         a->names[i] = r->asked.name; /* of a file: its name in the folder */
         if (!writes || (r->asked.kind == RECIPE_CURVES && row_is_whole(r)))
@@ -244,6 +286,9 @@ static int conclude(const arguments *a, int code) {
     if (code == EXIT_DONE) {
         print_results(out, a->names, a->count);
         printf("\n%-12s %s/report.html\n%-12s %s/results.md\n", "report", out, "table", out);
+        if (a->skipped > 0)
+            printf("%-12s %d of Table 2, whose data are missing: 'ole reproduce --list table2'\n",
+                   "skipped", a->skipped);
     }
     return code;
 }
@@ -269,7 +314,8 @@ static int run_rows(arguments *a, row *rows) {
 }
 
 static int reproduce(arguments *a) {
-    row *rows = calloc((size_t)a->count, sizeof *rows);
+    int most = a->count;
+    row *rows = calloc((size_t)most, sizeof *rows);
     if (!rows) return fail_command("reproduce", "out of memory");
     int code = open_rows(a, rows);
     if (code == EXIT_DONE && a->print)
@@ -279,7 +325,7 @@ static int reproduce(arguments *a) {
         code = plan_rows(rows, a->count, a->list, a->json);
     else if (code == EXIT_DONE)
         code = run_rows(a, rows);
-    for (int i = 0; i < a->count; i++)
+    for (int i = 0; i < most; i++)
         row_close(&rows[i]);
     free(rows);
     return code;
@@ -290,9 +336,7 @@ int run_reproduce(int argc, char **argv) {
     int code;
     if (!a.names) return fail_command("reproduce", "out of memory");
     if (parse(&a, argc, argv, &code)) {
-        bool all = a.list && a.count == 0;
-        for (int i = 0; i < recipe_count() && all; i++)
-            a.names[a.count++] = recipe_name(i);
+        expand(&a);
         code = reproduce(&a);
     }
     free(a.names);

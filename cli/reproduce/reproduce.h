@@ -95,8 +95,10 @@ void row_changes(const row *r, const char *part, char out[CHANGES_ROOM]);
 void put_word(FILE *out, const char *word);
 void put_command(FILE *to, const row *r, const char *out, bool quick);
 
-/* Finds the data and weights it needs; false with the reason. */
+/* Finds the data and weights it needs; false with the reason.  Where they come from, in few words.
+ */
 bool row_locate(row *r, char why[600]);
+const char *row_missing(const row *r, char out[600]);
 
 /* "1600 of 8000 test images" if the data here are a part of what is published; else "". */
 void row_part(const row *r, char out[PART_ROOM]);

@@ -149,6 +149,7 @@ void row_close(row *r) {
     ole_recipe_free(r->config);
     recipe_close(&r->asked);
     recipe_close(&r->source);
+    *r = (row){0};
 }
 
 /* ---- Words -------------------------------------------------------------------------------- */
@@ -321,6 +322,16 @@ bool row_locate(row *r, char why[600]) {
     r->train.data = r->data;
     if (weights) r->train.init_from = r->weights;
     return r->located = true;
+}
+
+const char *row_missing(const row *r, char out[600]) {
+    const char *needs = r->asked.needs ? r->asked.needs : r->runs->needs;
+    if (needs)
+        snprintf(out, 600, "its data are not here; it needs %.500s", needs);
+    else
+        snprintf(out, 600, "its data are not here; get them with 'ole data get %.100s'",
+                 r->runs->train.data);
+    return out;
 }
 
 /* The data set as it is published: copies may hold a part of it. */

@@ -30,7 +30,7 @@ OLE_INTERNAL ole_study_time ole_study_estimate(ole_study_kind kind,
                                                const ole_study_options *options, double flops,
                                                bool (*stopped)(void), ole_error *error);
 
-/* FLOP per second of training steps of a VGG-11 on the device of these options; NaN: not known. */
+/* FLOP per second of training steps of the CNN-5 on the device of these options; NaN: not known. */
 OLE_INTERNAL double ole_machine_flops(const ole_train_options *train, bool (*stopped)(void),
                                       ole_error *error);
 

@@ -280,30 +280,18 @@ static void add_tuned(ole_page *page, const ole_study *study) {
                       &change);
 }
 
-/* The errors of a comparison. */
-static void add_compared(ole_page *page, const ole_study *study) {
-    const ole_study_result *r = &study->result;
-    for (int64_t p = 0; p < r->point_count; p++) {
-        const ole_study_point *point = &r->points[p];
-        char name[CELL], value[CELL];
-        if (point->finished == 0) continue;
-        name_line(is_alone(study), point->lambda, name);
-        ole_page_headline(page, name, error_text(judged_error(study, point), value),
-                          judged_name(study));
-    }
-}
-
-/* The best accuracy of each λ, at the most samples. */
-static void add_swept(ole_page *page, const ole_study *study) {
-    int64_t count = study->lambdas.count;
-    for (int64_t l = 0; l < count; l++) {
-        const ole_study_point *point =
-            &study->result.points[(study->samples.count - 1) * count + l];
+/* What each λ of a comparison or, at the most samples, of a sweep has come to. */
+static void add_sides(ole_page *page, const ole_study *study) {
+    bool sweep = study->kind == OLE_STUDY_SWEEP;
+    int64_t count = study->lambdas.count, first = (study->samples.count - 1) * count;
+    for (const ole_study_point *p = &study->result.points[first];
+         p < &study->result.points[first + count]; p++) {
         char name[CELL], value[CELL], note[CELL];
-        if (point->finished == 0) continue;
-        name_line(is_alone(study), point->lambda, name);
-        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", point->samples);
-        ole_page_headline(page, name, error_text(accuracy_of(study, point), value), note);
+        if (p->finished == 0) continue;
+        name_line(is_alone(study), p->lambda, name);
+        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", p->samples);
+        error_text(sweep ? accuracy_of(study, p) : judged_error(study, p), value);
+        ole_page_headline(page, name, value, sweep ? note : judged_name(study));
     }
 }
 
@@ -338,12 +326,7 @@ static ole_status write_page(const ole_study *study, const char *title, const ol
     ole_status status = ole_run_output(path, study->train.out, "report.html", error);
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
-    if (study->kind == OLE_STUDY_TUNE)
-        add_tuned(page, study);
-    else if (study->kind == OLE_STUDY_SWEEP)
-        add_swept(page, study);
-    else
-        add_compared(page, study);
+    (study->kind == OLE_STUDY_TUNE ? add_tuned : add_sides)(page, study);
     snprintf(runs, sizeof runs, "%" PRId64 " of %" PRId64, r->ended, r->total);
     if (r->ended < r->total) ole_page_headline(page, "runs", runs, "still at work, or interrupted");
     ole_page_section(page, look->heading);

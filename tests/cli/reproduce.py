@@ -284,6 +284,30 @@ def check_rows(ole, work):
                in table and f"1 of 164 epochs{PARTS['cifar10']} |" in table)
 
 
+def check_table2(ole, work):
+    """table2 is every row of the table; one whose data are missing is skipped and named."""
+    names = [row["name"] for row in read_json(ole, "reproduce", "--list", "table2", "--json")]
+    check_that("table2", names == list(TABLE))
+    names = [row["name"] for row in read_json(ole, "reproduce", "--list", "fig1", "stl10-cnn5", "table2", "--json")]
+    check_that("beside others, none twice", names == ["fig1", "stl10-cnn5"] + [n for n in TABLE if n != "stl10-cnn5"])
+    everything, few = ole.environment["OLE_DATA"], work / "few"
+    few.mkdir()
+    shutil.copytree(work / "data/stl10", few / "stl10")
+    ole.environment["OLE_DATA"] = str(few)
+    done = reproduce(ole, "table2", "--epochs", "1", "--seeds", "1", "--out", "few-rows")
+    missing = [name for name in TABLE if not name.startswith("stl10")]
+    check_that("rows without data", done.returncode == 0 and list(results(work, "few-rows")) ==
+               ["stl10-cnn5", "stl10+-cnn5"] and re.findall("reproduce: skipped (.*?): ", done.stderr) == missing and
+               "skipped svhn-densenet40: its data are not here; get them with 'ole data get svhn'\n" in done.stderr and
+               "skipped facescrub500-vggface: its data are not here; it needs FaceScrub" in done.stderr and
+               "skipped      11 of Table 2, whose data are missing: " in done.stdout)
+    shutil.rmtree(few / "stl10")
+    none = reproduce(ole, "table2", "--out", "no-rows")
+    check_that("no row has data", none.returncode == 1 and not (work / "no-rows").exists() and
+               none.stderr.endswith("ole reproduce: no row of Table 2 has its data here\n"))
+    ole.environment["OLE_DATA"] = everything
+
+
 def check_parts(ole, work):
     """Files that are a part of what is published are told; a set without a known size is not judged."""
     rows = {row["name"]: row["part"] for row in read_json(ole, "reproduce", "--list", "--json")}
@@ -498,6 +522,7 @@ def check_all(ole, work):
     write_data(work)
     ole.environment["OLE_DATA"] = str(work / "data")
     check_rows(ole, work)
+    check_table2(ole, work)
     check_parts(ole, work)
     check_single(ole, work)
     check_eval_every(ole, work)
