@@ -293,6 +293,7 @@ def check_table2(ole, work):
     everything, few = ole.environment["OLE_DATA"], work / "few"
     few.mkdir()
     shutil.copytree(work / "data/stl10", few / "stl10")
+    (work / "data").rename(work / "away")  # the data folder of the current folder
     ole.environment["OLE_DATA"] = str(few)
     done = reproduce(ole, "table2", "--epochs", "1", "--seeds", "1", "--out", "few-rows")
     missing = [name for name in TABLE if not name.startswith("stl10")]
@@ -306,6 +307,7 @@ def check_table2(ole, work):
     check_that("no row has data", none.returncode == 1 and not (work / "no-rows").exists() and
                none.stderr.endswith("ole reproduce: no row of Table 2 has its data here\n"))
     ole.environment["OLE_DATA"] = everything
+    (work / "away").rename(work / "data")
 
 
 def check_parts(ole, work):

@@ -90,8 +90,7 @@ static void test_version_0_1(void **state) {
     ole_measures m = read_all();
     assert_int_equal(m.count, 6);
     assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_TEST), "1600");
-    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART),
-                        "1600 of 8000 test images");
+    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART), "1600 of 8000 test images");
     for (int i = 0; i < 2; i++)
         assert_string_equal(ole_measures_find(&m, &marks[i], OLE_MEASURE_FIGURES),
                             "angles,curves,map,space");
