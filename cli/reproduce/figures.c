@@ -79,46 +79,66 @@ static bool row_figures_open(row_figures *f, const row *r) {
                               r->asked.shows) == EXIT_DONE;
 }
 
+/* ---- A trained run ------------------------------------------------------------------------ */
+
+/* A run with its model at the end of training; must stay where it is. */
+typedef struct trained_run {
+    ole_run_view view;
+    ole_report_options report;
+    char weights[ROW_PATH];
+    progress line;
+    ole_error error;
+} trained_run;
+
+/* Nothing is loaded yet.  Close the view either way. */
+static bool open_run(trained_run *t, const row *r, int64_t run, int threads) {
+    char folder[ROW_PATH];
+    join_path(folder, r->runs_folder, r->study.runs[run].folder);
+    join_path(t->weights, folder, "last.safetensors");
+    t->line = progress_start();
+    ole_report_options_init(&t->report);
+    t->report.threads = threads;
+    t->report.device = "cpu";
+    t->report.callback = progress_stoppable;
+    t->report.callback_context = &t->line;
+    bool good = ole_run_view_open(&t->view, folder, &t->error) == OLE_OK;
+    t->view.weights = t->weights;
+    t->view.options.data = r->train.data; /* which may have been moved since */
+    return good;
+}
+
+/* The end of a measurement: whether it went well; if not, why. */
+static bool end_run(trained_run *t, const row *r, int64_t run, bool good) {
+    progress_clear(&t->line);
+    if (good && t->view.changed) tell_data_changed("reproduce", t->view.options.data);
+    if (!good && !interrupted())
+        fail_command("reproduce", "%s: %s: %s", r->asked.name, r->study.runs[run].folder,
+                     t->view.without[0] ? t->view.without : t->error.message);
+    return good && !interrupted();
+}
+
 /* ---- Features ----------------------------------------------------------------------------- */
 
-/* The features of a run's test set at the end of training: their analysis, and numbers of it.
- * Close the view either way. */
-static bool measure_features(row *r, int64_t run, int threads, ole_run_view *view) {
+/* The features of the test set: their analysis, and numbers of it. */
+static bool measure_features(row *r, int64_t run, int threads, trained_run *t) {
     const ole_run_mark *mark = &r->marks[run];
+    const ole_analysis *a = &t->view.analysis;
     ole_measures *to = &r->measures;
-    progress line = progress_start();
-    char folder[ROW_PATH], weights[ROW_PATH];
-    ole_error error;
-    ole_report_options report;
-    ole_report_options_init(&report);
-    report.threads = threads;
-    report.device = "cpu";
-    report.callback = progress_stoppable;
-    report.callback_context = &line;
     ole_analyze_options options;
     ole_analyze_options_init(&options);
     options.map = r->asked.draws >> OLE_DRAW_MAP & 1;
-    join_path(folder, r->runs_folder, r->study.runs[run].folder);
-    join_path(weights, folder, "last.safetensors");
-    bool good = ole_run_view_open(view, folder, &error) == OLE_OK;
-    view->weights = weights;
-    view->options.data = r->train.data; /* which may have been moved since */
-    good = good && ole_run_view_measure(view, &report, &options, &error) == OLE_OK;
-    progress_clear(&line);
-    if (good && view->changed) tell_data_changed("reproduce", view->options.data);
-    if (good && view->measured) {
-        const ole_analysis *a = &view->analysis;
+    bool good = open_run(t, r, run, threads) &&
+                ole_run_view_measure(&t->view, &t->report, &options, &t->error) == OLE_OK &&
+                t->view.measured;
+    if (good) {
         ole_measures_add_number(to, mark, "angle inside classes, median", a->angles.within.median);
         ole_measures_add_number(to, mark, "angle between classes, median",
                                 a->angles.between.median);
         ole_measures_add_number(to, mark, "effective rank of all features",
                                 a->spectra.all.effective_rank);
         ole_measures_add_number(to, mark, "OLE loss of the test features", a->spectra.loss);
-    } else if (!interrupted()) {
-        fail_command("reproduce", "%s: %s: %s", r->asked.name, r->study.runs[run].folder,
-                     good ? view->without : error.message);
     }
-    return good && view->measured && !interrupted();
+    return end_run(t, r, run, good);
 }
 
 /* The largest value of both figures on both y axes, so that they can be compared. */
@@ -135,7 +155,7 @@ static void share_axis(ole_figure *figures, int count) {
 }
 
 /* Each kind of figure of both sides, one beside the other, as far as they have runs. */
-static bool draw_features(const row *r, const ole_run_view views[SIDES], figure_output *p) {
+static bool draw_features(const row *r, const trained_run runs[SIDES], figure_output *p) {
     ole_error error;
     bool good = true;
     for (int kind = 0; kind < OLE_DRAWINGS && good && !p->failed; kind++) {
@@ -143,8 +163,8 @@ static bool draw_features(const row *r, const ole_run_view views[SIDES], figure_
         ole_figure figures[SIDES];
         int sides[SIDES], count = 0;
         for (int side = 0; side < SIDES && good && r->asked.draws >> kind & 1; side++) {
-            if (!views[side].measured) continue;
-            good = ole_analysis_draw(&drawings[count], &views[side].analysis,
+            if (!runs[side].view.measured) continue;
+            good = ole_analysis_draw(&drawings[count], &runs[side].view.analysis,
                                      (ole_drawing_kind)kind, &error) == OLE_OK;
             if (!good || !drawings[count]) continue;
             figures[count] = *ole_drawing_figure(drawings[count]);
@@ -152,7 +172,9 @@ static bool draw_features(const row *r, const ole_run_view views[SIDES], figure_
         }
         share_axis(figures, count);
         for (int i = 0; i < count; i++) {
-            char name[96], caption[400];
+            char name[96], title[200], caption[400];
+            snprintf(title, sizeof title, "%s, %s", figures[i].title, side_name(r, sides[i]));
+            figures[i].title = title;
             snprintf(name, sizeof name, "%s-%s", ole_side_name(sides[i]),
                      ole_drawing_name(drawings[i]));
             snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, sides[i]),
@@ -166,16 +188,16 @@ static bool draw_features(const row *r, const ole_run_view views[SIDES], figure_
 }
 
 static bool add_features(row *r, const int64_t runs[SIDES], int threads, figure_output *p) {
-    ole_run_view *views = calloc(SIDES, sizeof *views);
-    bool good = views != NULL;
+    trained_run *trained = calloc(SIDES, sizeof *trained);
+    bool good = trained != NULL;
     if (!good) fail_command("reproduce", "out of memory");
     for (int side = 0; side < SIDES && good; side++)
-        good = runs[side] < 0 || measure_features(r, runs[side], threads, &views[side]);
+        good = runs[side] < 0 || measure_features(r, runs[side], threads, &trained[side]);
     figure_output_section(p, "Features");
-    good = good && draw_features(r, views, p);
-    for (int side = 0; side < SIDES && views; side++)
-        ole_run_view_close(&views[side]);
-    free(views);
+    good = good && draw_features(r, trained, p);
+    for (int side = 0; side < SIDES && trained; side++)
+        ole_run_view_close(&trained[side].view);
+    free(trained);
     return good;
 }
 
@@ -216,42 +238,6 @@ static bool add_curves(const row *r, figure_output *p) {
 }
 
 /* ---- Known and novel classes --------------------------------------------------------------- */
-
-/* A run's options, its model at the end of training, and the data it was trained on. */
-typedef struct trained_run {
-    ole_train_options options;
-    ole_recipe *config; /* owns their texts */
-    ole_model *model;
-    ole_dataset *set;
-} trained_run;
-
-/* `line` shows how far the model is with a split.  Close it either way. */
-static bool trained_open(trained_run *t, const row *r, int64_t run, int threads, progress *line,
-                         ole_error *error) {
-    char folder[ROW_PATH], path[ROW_PATH];
-    *t = (trained_run){0};
-    join_path(folder, r->runs_folder, r->study.runs[run].folder);
-    join_path(path, folder, "config.yaml");
-    ole_train_options_init(&t->options);
-    if (ole_recipe_read(&t->config, path, &t->options, error) != OLE_OK) return false;
-    t->options.data = r->train.data; /* which may have been moved since */
-    const ole_dataset_options options = run_dataset_options(&t->options, threads);
-    join_path(path, folder, "last.safetensors");
-    if (ole_model_load(&t->model, path, threads, error) != OLE_OK ||
-        ole_dataset_open(&t->set, t->options.data, &options, error) != OLE_OK)
-        return false;
-    const trained_data data = {.options = t->options, .same = true};
-    trained_data_compare(&data, "reproduce", &(data_flags){.samples_per_class = -1}, t->model,
-                         t->set);
-    ole_model_watch(t->model, progress_images, line);
-    return true;
-}
-
-static void trained_close(trained_run *t) {
-    ole_dataset_close(t->set);
-    ole_model_free(t->model);
-    ole_recipe_free(t->config);
-}
 
 /* The novel samples, read as the known ones of these options. */
 static bool open_novel(const row *r, const ole_train_options *known, int threads, ole_dataset **set,
@@ -358,30 +344,33 @@ static bool verify(ole_model *model, const ole_dataset *novel, const ole_run_mar
 static bool measure_run(row *r, int64_t number, int threads, ole_novelty *novelty) {
     const ole_run_mark *run = &r->marks[number];
     ole_measures *to = &r->measures;
-    trained_run t;
+    trained_run *t = calloc(1, sizeof *t);
+    if (!t) return fail_command("reproduce", "out of memory") == EXIT_DONE;
     ole_dataset *novel = NULL;
-    progress line = progress_start();
     ole_novelty_options options;
     ole_novelty_options_init(&options);
     options.threads = threads;
     options.callback = progress_images;
-    options.callback_context = &line;
-    ole_error error;
-    bool good = trained_open(&t, r, number, threads, &line, &error) &&
-                open_novel(r, &t.options, threads, &novel, &error) &&
-                ole_novelty_measure(novelty, t.model, t.set, novel, &options, &error) == OLE_OK;
+    options.callback_context = &t->line;
+    bool good =
+        open_run(t, r, number, threads) &&
+        ole_run_view_load(&t->view, &t->report, &t->error) == OLE_OK && !t->view.without[0] &&
+        open_novel(r, &t->view.options, threads, &novel, &t->error) &&
+        ole_novelty_measure(novelty, t->view.model, t->view.set, novel, &options, &t->error) ==
+            OLE_OK;
     if (good && !novelty->interrupted && !ole_measures_find(to, run, auroc)) {
         const ole_roc *roc = &ole_novelty_get(novelty, OLE_SCORE_SOFTMAX)->roc;
         ole_measures_add_number(to, run, auroc, 100.0 * roc->auroc);
         ole_measures_add_number(to, run, "novel accepted, 95 % of known kept", 100.0 * roc->fpr95);
         ole_measures_add_number(to, run, "accuracy on the known", novelty->accuracy);
-        if (r->asked.verify) good = verify(t.model, novel, run, to, &error);
+        ole_model_watch(t->view.model, progress_images, &t->line);
+        if (r->asked.verify) good = verify(t->view.model, novel, run, to, &t->error);
     }
-    progress_clear(&line);
-    if (!good && !interrupted()) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    good = end_run(t, r, number, good);
     ole_dataset_close(novel);
-    trained_close(&t);
-    return good && !interrupted();
+    ole_run_view_close(&t->view);
+    free(t);
+    return good;
 }
 
 /* Both figures of the paper's Fig. 6; a side without a run has no novel samples. */

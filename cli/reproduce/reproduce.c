@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const char reproduce_summary[] = "the paper's table rows and figures, from their recipes";
 
@@ -132,19 +131,12 @@ static bool are_ours(const char *out, const row *rows, int count) {
     static const char *const results[] = {"results.json", "results.md", NULL};
     ole_error error;
     bool good = own_files_ready(out, "report.html", results, &error);
-    for (int i = 0; i < count && good; i++) {
-        char figures[ROW_PATH];
-        struct stat about;
-        const char *folders[] = {rows[i].folder, figures};
-        join_path(figures, rows[i].folder, "figures");
-        for (int k = 0; k < 2 && good; k++) {
-            good = lstat(folders[k], &about) != 0 || S_ISDIR(about.st_mode);
-            if (!good)
-                snprintf(error.message, sizeof error.message,
-                         "%.400s: not a folder, or a link to one; remove it", folders[k]);
-        }
-        join_path(figures, rows[i].folder, "figures.html");
-        good = good && own_file_ready(figures, true, &error);
+    for (const row *r = rows; r < rows + count && good; r++) {
+        char path[ROW_PATH];
+        good = ole_run_output_folder(path, out, r->asked.name, &error) == OLE_OK &&
+               ole_run_output_folder(path, r->folder, "figures", &error) == OLE_OK;
+        join_path(path, r->folder, "figures.html");
+        good = good && own_file_ready(path, true, &error);
     }
     if (!good) fail_command("reproduce", "%s", error.message);
     return good;
