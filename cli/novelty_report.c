@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BARS = 40, CELLS = 9, CELL = 24 };
+enum { BARS = 40 };
 
 static const char *const titles[OLE_SCORES] = {"softmax", "softmax, calibrated",
                                                "residual to class subspace", "cosine to class",
@@ -268,55 +268,49 @@ static void draw_reliability(figure_output *p, const ole_novelty *n) {
     figure_output_add(p, &figure, "reliability", caption);
 }
 
-static void add_table(figure_output *p, const ole_novelty *n) {
-    static const char *const names[CELLS] = {"score",       "AUROC",           "AUPR, known",
-                                             "AUPR, novel", "FPR at 95 % TPR", "threshold",
-                                             "known kept",  "kept, right",     "novel accepted"};
-    char text[OLE_SCORES][CELLS][CELL];
-    const char *cells[OLE_SCORES * CELLS];
+static void add_table(ole_page *page, const ole_novelty *n) {
+    static const char *const names[] = {"score",       "AUROC",           "AUPR, known",
+                                        "AUPR, novel", "FPR at 95 % TPR", "threshold",
+                                        "known kept",  "kept, right",     "novel accepted"};
+    page_table table = {.columns = sizeof names / sizeof *names};
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        const double values[CELLS] = {0,
-                                      s->roc.auroc,
-                                      s->roc.ap_positive,
-                                      s->roc.ap_negative,
-                                      100.0 * s->roc.fpr95,
-                                      s->threshold,
-                                      s->kept,
-                                      s->accuracy,
-                                      s->accepted};
-        cells[i * CELLS] = titles[i];
-        for (int c = 1; c < CELLS; c++) {
-            bool percent = c == 4 || c > 5;
-            snprintf(text[i][c], CELL, percent ? "%.1f %%" : "%.4f", values[c]);
-            cells[i * CELLS + c] = text[i][c];
-        }
+        page_table_print(&table, "%s", titles[i]);
+        page_table_print(&table, "%.4f", s->roc.auroc);
+        page_table_print(&table, "%.4f", s->roc.ap_positive);
+        page_table_print(&table, "%.4f", s->roc.ap_negative);
+        page_table_print(&table, "%.1f %%", 100.0 * s->roc.fpr95);
+        page_table_print(&table, "%.4f", s->threshold);
+        page_table_print(&table, "%.1f %%", s->kept);
+        page_table_print(&table, "%.1f %%", s->accuracy);
+        page_table_print(&table, "%.1f %%", s->accepted);
     }
-    figure_output_table(p, "The scores side by side", OLE_SCORES, CELLS, names, cells);
+    page_table_add(page, &table, names, "The scores side by side");
 }
 
 int novelty_draw(const novelty_report *r, const figure_options *options) {
     const ole_novelty *n = r->result;
     const ole_novelty_score *s = ole_novelty_get(n, r->score);
     figure_output p;
+    if (!figures_requested(options)) return EXIT_DONE;
     int code = figure_output_open(&p, "novelty", options, "Known and novel", r->path);
     if (code != EXIT_DONE) return code;
     char value[64], note[96];
     snprintf(value, sizeof value, "%.4f", s->roc.auroc);
-    figure_output_headline(&p, "AUROC", value, titles[r->score - 1]);
+    ole_page_headline(p.page, "AUROC", value, titles[r->score - 1]);
     snprintf(value, sizeof value, "%.1f %%", s->accepted);
     snprintf(note, sizeof note, "while %.1f %% of the known ones are kept", s->kept);
-    figure_output_headline(&p, "novel samples accepted", value, note);
+    ole_page_headline(p.page, "novel samples accepted", value, note);
     snprintf(value, sizeof value, "%.2f %%", 100.0 * n->after.ece);
     snprintf(note, sizeof note, "%.2f %% before scaling", 100.0 * n->before.ece);
-    figure_output_headline(&p, "calibration error", value, note);
-    figure_output_section(&p, "Known against novel");
+    ole_page_headline(p.page, "calibration error", value, note);
+    ole_page_section(p.page, "Known against novel");
     draw_curves(&p, n);
-    add_table(&p, n);
-    figure_output_section(&p, "Scores");
+    add_table(p.page, n);
+    ole_page_section(p.page, "Scores");
     for (int i = 0; i < OLE_SCORES; i++)
         draw_histogram(&p, r, i);
-    figure_output_section(&p, "Calibration");
+    ole_page_section(p.page, "Calibration");
     draw_reliability(&p, n);
     return figure_output_close(&p);
 }

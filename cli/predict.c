@@ -28,7 +28,7 @@ typedef struct arguments {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
         {"MODEL", &a->model, "a .safetensors file or a run folder"},
-        {"IMAGE", a->images, "png, jpeg, pgm or ppm files, or X.npy: each row"},
+        {"IMAGE", a->images, "png, jpeg, webp, bmp, tiff, pgm or ppm files, or X.npy: each row"},
         {0},
     };
     const ole_option options[] = {

@@ -16,19 +16,20 @@ static void print_result(const ole_study_result *r) {
     static const char *const names[] = {"samples per class", "lambda", "accuracy", "1-NN accuracy",
                                         "runs"};
     static const int widths[] = {19, 13, 19, 19, 1};
-    ole_table table = {.columns = 5, .names = names};
+    ole_text_table table = {.columns = 5, .names = names};
     for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
         const ole_study_error test = {100.0 - p->test.mean, p->test.std};
         const ole_study_error near = {100.0 - p->knn1.mean, p->knn1.std};
         char text[OLE_ERROR_TEXT];
-        ole_table_add(&table, "%" PRId64, p->samples);
-        ole_table_add(&table, "%g", p->lambda);
-        ole_table_add(&table, "%s", ole_study_error_text(test, " %", text));
-        ole_table_add(&table, "%s", ole_study_error_text(near, " %", text));
-        ole_table_add(&table, "%" PRId64 "%s", p->finished, p->diverged ? ", others diverged" : "");
+        ole_text_table_add(&table, "%" PRId64, p->samples);
+        ole_text_table_add(&table, "%g", p->lambda);
+        ole_text_table_add(&table, "%s", ole_study_error_text(test, " %", text));
+        ole_text_table_add(&table, "%s", ole_study_error_text(near, " %", text));
+        ole_text_table_add(&table, "%" PRId64 "%s", p->finished,
+                           p->diverged ? ", others diverged" : "");
     }
     print_table(&table, widths);
-    ole_table_free(&table);
+    ole_text_table_free(&table);
     printf("\n");
 }
 

@@ -14,18 +14,19 @@ const char tune_summary[] = "chooses lambda on a validation set, retrains, tests
 static void print_result(const ole_study_result *r) {
     static const char *const names[] = {"lambda", "validation error", "runs"};
     static const int widths[] = {13, 19, 1};
-    ole_table curve = {.columns = 3, .names = names};
+    ole_text_table curve = {.columns = 3, .names = names};
     char text[OLE_ERROR_TEXT];
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part != OLE_STUDY_GRID) continue;
-        ole_table_add(&curve, "%g", point->lambda);
-        ole_table_add(&curve, "%s", ole_study_error_text(point->validation, " %", text));
-        ole_table_add(&curve, "%" PRId64 "%s%s", point->finished,
-                      point->diverged ? ", others diverged" : "", p == r->picked ? "   taken" : "");
+        ole_text_table_add(&curve, "%g", point->lambda);
+        ole_text_table_add(&curve, "%s", ole_study_error_text(point->validation, " %", text));
+        ole_text_table_add(&curve, "%" PRId64 "%s%s", point->finished,
+                           point->diverged ? ", others diverged" : "",
+                           p == r->picked ? "   taken" : "");
     }
     print_table(&curve, widths);
-    ole_table_free(&curve);
+    ole_text_table_free(&curve);
     printf("\n%-18s %g\n", "lambda", r->points[r->picked].lambda);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];

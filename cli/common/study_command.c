@@ -141,7 +141,7 @@ void study_say(void *context, const char *text) {
 
 /* ---- The end ------------------------------------------------------------------------------ */
 
-void print_table(const ole_table *t, const int *widths) {
+void print_table(const ole_text_table *t, const int *widths) {
     int gap = 0; /* to the next cell */
     for (int64_t i = -t->columns; i < t->count; i++) {
         int column = (int)((i + t->columns) % t->columns);

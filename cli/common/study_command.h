@@ -8,7 +8,7 @@
 #include "common/progress.h"
 #include "common/train_flags.h"
 
-#include "report/table.h"
+#include "report/text_table.h"
 #include <ole/train/study.h>
 
 typedef struct study_command {
@@ -57,6 +57,6 @@ int study_conduct(ole_study_kind kind, const ole_study_options *options, ole_stu
 int study_print_json(const char *command, const char *out);
 
 /* Prints a table in columns of these widths, one of 0 left out; empty cells are "-". */
-void print_table(const ole_table *table, const int *widths);
+void print_table(const ole_text_table *table, const int *widths);
 
 #endif

@@ -193,7 +193,7 @@ static bool add_features(row *r, const int64_t runs[SIDES], int threads, figure_
     if (!good) fail_command("reproduce", "out of memory");
     for (int side = 0; side < SIDES && good; side++)
         good = runs[side] < 0 || measure_features(r, runs[side], threads, &trained[side]);
-    figure_output_section(p, "Features");
+    ole_page_section(p->page, "Features");
     good = good && draw_features(r, trained, p);
     for (int side = 0; side < SIDES && trained; side++)
         ole_run_view_close(&trained[side].view);
@@ -227,7 +227,7 @@ static bool add_curves(const row *r, figure_output *p) {
     };
     ole_error error;
     bool good = true;
-    figure_output_section(p, "Learning curves");
+    ole_page_section(p->page, "Learning curves");
     for (size_t i = 0; i < sizeof curves / sizeof *curves && good; i++) {
         curve_place to = {p, curves[i].name};
         good = ole_study_draw_epochs(&r->study, &r->train, &curves[i].number, add_curve, &to,
@@ -394,7 +394,7 @@ static void draw_novelty(const row *r, const ole_novelty n[SIDES], figure_output
         scores[count++] =
             (ole_series){.name = side_name(r, side), .count = BARS, .x = edges, .y = bars[side]};
     }
-    figure_output_section(p, "Known and novel");
+    ole_page_section(p->page, "Known and novel");
     ole_figure_init(&figure);
     figure.x_label = "share of the novel over the threshold";
     figure.y_label = "accuracy on the known, %";

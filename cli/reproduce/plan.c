@@ -6,7 +6,7 @@
 
 #include "common/common.h"
 #include "formats/json.h"
-#include "report/table.h"
+#include "report/text_table.h"
 #include "study/by_kind.h"
 #include "train/options/option_table.h"
 
@@ -172,24 +172,24 @@ static void print_plan(const row *r, const plan *p, const char *command) {
 
 /* ---- --list ------------------------------------------------------------------------------- */
 
-static void add_to_list(ole_table *t, const row *r, const plan *p) {
+static void add_to_list(ole_text_table *t, const row *r, const plan *p) {
     const ole_study_error *paper = r->asked.reported;
     const char *shows = r->asked.shows, *by = strstr(shows, ", by ");
     char time[32];
-    ole_table_add(t, "%s", r->asked.name);
-    ole_table_add(t, "%.*s", by ? (int)(by - shows) : 40, shows);
+    ole_text_table_add(t, "%s", r->asked.name);
+    ole_text_table_add(t, "%.*s", by ? (int)(by - shows) : 40, shows);
     if (isfinite(paper[SOFTMAX].mean) && isfinite(paper[WITH_OLE].mean))
-        ole_table_add(t, "%.2f, %.2f", paper[SOFTMAX].mean, paper[WITH_OLE].mean);
+        ole_text_table_add(t, "%.2f, %.2f", paper[SOFTMAX].mean, paper[WITH_OLE].mean);
     else
-        ole_table_add(t, "%s", "");
-    ole_table_add(t, "%s", !p->here ? "missing" : *p->part ? "a part" : "here");
+        ole_text_table_add(t, "%s", "");
+    ole_text_table_add(t, "%s", !p->here ? "missing" : *p->part ? "a part" : "here");
     if (p->left.runs == 0)
-        ole_table_add(t, "%s", "done");
+        ole_text_table_add(t, "%s", "done");
     else if (p->left.seconds >= 2 * DAY)
-        ole_table_add(t, "%.0f days", p->left.seconds / DAY);
+        ole_text_table_add(t, "%.0f days", p->left.seconds / DAY);
     else
-        ole_table_add(t, "%s",
-                      isfinite(p->left.seconds) ? duration_text(p->left.seconds, time) : "?");
+        ole_text_table_add(t, "%s",
+                           isfinite(p->left.seconds) ? duration_text(p->left.seconds, time) : "?");
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
@@ -197,7 +197,7 @@ static void add_to_list(ole_table *t, const row *r, const plan *p) {
 int plan_rows(row *rows, int count, bool list, bool json) {
     static const char *const names[] = {"row", "of the paper", "paper, %", "data", "about, here"};
     static const int widths[] = {23, 22, 14, 8, 1};
-    ole_table table = {.columns = 5, .names = names};
+    ole_text_table table = {.columns = 5, .names = names};
     ole_error error;
     ole_json w;
     double flops = list && count > 0 ? ole_machine_flops(&rows[0].train, interrupted, &error) : 0.0;
@@ -226,7 +226,7 @@ int plan_rows(row *rows, int count, bool list, bool json) {
                "one after the other, from the speed of the CNN-5 here; '--dry-run ROW' times\n"
                "the row itself and says how to get missing data.\n");
     }
-    ole_table_free(&table);
+    ole_text_table_free(&table);
     return good ? EXIT_DONE : fail_command("reproduce", "out of memory");
 }
 

@@ -9,7 +9,7 @@
 
 #include "common/common.h"
 #include "formats/json.h"
-#include "report/table.h"
+#include "report/text_table.h"
 #include "study/by_kind.h"
 
 #include <dirent.h>
@@ -150,32 +150,33 @@ static const int widths[] = {24, 0, 42, 17, 17, 17, 17, 8, 14, 13, 1};
 
 enum { COLUMNS = sizeof widths / sizeof *widths };
 
-static void add_lines(ole_table *t, const outcomes *o) {
+static void add_lines(ole_text_table *t, const outcomes *o) {
     for (const outcome *line = o->item; line < o->item + o->count; line++) {
         const int64_t *runs = line->runs, *diverged = line->diverged;
         char text[OLE_ERROR_TEXT];
-        ole_table_add(t, "%s", o->name);
-        ole_table_add(t, "%s", o->row.asked.shows);
-        ole_table_add(t, "%s%s%s", line->measure, *line->unit ? ", " : "", line->unit);
+        ole_text_table_add(t, "%s", o->name);
+        ole_text_table_add(t, "%s", o->row.asked.shows);
+        ole_text_table_add(t, "%s%s%s", line->measure, *line->unit ? ", " : "", line->unit);
         for (int side = 0; side < SIDES; side++)
-            ole_table_add(t, "%s", ole_study_error_text(line->paper[side], "", text));
+            ole_text_table_add(t, "%s", ole_study_error_text(line->paper[side], "", text));
         for (int side = 0; side < SIDES; side++)
-            ole_table_add(t, "%s", ole_study_error_text(line->ours[side], "", text));
+            ole_text_table_add(t, "%s", ole_study_error_text(line->ours[side], "", text));
         if (diverged[SOFTMAX] + diverged[WITH_OLE] > 0)
-            ole_table_add(t, "%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
-                          runs[SOFTMAX], runs[WITH_OLE], diverged[SOFTMAX], diverged[WITH_OLE]);
+            ole_text_table_add(
+                t, "%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
+                runs[SOFTMAX], runs[WITH_OLE], diverged[SOFTMAX], diverged[WITH_OLE]);
         else if (runs[SOFTMAX] != runs[WITH_OLE])
-            ole_table_add(t, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
+            ole_text_table_add(t, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
         else
-            ole_table_add(t, "%" PRId64, runs[WITH_OLE]);
-        ole_table_add(t, "%s, %s", *o->devices ? o->devices : "-", row_precision(&o->row));
-        ole_table_add(t, "%.10s", o->date);
-        ole_table_add(t, "%s", o->changes);
+            ole_text_table_add(t, "%" PRId64, runs[WITH_OLE]);
+        ole_text_table_add(t, "%s, %s", *o->devices ? o->devices : "-", row_precision(&o->row));
+        ole_text_table_add(t, "%.10s", o->date);
+        ole_text_table_add(t, "%s", o->changes);
     }
 }
 
-static ole_table table_of(const all_rows *all) {
-    ole_table table = {.columns = COLUMNS, .names = column_names};
+static ole_text_table table_of(const all_rows *all) {
+    ole_text_table table = {.columns = COLUMNS, .names = column_names};
     for (int i = 0; i < all->count; i++)
         add_lines(&table, &all->item[i]);
     return table;
@@ -204,11 +205,11 @@ static void print_runs(const outcomes *o, FILE *file) {
 /* ---- results.md --------------------------------------------------------------------------- */
 
 static bool print_markdown(const all_rows *all, FILE *file) {
-    ole_table table = table_of(all);
+    ole_text_table table = table_of(all);
     fprintf(file, "# The paper and ours\n\nErrors and accuracies in %%, at the end of training; "
                   "mean ± standard deviation over the seeds.\n\n");
-    ole_table_print_markdown(&table, file);
-    ole_table_free(&table);
+    ole_text_table_print_markdown(&table, file);
+    ole_text_table_free(&table);
     for (int i = 0; i < all->count; i++) {
         const outcomes *o = &all->item[i];
         const recipe *p = &o->row.asked;
@@ -277,12 +278,13 @@ static void fill_page(ole_page *page, const all_rows *all) {
     snprintf(value, sizeof value, "%" PRId64, diverged);
     if (diverged > 0) ole_page_headline(page, "diverged", value, "runs, in no mean");
     ole_page_section(page, "Paper and ours");
-    ole_table table = table_of(all);
-    ole_table_add_to_page(&table, page,
-                          "At the end of training; mean ± standard deviation over the seeds. "
-                          "Nothing is chosen on a test set except the 'best run', which is how the "
-                          "paper reports it.");
-    ole_table_free(&table);
+    ole_text_table table = table_of(all);
+    ole_text_table_add_to_page(
+        &table, page,
+        "At the end of training; mean ± standard deviation over the seeds. "
+        "Nothing is chosen on a test set except the 'best run', which is how the "
+        "paper reports it.");
+    ole_text_table_free(&table);
     for (int i = 0; i < all->count; i++)
         if (all->item[i].command) add_row(page, &all->item[i]);
     for (int i = 0; i < all->count; i++) {
@@ -333,7 +335,7 @@ bool write_results(const char *out) {
 /* Rows without numbers, such as learning curves, print nothing. */
 void print_results(const char *out, const char *const *names, int count) {
     all_rows all;
-    ole_table table = {.columns = COLUMNS, .names = column_names};
+    ole_text_table table = {.columns = COLUMNS, .names = column_names};
     if (!open_rows(&all, out)) return;
     for (int i = 0; i < all.count; i++) {
         const outcomes *o = &all.item[i];
@@ -347,12 +349,12 @@ void print_results(const char *out, const char *const *names, int count) {
         for (int c = 0; c < COLUMNS && isfinite(o->chosen); c++) {
             double lambda = c == 4 ? o->row.asked.chosen : c == 6 ? o->chosen : NAN;
             if (isfinite(lambda))
-                ole_table_add(&table, "%g", lambda);
+                ole_text_table_add(&table, "%g", lambda);
             else
-                ole_table_add(&table, "%s", c == 0 ? o->name : c == 2 ? "lambda chosen" : "");
+                ole_text_table_add(&table, "%s", c == 0 ? o->name : c == 2 ? "lambda chosen" : "");
         }
     }
     if (table.count > 0) print_table(&table, widths);
-    ole_table_free(&table);
+    ole_text_table_free(&table);
     close_rows(&all);
 }

@@ -99,9 +99,9 @@ static int by_score(const void *left, const void *right) {
 }
 
 /*
- * The threshold under which most pairs of the folds other than `fold` are right.  `sorted` rises;
- * with a threshold under all scores the same pairs are right, and each score passed makes a
- * different pair right or a same pair wrong.
+ * The threshold under which most pairs of the folds other than `fold` (-1: of all) are right.
+ * `sorted` rises; with a threshold under all scores the same pairs are right, and each score passed
+ * makes a different pair right or a same pair wrong.
  */
 static double best_threshold(const scored *sorted, int64_t count, int fold) {
     double before = -INFINITY, best = -INFINITY;
@@ -136,6 +136,7 @@ static void cross_validate(ole_verification *v, const scored *sorted) {
         sum += v->fold_accuracy[f];
     }
     v->accuracy = sum / v->folds;
+    v->threshold = best_threshold(sorted, v->count, -1);
     for (int f = 0; f < v->folds; f++)
         squares += (v->fold_accuracy[f] - v->accuracy) * (v->fold_accuracy[f] - v->accuracy);
     v->accuracy_std = v->folds > 1 ? sqrt(squares / (v->folds - 1)) : NAN;

@@ -461,7 +461,7 @@ ole_status ole_model_read_npy(const ole_model *m, const char *path, float **samp
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_read_npy: model, path, samples or count is NULL");
     ole_source source = {0};
-    ole_status status = ole_read_npy_samples(path, &source, error);
+    ole_status status = ole_read_npy_samples(path, NULL, &source, error);
     ole_quoted quoted;
     const ole_dataset_info found = {.name = ole_quote_string(&quoted, path),
                                     .channels = source.channels,

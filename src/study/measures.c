@@ -12,7 +12,7 @@
 #include "base/memory_file.h"
 #include "base/read_file.h"
 #include "model/run_folder.h"
-#include "report/table.h"
+#include "report/text_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -192,24 +192,24 @@ ole_status ole_measures_read(ole_measures *m, const char *folder, const ole_run_
 
 ole_status ole_measures_write(const ole_measures *m, const char *folder, ole_error *error) {
     static const char *const names[] = {"side", "seed", "measure", "value", "run"};
-    ole_table table = {.columns = 5, .names = names, .out_of_memory = m->out_of_memory};
+    ole_text_table table = {.columns = 5, .names = names, .out_of_memory = m->out_of_memory};
     ole_memory_file memory;
     for (int i = 0; i < m->count; i++) {
         const ole_measure *item = &m->items[i];
-        ole_table_add(&table, "%s", ole_side_name(item->run.side));
+        ole_text_table_add(&table, "%s", ole_side_name(item->run.side));
         if (item->run.side == OLE_SIDE_NONE)
-            ole_table_add(&table, "%s", "");
+            ole_text_table_add(&table, "%s", "");
         else
-            ole_table_add(&table, "%" PRIu64, item->run.seed);
-        ole_table_add(&table, "%s", item->name);
-        ole_table_add(&table, "%s", item->value);
-        ole_table_add(&table, "%s", item->run.digest);
+            ole_text_table_add(&table, "%" PRIu64, item->run.seed);
+        ole_text_table_add(&table, "%s", item->name);
+        ole_text_table_add(&table, "%s", item->value);
+        ole_text_table_add(&table, "%s", item->run.digest);
     }
-    if (ole_memory_file_open(&memory)) ole_table_print_csv(&table, memory.file);
+    if (ole_memory_file_open(&memory)) ole_text_table_print_csv(&table, memory.file);
     memory.failed |= table.out_of_memory;
     char *text = ole_memory_file_close(&memory);
     ole_status status = ole_run_put(folder, "numbers.csv", text, memory.size, error);
     free(text);
-    ole_table_free(&table);
+    ole_text_table_free(&table);
     return status;
 }

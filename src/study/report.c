@@ -9,7 +9,7 @@
 #include "base/quote.h"
 #include "base/spread.h"
 #include "ole/train/history.h"
-#include "report/table.h"
+#include "report/text_table.h"
 #include "study/by_kind.h"
 #include "study/study.h"
 
@@ -299,20 +299,21 @@ static void add_sides(ole_page *page, const ole_study *study) {
 static void add_table(ole_page *page, const ole_study_result *r) {
     static const char *const names[] = {
         "part", "λ", "samples per class", "runs", "validation error", "test error", "1-NN error"};
-    ole_table table = {.columns = 7, .names = names};
+    ole_text_table table = {.columns = 7, .names = names};
     for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
         char text[CELL];
-        ole_table_add(&table, p->part == OLE_STUDY_RETRAIN ? "on all training data" : "curve");
-        ole_table_add(&table, "%g", p->lambda);
-        ole_table_add(&table, p->samples > 0 ? "%" PRId64 : "all", p->samples);
-        ole_table_add(&table, p->diverged > 0 ? "%" PRId64 ", %" PRId64 " diverged" : "%" PRId64,
-                      p->finished, p->diverged);
-        ole_table_add(&table, "%s", error_text(p->validation, text));
-        ole_table_add(&table, "%s", error_text(p->test, text));
-        ole_table_add(&table, "%s", error_text(p->knn1, text));
+        ole_text_table_add(&table, p->part == OLE_STUDY_RETRAIN ? "on all training data" : "curve");
+        ole_text_table_add(&table, "%g", p->lambda);
+        ole_text_table_add(&table, p->samples > 0 ? "%" PRId64 : "all", p->samples);
+        ole_text_table_add(&table,
+                           p->diverged > 0 ? "%" PRId64 ", %" PRId64 " diverged" : "%" PRId64,
+                           p->finished, p->diverged);
+        ole_text_table_add(&table, "%s", error_text(p->validation, text));
+        ole_text_table_add(&table, "%s", error_text(p->test, text));
+        ole_text_table_add(&table, "%s", error_text(p->knn1, text));
     }
-    ole_table_add_to_page(&table, page, "Means and standard deviations over the seeds.");
-    ole_table_free(&table);
+    ole_text_table_add_to_page(&table, page, "Means and standard deviations over the seeds.");
+    ole_text_table_free(&table);
 }
 
 static ole_status write_page(const ole_study *study, const char *title, const ole_figure *figure,

@@ -5,7 +5,7 @@
 #include "base/memory_file.h"
 #include "base/spread.h"
 #include "formats/json.h"
-#include "report/table.h"
+#include "report/text_table.h"
 #include "study/study.h"
 #include "train/options/options.h"
 
@@ -170,9 +170,9 @@ static bool print_json(const ole_study *study, FILE *file) {
 /* ---- results.csv -------------------------------------------------------------------------- */
 
 /* A number, or nothing for NaN. */
-static void add_number(ole_table *table, double value) {
+static void add_number(ole_text_table *table, double value) {
     char text[OLE_OPTION_VALUE];
-    ole_table_add(table, "%s", isfinite(value) ? ole_option_number(value, text) : "");
+    ole_text_table_add(table, "%s", isfinite(value) ? ole_option_number(value, text) : "");
 }
 
 static bool print_csv(const ole_study *study, FILE *file) {
@@ -180,22 +180,22 @@ static bool print_csv(const ole_study *study, FILE *file) {
         "part",       "lambda",     "samples_per_class", "seed",  "state", "validation_error",
         "test_error", "knn1_error", "seconds",           "folder"};
     const ole_study_result *r = &study->result;
-    ole_table table = {.columns = 10, .names = names};
+    ole_text_table table = {.columns = 10, .names = names};
     for (const ole_study_run *run = r->runs; run < r->runs + r->run_count; run++) {
         const ole_study_point *point = &r->points[run->point];
-        ole_table_add(&table, "%s", part_name(point->part));
+        ole_text_table_add(&table, "%s", part_name(point->part));
         add_number(&table, point->lambda);
         add_number(&table, point->samples > 0 ? (double)point->samples : NAN);
-        ole_table_add(&table, "%" PRIu64, run->seed);
-        ole_table_add(&table, "%s", state_name(run->state));
+        ole_text_table_add(&table, "%" PRIu64, run->seed);
+        ole_text_table_add(&table, "%s", state_name(run->state));
         add_number(&table, run->validation_error);
         add_number(&table, run->test_error);
         add_number(&table, run->knn1_error);
         add_number(&table, run->seconds);
-        ole_table_add(&table, "%s", run->folder);
+        ole_text_table_add(&table, "%s", run->folder);
     }
-    ole_table_print_csv(&table, file);
-    ole_table_free(&table);
+    ole_text_table_print_csv(&table, file);
+    ole_text_table_free(&table);
     return !table.out_of_memory;
 }
 

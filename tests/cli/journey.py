@@ -103,7 +103,7 @@ def check_inside(ole, work):
                    [row["class"] for row in json.loads(done.stdout)["per_class"]] == ["day", "night"])
     (work / "here/empty").mkdir()
     check(ole, "data check folder:here", code=1, err="ole data check: here/empty: there are no images in this class: "
-          "add png, jpeg, pgm or ppm files, or remove the folder\n")
+          "add png, jpeg, webp, bmp, tiff, pgm or ppm files, or remove the folder\n")
 
 
 def check_bad(ole, work):
@@ -112,18 +112,31 @@ def check_bad(ole, work):
     (work / "one/day/1.pgm").write_bytes((work / "one/day/0.pgm").read_bytes()[:100])
     quick = "train folder:one --net FC4 --epochs 1 --threads 1 --no-report"
     check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: "
-          "it is cut off; --skip-bad leaves such images out\n")
+          "it is cut off; fix it or pass --skip-bad\n")
     (work / "one/day/2.pgm").write_bytes((work / "one/day/0.pgm").read_bytes())
     single = "has a single class; classification needs at least two"
-    check(ole, f"{quick} --skip-bad --out one-run", code=1, err="ole train: folder:one: 1 unreadable images were left "
-          f"out\nole train: folder:one {single}\n")
+    check(ole, f"{quick} --skip-bad --out one-run", code=1, err="ole train: folder:one: skipped an unreadable image: "
+          f"one/day/1.pgm\nole train: folder:one {single}\n")
     check_that("nothing is left of it", not (work / "one-run").exists())
     check(ole, f"{quick} --skip-bad --seeds 2 --out one-runs".replace("folder:one", "digits --classes 3"), code=1,
           err=f"ole train: digits {single}\n")
     write_photo(work / "one/night/0.pgm", 12, 12, 20, False)
     done = ole.run(*f"{quick} --skip-bad --out one-run".split())
     check_that(f"what is left: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
-        "ole train: folder:one: 1 unreadable images were left out\n"))
+        "ole train: folder:one: skipped an unreadable image: one/day/1.pgm\n"))
+    for i in range(4):
+        (work / f"one/night/bad{i}.png").write_bytes(b"nonsense")
+    done = ole.run(*f"{quick} --skip-bad --out some-run".split())
+    check_that(f"five skipped: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
+        "ole train: folder:one: skipped 5 unreadable images: one/day/1.pgm, one/night/bad0.png, one/night/bad1.png, ... "
+        "(ole data check --skip-bad folder:one lists them)\n"))
+    listed = ole.run(*"data check --skip-bad folder:one".split())
+    check_that(f"... and listed: {listed.stdout}", listed.returncode == 0 and
+               [line.split()[:2] for line in listed.stdout.splitlines()[:5]] ==
+               [["unreadable", f"one/{name}:"] for name in
+                ("day/1.pgm", *(f"night/bad{i}.png" for i in range(4)))])
+    check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: it is "
+          "cut off; 5 images are unreadable, 'ole data check' lists them: fix them or pass --skip-bad\n")
 
 
 def check_no_test(ole, work):
@@ -136,7 +149,8 @@ def check_no_test(ole, work):
     check(ole, "data check folder:parted", code=1, err=f"ole data check: {refused}")
     (work / "parted/test/day").mkdir()
     (work / "parted/test/day/0.pgm").write_bytes(b"P5 12 12 255\n")
-    check(ole, "data check folder:parted --skip-bad", code=1, err=f"ole data check: {refused}")
+    check(ole, "data check folder:parted --skip-bad", "unreadable parted/test/day/0.pgm: byte 13: the file ends before "
+          "its 12x12 pixels do: it is cut off\n", code=1, err=f"ole data check: {refused}")
 
 
 def check_not_utf8(ole, work):

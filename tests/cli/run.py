@@ -498,7 +498,7 @@ def check_bad_files(ole):
     bad("F.npy L-float.npy", "L-float.npy: labels are float32, integers are needed; save them with "
         ".astype('int64')")
     bad("F.npy L-table.npy",
-        "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one integer per row")
+        "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one label per row")
     bad("F.npy L-large.npy", "L-large.npy: element 1 is 9223372036854775808, over the largest "
         "int64: renumber the values")
     bad("F.npy L-negative.npy",

@@ -429,8 +429,8 @@ def check_predict(ole, work):
     both = ole.run("predict", "m", "bad.png", "one.pgm")
     check_that("a bad image does not stop the others", both.returncode == 1 and
                both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
-    check(ole, "predict m", code=2, err="ole predict: IMAGE is missing: png, jpeg, pgm or ppm "
-          "files, or X.npy: each row; see 'ole predict --help'\n")
+    check(ole, "predict m", code=2, err="ole predict: IMAGE is missing: png, jpeg, webp, bmp, tiff, pgm "
+          "or ppm files, or X.npy: each row; see 'ole predict --help'\n")
 
 
 def check_all(ole, work):

@@ -80,7 +80,7 @@ typedef struct ole_prediction {
     double known_score; /* the score that the threshold applies to; NaN without a threshold */
 } ole_prediction;
 
-/* Predicts one png, jpeg, pgm or ppm file, resized to the model's input. Errors as below. */
+/* Predicts one image file (see docs/photos.md), resized to the model's input. Errors as below. */
 OLE_API ole_status ole_model_predict_file(ole_model *model, const char *path,
                                           ole_prediction *prediction, ole_error *error);
 

@@ -18,6 +18,7 @@
 #include "base/read_file.h"
 #include "base/utf8.h"
 #include "data/find.h"
+#include "formats/input.h"
 #include "train/options/options.h"
 
 #include <stdio.h>
@@ -247,10 +248,14 @@ static char *next_path(char **rest, bool several) {
 }
 
 static bool is_here(const char *data) {
-    char paths[OLE_PATH_ROOM], *rest = paths;
+    char paths[OLE_PATH_ROOM], file[PATH_MAX], *rest = paths;
     bool here = ole_dataset_locate(data, paths, sizeof paths, NULL) == OLE_OK;
-    while (here && rest && *paths)
-        here = access(next_path(&rest, strncmp(data, "npy:", 4) == 0), F_OK) == 0;
+    bool several = strncmp(data, "npy:", 4) == 0;
+    while (here && rest && *paths) {
+        const char *path = next_path(&rest, several);
+        if (several) ole_input_file(path, file); /* data.csv of data.csv:column */
+        here = access(several ? file : path, F_OK) == 0;
+    }
     return here;
 }
 

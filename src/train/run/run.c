@@ -45,17 +45,41 @@ static const ole_ranks *neighbours(const ole_train_options *options) {
 
 /* ---- Data --------------------------------------------------------------------------------- */
 
+/* The unreadable images that are skipped: how many, and the names of the first. */
+typedef struct skipped_images {
+    int count;
+    char names[400];
+} skipped_images;
+
+static void note_skipped(void *context, const char *path, const char *reason) {
+    (void)reason;
+    enum { NAMED = 3 };
+    skipped_images *s = context;
+    size_t used = strlen(s->names);
+    if (s->count++ < NAMED)
+        snprintf(s->names + used, sizeof s->names - used, "%s%s", used ? ", " : ": ", path);
+    else if (s->count == NAMED + 1)
+        snprintf(s->names + used, sizeof s->names - used, ", ...");
+}
+
+static void report_skipped(const ole_train_options *o, const skipped_images *s) {
+    char *data = ole_shell_word(o->data);
+    if (s->count == 1)
+        ole_run_say(o, "%s: skipped an unreadable image%s", o->data, s->names);
+    else if (s->count > 1)
+        ole_run_say(o,
+                    "%s: skipped %d unreadable images%s (ole data check --skip-bad %s lists them)",
+                    o->data, s->count, s->names, data ? data : o->data);
+    free(data);
+}
+
 static ole_status describe_data(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
-    if (info->skipped > 0)
-        ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
-                    (long long)info->skipped);
     if (info->passed_over > 0)
         ole_run_say(o,
-                    "%s: passed over, as not called png, jpeg, pgm or ppm, or not right in the "
-                    "folder of a class: %lld",
-                    o->data, (long long)info->passed_over);
+                    "%s: skipped %lld file%s: not an image, or not directly inside a class folder",
+                    o->data, (long long)info->passed_over, info->passed_over == 1 ? "" : "s");
     ole_quoted quoted;
     if (info->classes < 2)
         return ole_fail(error, OLE_ERROR_FORMAT,
@@ -286,19 +310,17 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     run->config = ole_recipe_text(o);
     if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
-    if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
+    if (!o->out) return OLE_OK;
     char path[OLE_RUN_PATH];
     bool others = false;
     ole_status status = ole_run_output(path, o->out, "metrics.jsonl", error);
     if (status == OLE_OK) /* first: it may refuse to resume */
-        status =
-            ole_metrics_check(path, run->state.metrics_bytes, run->state.epoch, &others, error);
+        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, run->state.epoch,
+                                  &others, error);
     if (status == OLE_OK && others)
         ole_run_say(o,
                     "warning: %s: lines after the last checkpoint are not of a run and are removed",
                     path);
-    if (status == OLE_OK)
-        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
     if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_write(path, o, error);
     run->metrics.ranks = ole_ranks_size(o->ranks);
@@ -389,8 +411,14 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     ole_train_dataset_options(o, &data);
     data.threads = ole_rank_threads(o->threads, neighbours(o));
     data.skip_test = o->skip_test;
+    skipped_images skipped = {0};
+    if (data.skip_bad) {
+        data.bad_image = note_skipped;
+        data.bad_image_context = &skipped;
+    }
     ole_status status = ole_ranks_agree(o->ranks, check_folder(run, error), error);
     if (status == OLE_OK) status = ole_samples_open(&run->set, o->data, &data, o->ranks, error);
+    report_skipped(o, &skipped);
 
     int64_t batch = 0, last = 0;
     if (status == OLE_OK) { /* each rank for itself */

@@ -1,13 +1,13 @@
 /*
- * src/report/table.c - tables of texts.
+ * src/report/text_table.c - tables of texts.
  */
-#include "report/table.h"
+#include "report/text_table.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-void ole_table_add(ole_table *t, const char *format, ...) {
+void ole_text_table_add(ole_text_table *t, const char *format, ...) {
     char **cells = realloc(t->cells, ((size_t)t->count + 1) * sizeof *cells);
     va_list args;
     if (cells) t->cells = cells;
@@ -18,7 +18,7 @@ void ole_table_add(ole_table *t, const char *format, ...) {
     t->out_of_memory |= !good;
 }
 
-void ole_table_free(ole_table *t) {
+void ole_text_table_free(ole_text_table *t) {
     for (int64_t i = 0; i < t->count; i++)
         free(t->cells[i]);
     free(t->cells);
@@ -26,7 +26,7 @@ void ole_table_free(ole_table *t) {
     t->count = 0;
 }
 
-void ole_table_add_to_page(const ole_table *t, ole_page *page, const char *caption) {
+void ole_text_table_add_to_page(const ole_text_table *t, ole_page *page, const char *caption) {
     if (t->out_of_memory) ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for a table");
     if (t->count < t->columns) return;
     ole_page_table(page, caption, t->count / t->columns, t->columns, t->names,
@@ -48,7 +48,7 @@ static void print_row(FILE *file, const char *const *cells, int columns) {
     fprintf(file, "\n");
 }
 
-void ole_table_print_markdown(const ole_table *t, FILE *file) {
+void ole_text_table_print_markdown(const ole_text_table *t, FILE *file) {
     print_row(file, t->names, t->columns);
     for (int c = 0; c < t->columns; c++)
         fprintf(file, "|---");
@@ -67,7 +67,7 @@ static void print_field(FILE *file, const char *text) {
     if (quoted) fputc('"', file);
 }
 
-void ole_table_print_csv(const ole_table *t, FILE *file) {
+void ole_text_table_print_csv(const ole_text_table *t, FILE *file) {
     for (int64_t i = -t->columns; i < t->count; i++) {
         print_field(file, i < 0 ? t->names[i + t->columns] : t->cells[i]);
         fputc((i + t->columns + 1) % t->columns ? ',' : '\n', file);
