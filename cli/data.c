@@ -55,7 +55,7 @@ static int run_list(int argc, char **argv) {
     const ole_option options[] = {JSON_OPTION(&json), {0}};
     const arg_command command = {
         .name = "data list",
-        .summary = data_summary,
+        .summary = "the known data sets and where they are",
         .example = "  $ ole data list\n",
         .about = "Prints the known data sets and where they are.\n",
         .options = options,
@@ -182,7 +182,7 @@ static int run_get(int argc, char **argv) {
     };
     const arg_command command = {
         .name = "data get",
-        .summary = data_summary,
+        .summary = "downloads a data set, with resume and checksum",
         .example = "  $ ole data get cifar10\n"
                    "  $ ole data get https://example.org/photos.tar.gz --out photos\n",
         .about =
@@ -387,7 +387,7 @@ static int run_check(int argc, char **argv) {
     };
     const arg_command command = {
         .name = "data check",
-        .summary = data_summary,
+        .summary = "compares a data set with what its authors publish, and reads all of it",
         .example = "  $ ole data check mnist\n"
                    "  $ ole data check folder:photos\n",
         .about = "Compares a data set's files with what its authors publish, where that is known,\n"
@@ -408,22 +408,21 @@ static int run_check(int argc, char **argv) {
 /* ---- The command -------------------------------------------------------------------------- */
 
 int run_data(int argc, char **argv) {
-    const char *action = argc > 1 ? argv[1] : "";
-    if (strcmp(action, "list") == 0) return run_list(argc - 1, argv + 1);
-    if (strcmp(action, "get") == 0) return run_get(argc - 1, argv + 1);
-    if (strcmp(action, "check") == 0) return run_check(argc - 1, argv + 1);
-    bool help = strcmp(action, "--help") == 0 || strcmp(action, "-h") == 0;
-    if (!help) {
-        fprintf(stderr, "ole data: %s%slist, get or check expected; see 'ole data --help'\n",
-                action, *action ? ": " : "");
-        return EXIT_USAGE;
-    }
-    printf("  $ ole data list\n"
-           "  $ ole data get cifar10\n"
-           "  $ ole data check cifar10\n\n"
-           "ole data list   the known data sets and where they are\n"
-           "ole data get    downloads one, with resume and checksum\n"
-           "ole data check  compares one with what its authors publish, and reads all of it\n\n"
-           "'ole data get --help' and so on explain each.\n");
-    return EXIT_DONE;
+    static const arg_action actions[] = {
+        {"list", "the known data sets and where they are", run_list, 0},
+        {"get", "downloads one, with resume and checksum", run_get, 0},
+        {"check", "compares one with what its authors publish, and reads all of it", run_check, 0},
+        {0},
+    };
+    const arg_command command = {
+        .name = "data",
+        .summary = data_summary,
+        .example = "  $ ole data list\n"
+                   "  $ ole data get cifar10\n"
+                   "  $ ole data check cifar10\n",
+        .about = "Lists, fetches and checks data sets; 'ole data get --help' and so on explain "
+                 "each action.",
+        .actions = actions,
+    };
+    return args_act(&command, argc, argv);
 }

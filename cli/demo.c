@@ -325,8 +325,8 @@ static bool add_digits(demo *d, ole_page *page) {
                                        {x->names[1], &x->shown[1].analysis}};
     uint8_t *pixels;
     ole_page_images images;
-    if (ole_run_view_images(&x->shown[0], NULL, x->shown[0].kept, &images, &pixels, &d->error) !=
-        OLE_OK)
+    if (ole_run_view_images(&x->shown[0], NULL, x->shown[0].kept, 64, &images, &pixels,
+                            &d->error) != OLE_OK)
         return false;
     ole_page_section(page, "Ten digits, 64 features");
     for (int i = 0; i < 2; i++)
@@ -335,7 +335,7 @@ static bool add_digits(demo *d, ole_page *page) {
     ole_page_add_angles(page, views, 2);
     add_table(page, x->rows, FIGURES, x, 0,
               "Means and standard deviations over the seeds, on the test set.");
-    ole_page_section(page, "Spectra");
+    ole_page_section(page, "Singular values");
     ole_page_add_spectra(page, views, 2);
     return draw(d, NULL, x, OLE_DRAW_HISTOGRAM, "angles");
 }
@@ -350,8 +350,9 @@ static bool add_few(demo *d, ole_page *page) {
             spread[k][i] = d->few[i].values[k].std;
         }
     }
-    const ole_series series[2] = {{d->digits.names[0], FEW, x, y[0], .spread = spread[0]},
-                                  {d->digits.names[1], FEW, x, y[1], .spread = spread[1]}};
+    const ole_series series[2] = {
+        {d->digits.names[0], FEW, x, y[0], .spread = spread[0], .band = true},
+        {d->digits.names[1], FEW, x, y[1], .spread = spread[1], .band = true}};
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Few images per class";
@@ -364,9 +365,10 @@ static bool add_few(demo *d, ole_page *page) {
     figure.series = series;
     figure.series_count = 2;
     ole_page_section(page, figure.title);
-    ole_page_figure(page, &figure,
-                    "Test error of the same network, trained on a few images of each class. Both "
-                    "losses see the same images; bars are standard deviations over the draws.");
+    ole_page_figure(
+        page, &figure,
+        "Test error of the same network, trained on a few images of each class. Both "
+        "losses see the same images; the bands are standard deviations over the draws.");
     add_table(page, d->few, FEW, &d->digits, d->seeds,
               "Test error, %: means and standard deviations over the seeds.");
     return save_figure(d, &figure, "few");

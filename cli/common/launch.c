@@ -170,7 +170,3 @@ int launch_leave(ole_ranks *ranks, int code) {
     ole_ranks_close(ranks);
     return code;
 }
-
-void launch_fail(ole_ranks *ranks, const char *reason) {
-    ole_ranks_fail(ranks, reason);
-}

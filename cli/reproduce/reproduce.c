@@ -33,12 +33,12 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
         {"ROW", a->names, "names of --list, table2, or a recipe's file, as mine.yaml"}, {0}};
     const ole_option options[] = {
-        {"list", OLE_SWITCH, .to = &a->list,
+        {"list", OLE_SWITCH, .to = &a->list, .heading = "Before running",
          .help = "list the recipes: data, time, the paper's numbers"},
         {"dry-run", OLE_SWITCH, .to = &a->dry_run,
          .help = "show the runs and how long they take here"},
         {"print", OLE_SWITCH, .to = &a->print, .help = "print the recipe"},
-        {"seeds", OLE_INTEGER, &a->how.seeds, "K",
+        {"seeds", OLE_INTEGER, &a->how.seeds, "K", .heading = "The runs",
          .help = "runs of each kind (default: as in the recipe, 5)", .min = 1, .max = 100000},
         {"device", OLE_TEXT, &a->how.device, "auto|cpu|cuda[:i]",
          .help = "where it runs (default auto)"},

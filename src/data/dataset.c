@@ -211,6 +211,13 @@ const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split) {
     return set && ole_is_split(split) ? set->splits.labels[split] : NULL;
 }
 
+const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64_t i) {
+    if (!set || !ole_is_split(split) || i < 0 || i >= set->splits.count[split] ||
+        !set->source.files)
+        return NULL;
+    return set->source.files[set->splits.index[split][i]] + set->source.folder_length;
+}
+
 ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i, float *out,
                               ole_error *error) {
     if (!set || !out || !ole_is_split(split))

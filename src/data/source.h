@@ -24,6 +24,9 @@ typedef struct ole_source {
     int64_t skipped;       /* images left out */
     int64_t passed_over;   /* folder: what is not called as an image where images are sought */
     ole_image_sizes sizes; /* folder: of the others, as their files have them */
+    char **files;          /* folder: [file_count] paths, first those of the samples; or NULL */
+    int64_t file_count;
+    size_t folder_length; /* of the folder that all of them start with, the slash included */
     void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
     size_t map_bytes;
 } ole_source;

@@ -50,8 +50,8 @@ typedef struct ole_recorder {
 
     /* Held while steps are rehearsed and recorded: libraries load and are measured then, which
      * threads with contexts of their own must not do at the same time. */
-    void (*lock)(ole_device_context *context);
-    void (*unlock)(ole_device_context *context);
+    void (*lock)(void);
+    void (*unlock)(void);
 
     ole_status (*begin)(ole_device_context *context, ole_error *error);
     ole_status (*end)(ole_device_context *context, ole_recording **recording, ole_error *error);
@@ -62,7 +62,7 @@ typedef struct ole_recorder {
     void (*tick)(ole_device_context *context, const ole_feed *feed);
     void (*assemble)(ole_device_context *context, const ole_feed *feed, int64_t n,
                      ole_layout layout, void *images, int32_t *labels);
-    void (*softmax)(ole_device_context *context, int64_t n, ole_layout layout, const void *logits,
+    void (*softmax)(ole_device_context *context, ole_layout layout, const void *logits,
                     const int32_t *labels, double scale, void *dlogits);
     /*
      * At most 16 a step; taken in by check(), which lets a bad loss stop the updates.  Linked ranks
@@ -75,10 +75,9 @@ typedef struct ole_recorder {
     void (*tock)(ole_device_context *context);
 
     /* Evaluation: stores features [n, D] as plain floats at row batch * n of `all`. */
-    void (*keep)(ole_device_context *context, int64_t n, ole_layout layout, ole_shape shape,
-                 const void *tensor, float *all);
+    void (*keep)(ole_device_context *context, ole_layout layout, const void *tensor, float *all);
 
-    ole_rows (*rows)(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape);
+    ole_rows (*rows)(ole_device_context *context, ole_layout layout, ole_shape shape);
     void (*rows_read)(ole_device_context *context, ole_layout layout, const void *tensor,
                       float *plain);
     void (*rows_add)(ole_device_context *context, ole_layout layout, const float *plain,

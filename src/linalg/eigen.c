@@ -54,14 +54,6 @@ typedef struct divide {
     double *packed;  /* slab, packed */
 } divide;
 
-static int64_t divide_panels(int64_t ld) {
-    return (ld + 2 * ole_kernels_get()->width) * ld;
-}
-
-static int64_t divide_scratch(int64_t ld) {
-    return 12 * (ld + 8) + 2 * SLAB * ld + ole_panels_size(SLAB, ld);
-}
-
 static divide lay_out(ole_pool *pool, double *diag, double *off, double *z, int64_t ld,
                       double *panels, double *scratch) {
     divide w = {.pool = pool, .kernels = ole_kernels_get(), .ld = ld};
@@ -269,6 +261,11 @@ static void merge(divide *w, part p, double beta) {
     sort_by_value(w->rank + p.first, p.n, w->diag);
 }
 
+/*
+ * Solves the part of w->diag and w->off (destroyed; one element beyond the last is free to use)
+ * from `first` on.  Then diag holds the eigenvalues in no particular order, row i of z the
+ * eigenvector of diag[i].  False if a leaf does not converge.
+ */
 static bool solve(divide *w, int64_t first, int64_t n) {
     if (n <= LEAF) return solve_leaf(w, first, n);
     part p = {first, n, n / 16 * 8}; /* parts begin at multiples of 8, as rows are padded to */
@@ -279,18 +276,6 @@ static bool solve(divide *w, int64_t first, int64_t n) {
     if (!solve(w, first, p.n1) || !solve(w, middle, n - p.n1)) return false;
     merge(w, p, beta);
     return true;
-}
-
-/*
- * diag[n], off[n] (its last element is free to use): the matrix, destroyed.  On return diag holds
- * the eigenvalues in no particular order, row i of z[ld, ld] the eigenvector of diag[i], zero
- * beyond column n.  False if a leaf does not converge.
- */
-static bool divide_and_conquer(ole_pool *pool, double *diag, double *off, int64_t n, double *z,
-                               int64_t ld, double *panels, double *scratch) {
-    divide w = lay_out(pool, diag, off, z, ld, panels, scratch);
-    memset(z, 0, (size_t)(ld * ld) * sizeof *z);
-    return solve(&w, 0, n);
 }
 
 enum { TILE = 16 };
@@ -320,11 +305,14 @@ static void transpose(double *to, const double *from, int64_t n) {
 }
 
 int64_t ole_eigen_panels(int64_t n) {
-    return divide_panels(ole_eigen_pad(n));
+    int64_t ld = ole_eigen_pad(n);
+    return (ld + 2 * ole_kernels_get()->width) * ld;
 }
 
+/* Two arrays and the kernels' scratch; lay_out() lists the rest. */
 int64_t ole_eigen_scratch(int64_t n) {
-    return 10 * ole_eigen_pad(n) + divide_scratch(ole_eigen_pad(n));
+    int64_t ld = ole_eigen_pad(n);
+    return 10 * ld + 12 * (ld + 8) + 2 * SLAB * ld + ole_panels_size(SLAB, ld);
 }
 
 bool ole_eigen(ole_pool *pool, double *a, int64_t n, double *values, double *work, double *panels,
@@ -345,7 +333,9 @@ bool ole_eigen(ole_pool *pool, double *a, int64_t n, double *values, double *wor
         a[i] *= scale;
     double *off = scratch, *tau = scratch + lda, *rest = scratch + 2 * lda;
     k->tridiagonalise(a, n, lda, values, off, tau, rest);
-    if (!divide_and_conquer(pool, values, off, n, work, lda, panels, rest)) return false;
+    divide w = lay_out(pool, values, off, work, lda, panels, rest);
+    memset(work, 0, (size_t)(lda * lda) * sizeof *work);
+    if (!solve(&w, 0, n)) return false;
     /* The reflectors act on columns: they are applied to the transpose. */
     transpose(panels, work, lda);
     k->apply_q(a, n, lda, tau, panels, n, rest);

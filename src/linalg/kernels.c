@@ -93,20 +93,16 @@ INLINE void micro(int nv, const double *a, const double *b, int64_t rows, int64_
     }
 }
 
-static void micro1(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
-                   double alpha, double *c, int64_t ldc, ole_store how) {
-    micro(1, a, b, rows, cols, depth, alpha, c, ldc, how);
-}
+/* Functions of their own, so that each keeps its sums in registers. */
+#define DEFINE_MICRO(NAME, VECTORS)                                                                \
+    static void NAME(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,  \
+                     double alpha, double *c, int64_t ldc, ole_store how) {                        \
+        micro(VECTORS, a, b, rows, cols, depth, alpha, c, ldc, how);                               \
+    }
 
-static void micro2(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
-                   double alpha, double *c, int64_t ldc, ole_store how) {
-    micro(2, a, b, rows, cols, depth, alpha, c, ldc, how);
-}
-
-static void micro_full(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
-                       double alpha, double *c, int64_t ldc, ole_store how) {
-    micro(NV, a, b, rows, cols, depth, alpha, c, ldc, how);
-}
+DEFINE_MICRO(micro1, 1)
+DEFINE_MICRO(micro2, 2)
+DEFINE_MICRO(micro_full, NV)
 
 static void multiply(const double *a, const double *b, int64_t rows, int64_t cols, int64_t depth,
                      double alpha, double *c, int64_t ldc, int64_t row0, int64_t col0, bool lower,

@@ -80,6 +80,12 @@ void ole_panels_multiply(ole_pool *pool, const ole_panels *a, const ole_panels *
     ole_pool_run(pool, tile_rows * tile_columns, multiply_task, &job);
 }
 
+void ole_multiply(ole_pool *pool, const ole_operand *a, double *a_room, const ole_operand *b,
+                  double *b_room, const ole_product *out) {
+    ole_panels left = ole_panels_pack(pool, a_room, a), right = ole_panels_pack(pool, b_room, b);
+    ole_panels_multiply(pool, &left, &right, out);
+}
+
 /* ---- The kernels of the CPU that runs: asking twice gives the same answer -------------------- */
 
 OLE_CPU_VARIANTS(ole_kernels, ole_kernels);

@@ -57,4 +57,8 @@ typedef struct ole_product {
 void ole_panels_multiply(ole_pool *pool, const ole_panels *a, const ole_panels *b,
                          const ole_product *out);
 
+/* The same of operands that are packed for this one product, into `a_room` and `b_room`. */
+void ole_multiply(ole_pool *pool, const ole_operand *a, double *a_room, const ole_operand *b,
+                  double *b_room, const ole_product *out);
+
 #endif

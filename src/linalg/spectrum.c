@@ -85,10 +85,8 @@ double ole_spectrum_form_rows(ole_pool *pool, const ole_operand *a, ole_spectrum
     int64_t n = a->items, k = a->depth, ld = ole_eigen_pad(n);
     ole_operand weak = {space->vectors + first * ld, OLE_F64, n - first, n, ld, 1, false};
     ole_operand turned = ole_operand_transposed(*a);
-    ole_panels left = ole_panels_pack(pool, space->small_panels, &weak);
-    ole_panels right = ole_panels_pack(pool, space->panels, &turned);
     ole_product product = {.alpha = 1.0, .c = space->rows, .ldc = k};
-    ole_panels_multiply(pool, &left, &right, &product);
+    ole_multiply(pool, &weak, space->small_panels, &turned, space->panels, &product);
     const ole_kernels *kernels = ole_kernels_get();
     double square = 0.0;
     for (int64_t i = 0; i < n - first; i++)
@@ -107,10 +105,8 @@ void ole_spectrum_rows_times_a(ole_pool *pool, const ole_operand *a, ole_spectru
         ole_operand part = *a;
         part.data = (const char *)a->data + (size_t)(p * a->depth_stride) * size;
         part.depth = rows.depth;
-        ole_panels left = ole_panels_pack(pool, space->small_panels, &rows);
-        ole_panels right = ole_panels_pack(pool, space->panels, &part);
         ole_product product = {1.0, space->square[0], ld, p ? OLE_STORE_ADD : OLE_STORE_SET, false};
-        ole_panels_multiply(pool, &left, &right, &product);
+        ole_multiply(pool, &rows, space->small_panels, &part, space->panels, &product);
     }
 }
 
@@ -119,19 +115,15 @@ void ole_spectrum_clear(ole_pool *pool, int64_t n, ole_spectrum_space *space, in
     double *trace = space->square[1];
     ole_operand rows = {space->square[0], OLE_F64, n - first, n, ld, 1, false};
     ole_operand strong = {space->vectors, OLE_F64, first, n, ld, 1, false};
-    ole_panels left = ole_panels_pack(pool, space->small_panels, &rows);
-    ole_panels right = ole_panels_pack(pool, space->panels, &strong);
     ole_product product = {.alpha = 1.0, .c = trace, .ldc = ld};
-    ole_panels_multiply(pool, &left, &right, &product);
+    ole_multiply(pool, &rows, space->small_panels, &strong, space->panels, &product);
     for (int64_t i = 0; i < n - first; i++)
         for (int64_t j = 0; j < first; j++)
             trace[i * ld + j] /= space->values[j] * space->values[j];
     ole_operand share = {trace, OLE_F64, n - first, first, ld, 1, false};
     ole_operand across = ole_operand_transposed(strong);
-    left = ole_panels_pack(pool, space->small_panels, &share);
-    right = ole_panels_pack(pool, space->panels, &across);
     product = (ole_product){-1.0, space->vectors + first * ld, ld, OLE_STORE_ADD, false};
-    ole_panels_multiply(pool, &left, &right, &product);
+    ole_multiply(pool, &share, space->small_panels, &across, space->panels, &product);
 }
 
 bool ole_spectrum_refine(ole_pool *pool, int64_t n, ole_spectrum_space *space, int64_t first) {
@@ -142,10 +134,8 @@ bool ole_spectrum_refine(ole_pool *pool, int64_t n, ole_spectrum_space *space, i
         return false;
     ole_operand turn = {gram, OLE_F64, count, count, small, 1, false};
     ole_operand old = {space->vectors + first * ld, OLE_F64, n, count, 1, ld, false};
-    ole_panels left = ole_panels_pack(pool, space->panels, &turn);
-    ole_panels right = ole_panels_pack(pool, space->small_panels, &old);
     ole_product product = {.alpha = 1.0, .c = space->vectors + first * ld, .ldc = ld};
-    ole_panels_multiply(pool, &left, &right, &product);
+    ole_multiply(pool, &turn, space->panels, &old, space->small_panels, &product);
     memcpy(space->values + first, space->small_values, (size_t)count * sizeof(double));
     return true;
 }

@@ -102,7 +102,5 @@ void ole_svd_polar(ole_pool *pool, ole_svd_space *space, int64_t rows, int64_t c
                    const ole_product *product) {
     ole_operand u = {space->u, OLE_F64, rows, rank, ole_min(rows, cols), 1, false};
     ole_operand v = {space->vt, OLE_F64, cols, rank, 1, cols, false};
-    ole_panels left = ole_panels_pack(pool, space->left, &u);
-    ole_panels right = ole_panels_pack(pool, space->right, &v);
-    ole_panels_multiply(pool, &left, &right, product);
+    ole_multiply(pool, &u, space->left, &v, space->right, product);
 }

@@ -40,21 +40,21 @@ ole_status ole_loss_read_options(ole_loss_options *options, const ole_loss_optio
     return status == OLE_OK ? ole_loss_check_options(options, error) : status;
 }
 
+static ole_status check_delta(const char *name, double value, const char *also, ole_error *error) {
+    if (value >= 0.0 && isfinite(value)) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "options.delta_%s is %g: give a finite number >= 0%s", name, value, also);
+}
+
 ole_status ole_loss_check_options(const ole_loss_options *o, ole_error *error) {
     if (!isfinite(o->weight))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "options.weight is %g: give a finite number",
                         o->weight);
-    if (!(o->delta_floor >= 0.0) || !isfinite(o->delta_floor))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.delta_floor is %g: give a finite number >= 0", o->delta_floor);
-    if (!(o->delta_abs >= 0.0) || !isfinite(o->delta_abs))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.delta_abs is %g: give a finite number >= 0", o->delta_abs);
-    if (!(o->delta_rel >= 0.0 || o->delta_rel == OLE_DELTA_REL_AUTO) || !isfinite(o->delta_rel))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.delta_rel is %g: give a finite number >= 0, or "
-                        "OLE_DELTA_REL_AUTO",
-                        o->delta_rel);
+    ole_status status = check_delta("floor", o->delta_floor, "", error);
+    if (status == OLE_OK) status = check_delta("abs", o->delta_abs, "", error);
+    if (status == OLE_OK && o->delta_rel != OLE_DELTA_REL_AUTO)
+        status = check_delta("rel", o->delta_rel, ", or OLE_DELTA_REL_AUTO", error);
+    if (status != OLE_OK) return status;
     if (o->reduction != OLE_REDUCTION_MEAN && o->reduction != OLE_REDUCTION_SUM)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.reduction is %d: give OLE_REDUCTION_MEAN or OLE_REDUCTION_SUM",

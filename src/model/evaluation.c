@@ -115,8 +115,8 @@ static ole_status subspace_error(int64_t dim, const ole_labelled *reference,
     ole_status status = ole_pool_create(&pool, threads, error);
     if (status == OLE_OK) {
         ole_subspaces subspaces;
-        status = ole_subspaces_create(&subspaces, reference->rows, dim, OLE_F32,
-                                      reference->features, labels, energy, pool, threads, error);
+        const ole_embedding e = {reference->rows, dim, OLE_F32, reference->features, labels};
+        status = ole_subspaces_create(&subspaces, &e, energy, pool, threads, error);
         if (status == OLE_OK) {
             status = classify_all(&subspaces, query, pool, percent, error);
             ole_subspaces_destroy(&subspaces);

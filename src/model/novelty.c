@@ -45,10 +45,9 @@ static ole_status find_subspaces(ole_score_directions *d, const ole_outputs *tra
     if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (int64_t i = 0; i < training->count; i++)
         labels[i] = training->labels[i];
+    const ole_embedding e = {training->count, dim, OLE_F32, training->features, labels};
     ole_subspaces subspaces;
-    ole_status status =
-        ole_subspaces_create(&subspaces, training->count, dim, OLE_F32, training->features, labels,
-                             energy, pool, threads, error);
+    ole_status status = ole_subspaces_create(&subspaces, &e, energy, pool, threads, error);
     if (status == OLE_OK) status = copy_subspaces(d, &subspaces, classes, error);
     ole_subspaces_destroy(&subspaces);
     free(labels);

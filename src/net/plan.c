@@ -384,7 +384,7 @@ void *ole_plan_input(const ole_plan *plan) {
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale) {
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
-    plan->backend->recorder->softmax(plan->context, plan->batch, plan->step[c].op.y_layout,
+    plan->backend->recorder->softmax(plan->context, plan->step[c].op.y_layout,
                                      output_memory(plan, c), labels, scale, dlogits);
     plan->step[c].written = dlogits != NULL;
 }

@@ -101,6 +101,26 @@ void ole_figure_rule(ole_canvas *canvas, double x0, double y0, double x1, double
     canvas->paint(canvas, NULL, pen);
 }
 
+void ole_figure_words(ole_canvas *canvas, const char *text, double x, double y, ole_anchor anchor) {
+    if (text)
+        canvas->words(canvas, &(ole_words){text, x, y, OLE_SIZE_TEXT, anchor, .paint = OLE_INK});
+}
+
+void ole_figure_words_up(ole_canvas *canvas, const char *text, double x, double y,
+                         ole_anchor anchor) {
+    if (text)
+        canvas->words(canvas, &(ole_words){text, x, y, OLE_SIZE_TEXT, anchor, .upwards = true,
+                                           .paint = OLE_INK});
+}
+
+void ole_figure_labels(ole_canvas *canvas, const ole_figure *f, const ole_box *box, double left,
+                       double below) {
+    ole_figure_words(canvas, f->x_label, box->x + box->width / 2, box->y + box->height + below,
+                     OLE_ANCHOR_MIDDLE);
+    ole_figure_words_up(canvas, f->y_label, box->x - left, box->y + box->height / 2,
+                        OLE_ANCHOR_MIDDLE);
+}
+
 static void draw(ole_canvas *canvas, const void *context) {
     const ole_figure *figure = context;
     const double margin = 8;

@@ -76,7 +76,8 @@ typedef struct ole_figure {
     const char *const *column_names;
     const int64_t *breaks; /* rows and columns before which a class begins, drawn as thin lines */
     int break_count;
-    double width, height; /* points; default 480 x 320 */
+    const char *const *block_names; /* [break_count + 1] of the classes between them, or NULL */
+    double width, height;           /* points; default 480 x 320 */
 } ole_figure;
 
 OLE_INTERNAL void ole_figure_init(ole_figure *figure);

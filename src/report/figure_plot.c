@@ -43,13 +43,20 @@ static double x_pad(const ole_figure *f) {
     return f->kind == OLE_FIGURE_HISTOGRAM ? 0 : f->kind == OLE_FIGURE_SCATTER ? 0.04 : 0.02;
 }
 
-void ole_figure_x_range(const ole_figure *f, double *min, double *max) {
-    ole_range x, y;
-    ole_axis axis;
-    find_ranges(f, &x, &y);
-    ole_axis_make(&axis, &x, f->x_min, f->x_max, x_pad(f), 1);
-    *min = axis.min;
-    *max = axis.max;
+static void make_y_axis(const ole_figure *f, ole_range *range, ole_axis *y, int ticks) {
+    double min = f->y_min;
+    if (isnan(min) && starts_at_zero(f, range)) min = range->min = 0;
+    ole_axis_make(y, range, min, f->y_max, 0.05, ticks);
+}
+
+void ole_figure_ends(const ole_figure *f, double x[2], double y[2]) {
+    ole_range x_range, y_range;
+    ole_axis across, up;
+    find_ranges(f, &x_range, &y_range);
+    ole_axis_make(&across, &x_range, f->x_min, f->x_max, x_pad(f), 1);
+    make_y_axis(f, &y_range, &up, 1);
+    x[0] = across.min, x[1] = across.max;
+    y[0] = up.min, y[1] = up.max;
 }
 
 static double widest_tick(const ole_axis *axis) {
@@ -85,12 +92,11 @@ static void take_ticks(const ole_figure *f, ole_axis *x) {
 static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *y) {
     ole_range x_range, y_range;
     find_ranges(f, &x_range, &y_range);
-    double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
-    if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
+    const double label = OLE_SIZE_TEXT + 6;
     box->y += f->mark_count * MARK_ROW;
     box->height -= label + (f->x_label ? label : 0) + f->mark_count * MARK_ROW;
-    ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
-    double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
+    make_y_axis(f, &y_range, y, (int)fmax(2, box->height / 36));
+    double left = widest_tick(y) + 8 + (f->y_label ? label + 3 : 0), right = 6;
     box->x += left;
     box->width -= left + right;
     for (int wanted = (int)fmax(2, box->width / 44); wanted >= 1; wanted--) {
@@ -114,39 +120,17 @@ static void draw_axes(ole_canvas *canvas, const ole_figure *f, const ole_box *bo
     for (int i = 0; i < y->ticks; i++) {
         double at = ole_axis_place(y, y->at[i]);
         ole_figure_rule(canvas, box->x, at, right, at, &grid);
-        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(y, i, number),
-                                           .x = box->x - 6,
-                                           .y = at + 0.35 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_END,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, ole_axis_tick(y, i, number), box->x - 6, at + 0.35 * OLE_SIZE_TEXT,
+                         OLE_ANCHOR_END);
     }
     for (int i = 0; i < x->ticks; i++) {
         double at = ole_axis_place(x, x->at[i]);
         ole_figure_rule(canvas, at, bottom, at, bottom + 4, &axis);
-        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(x, i, number),
-                                           .x = at,
-                                           .y = bottom + 5 + OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, ole_axis_tick(x, i, number), at, bottom + 5 + OLE_SIZE_TEXT,
+                         OLE_ANCHOR_MIDDLE);
     }
     ole_figure_rule(canvas, box->x, bottom, right, bottom, &axis);
-    if (f->x_label)
-        canvas->words(canvas, &(ole_words){.text = f->x_label,
-                                           .x = box->x + box->width / 2,
-                                           .y = bottom + 10 + 2 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
-    if (f->y_label)
-        canvas->words(canvas, &(ole_words){.text = f->y_label,
-                                           .x = box->x - widest_tick(y) - 12,
-                                           .y = box->y + box->height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
+    ole_figure_labels(canvas, f, box, widest_tick(y) + 14, 10 + 2 * OLE_SIZE_TEXT);
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */
@@ -266,12 +250,8 @@ static void draw_reference(ole_canvas *canvas, const ole_series *s, const ole_ax
     canvas->paint(canvas, NULL, &pen);
     if (!s->name || s->count < 2) return;
     double side = at[0] - before[0];
-    canvas->words(canvas, &(ole_words){.text = s->name,
-                                       .x = at[0] + (side < -1 ? -4 : 4),
-                                       .y = at[1] + 4,
-                                       .size = OLE_SIZE_TEXT,
-                                       .anchor = side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START,
-                                       .paint = OLE_INK});
+    ole_figure_words(canvas, s->name, at[0] + (side < -1 ? -4 : 4), at[1] + 4,
+                     side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START);
 }
 
 /* Marks, their labels in the rows above `box` that make_axes() left. */
@@ -283,15 +263,9 @@ static void draw_marks(ole_canvas *canvas, const ole_figure *f, const ole_box *b
         if (!(m->x >= x->min && m->x <= x->max)) continue;
         double at = ole_axis_place(x, m->x), top = box->y - (f->mark_count - 1 - i) * MARK_ROW;
         ole_figure_rule(canvas, at, top - 2, at, box->y + box->height, &pen);
-        if (!m->label) continue;
-        double half = ole_words_width(m->label, OLE_SIZE_TEXT) / 2;
+        double half = m->label ? ole_words_width(m->label, OLE_SIZE_TEXT) / 2 : 0;
         double left = box->x + half, right = box->x + box->width - half;
-        canvas->words(canvas, &(ole_words){.text = m->label,
-                                           .x = fmax(left, fmin(at, right)),
-                                           .y = top - 5,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, m->label, fmax(left, fmin(at, right)), top - 5, OLE_ANCHOR_MIDDLE);
     }
 }
 

@@ -66,15 +66,19 @@ OLE_INTERNAL ole_status ole_run_view_measure(ole_run_view *view, const ole_repor
 OLE_INTERNAL void ole_run_view_close(ole_run_view *view);
 
 /*
- * Thumbnails of samples of the split (NULL: of those analysed); *pixels, which they point to, is to
- * be freed, and NULL where the samples are no images.
+ * Thumbnails, with sides of about `side` pixels at most, of samples of the split (NULL: of those
+ * analysed).  *pixels, which they point to, is to be freed, and NULL where the samples are no
+ * images.
  */
 OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int64_t *samples,
-                                            int64_t count, ole_page_images *images,
+                                            int64_t count, int side, ole_page_images *images,
                                             uint8_t **pixels, ole_error *error);
 
+/* The file of each sample analysed, [kept], to be freed; NULL where they are no files. */
+OLE_INTERNAL const char **ole_run_view_files(const ole_run_view *view);
+
 /* Writes the page of a report whose views are measured and whose rows are filled (run_page.c). */
-OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report, const char *out,
-                                           ole_error *error);
+OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report,
+                                           const ole_report_options *options, ole_error *error);
 
 #endif

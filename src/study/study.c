@@ -7,7 +7,6 @@
 #include "base/quote.h"
 #include "base/struct_size.h"
 #include "study/by_kind.h"
-#include "train/options/choose.h"
 #include "train/options/options.h"
 #include "train/run/run.h"
 

@@ -7,6 +7,7 @@ The photos are bright or dark, of several sizes, some grey: two epochs tell them
 import json
 import os
 import re
+import subprocess
 
 import npyfile
 import run
@@ -48,7 +49,8 @@ def check_photos(ole, work):
     check_that("what is chosen is said", trained.stderr.startswith(CHOSEN))
     check_that("there is an error, a folder and a page", trained.returncode == 0 and re.search(
         r"^test error +\d.*\n1-NN error +\d.*\nrun folder +ole-run\n"
-        r"report +ole-run/report.html\n$", trained.stdout))
+        r"report +ole-run/report.html\nwhat next +ole predict ole-run photos/day/0.ppm\n"
+        r" +ole export ole-run --onnx ole-run/model.onnx\n$", trained.stdout))
     stored = config(work / "ole-run")
     check_that("what is chosen is stored", stored["resize"] == "32" and stored["channels"] == "3" and
                stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP")
@@ -69,6 +71,30 @@ def check_after(ole, work):
     resumed = ole.run(*"train --resume --epochs 3 --out ole-run --no-report".split())
     check_that("resume", resumed.returncode == 0 and "chosen" not in resumed.stderr and
                "epoch 3/3" in resumed.stderr)
+
+
+def check_next(ole, work):
+    """The commands that training suggests run when they are pasted."""
+    write_photos(work / "it's a/photo set")
+    (work / "V.npy").write_bytes(npyfile.array("<f4", (20, 4), [float(i % 7) for i in range(80)]))
+    (work / "v.npy").write_bytes(npyfile.array("<i8", (20,), [i % 2 for i in range(20)]))
+    (work / "it's a/photo set/.hidden.ppm").write_text("")
+    for i, (data, more, verb) in enumerate((
+            ("folder:it's a/photo set", "", "predict"), ("npy:V.npy,v.npy", "", "predict"),
+            ("digits", "--samples-per-class 5", "eval"), ("digits", "--samples-per-class 5 --seeds 2", "eval"),
+            ("digits", "--samples-per-class 5 --loss ole", "eval"))):
+        out = f"my run, {i}"
+        done = ole.run("train", data, *f"--net FC8 --epochs 1 --threads 1 --no-report {more}".split(), "--out", out)
+        text = done.stdout.split("what next")[1]
+        told = read_json(ole, "train", "--resume", "--epochs", "2", "--out", out, "--no-report", "--json")["next"]
+        check_that(f"{data}: JSON has the same: {told}", told == [line.strip() for line in text.splitlines()])
+        check_that(f"{data}: {told[0]}", told[0].startswith(f"ole {verb} 'my run"))
+        for command in told:
+            pasted = subprocess.run(["bash", "-c", f'ole() {{ "{ole.path}" "$@"; }}\n{command}'], cwd=work,
+                                    env=ole.environment, text=True, capture_output=True)
+            check_that(f"{command}: {pasted.stderr}", pasted.returncode == 0 and pasted.stdout)
+        exported = list((work / out).glob("**/model.onnx"))
+        check_that(f"{data}: exported", len(exported) == 1)
 
 
 def check_folders(ole, work):
@@ -266,6 +292,7 @@ def check_studies(ole, work):
 def check_all(ole, work):
     check_photos(ole, work)
     check_after(ole, work)
+    check_next(ole, work)
     check_folders(ole, work)
     check_inside(ole, work)
     check_bad(ole, work)

@@ -356,7 +356,7 @@ def check_untrained(ole, work):
                judged["subspace_error"] is not None)
     for name, shown in (("alone", False), ("few", True)):
         ole.run("report", name, "--out", "page.html")
-        check_that(f"report {name}", (">Confusion<" in (work / "page.html").read_text()) == shown)
+        check_that(f"report {name}", (">Confusion matrix<" in (work / "page.html").read_text()) == shown)
 
 
 def check_all(ole, work):

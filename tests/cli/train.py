@@ -135,7 +135,7 @@ def check_output(ole, work):
     lines = done.stdout.splitlines()
     check_that("the result", [line[:19] for line in lines] ==
                ["test error         ", "1-NN error         ", "run folder         ",
-                "report             "])
+                "report             ", "what next          ", "                   "])
     check_that("a line an epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
                ["epoch 1/2", "epoch 2/2"])
     check_that("the files", sorted(p.name for p in (work / "runs/a").iterdir()) ==
@@ -180,6 +180,45 @@ def check_suggested(ole, work):
         pasted = subprocess.run(["bash", "-c", f'ole() {{ "{ole.path}" "$@"; }}; ole train --resume --out {quoted} '
                                  "--epochs 400 --no-report"], cwd=work, env=ole.environment, capture_output=True)
         check_that(f"{quoted}: {pasted.stderr[-200:]}", pasted.returncode == 0 and metrics(folder)[-1]["event"] == "end")
+
+
+def check_followed(ole, work):
+    """While it trains, report.html has the curves so far and refreshes itself; the bits stay."""
+    def refreshes(page):
+        return '<meta http-equiv="refresh" content="5">' in page
+
+    def next_page(before):
+        ends = time.monotonic() + 60
+        while time.monotonic() < ends:
+            page = path.read_text() if path.exists() else ""
+            if page and page != before:
+                return page
+            time.sleep(0.05)
+        return ""
+
+    path = work / "followed/report.html"
+    command = [*SMALL.split(), "--epochs", "1000000", "--milestones", "none", "--out", "followed"]
+    said = open(work / "followed.err", "w+")  # a pipe that nobody reads would stop it
+    process = subprocess.Popen([ole.path, *command], cwd=work, env=ole.environment, stdout=subprocess.PIPE, stderr=said)
+    began = time.monotonic()
+    pages = [next_page("")]
+    check_that("no page in the first seconds", time.monotonic() - began > 1.9)
+    pages.append(next_page(pages[0]))
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=120)[0]
+    said.seek(0)
+    check_that("interrupted", process.returncode == 130 and not out and "report.html" not in said.read())
+    said.close()
+    epochs = [int(re.search(r"(\d+) of 1000000 epochs", page).group(1)) for page in pages if page]
+    check_that(f"pages that follow the run: {epochs}", len(epochs) == 2 and 0 < epochs[0] < epochs[1] and all(
+        refreshes(page) and "Training continues" in page and ">Learning curves</h2>" in page and
+        "of 0 samples" not in page for page in pages))
+    page = path.read_text()
+    check_that("at the end no more", not refreshes(page) and "Training continues" not in page)
+    lines = metrics(work / "followed")[:19]
+    ole.run(*SMALL.split(), "--epochs", "20", "--milestones", "none", "--no-report", "--out", "alone")
+    check_that("a page that follows changes nothing", metrics(work / "alone")[:19] == lines)
+    check_that("--no-report writes none", not (work / "alone/report.html").exists())
 
 
 def check_interrupts(ole, work):
@@ -440,6 +479,7 @@ def check_all(ole, work):
     check_recipes(ole, work)
     check_output(ole, work)
     check_interrupts(ole, work)
+    check_followed(ole, work)
     check_two(ole, work)
     check_reader(ole, work)
     check_recipe_resumes(ole, work)

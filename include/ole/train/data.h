@@ -104,6 +104,13 @@ OLE_API const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set);
 OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split);
 
 /*
+ * The file of sample i of a split, relative to the folder: "cat/12.jpg".  NULL for data that are
+ * not a folder of images, and on ranks that share another rank's samples.  As the file system has
+ * it, which need not be UTF-8.
+ */
+OLE_API const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64_t i);
+
+/*
  * Sample i of a split without normalisation into `out`, [channels, height, width] floats: bytes
  * scaled to [0, 1], floats unchanged.
  */

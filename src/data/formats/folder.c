@@ -317,7 +317,7 @@ typedef struct decoded {
 
 typedef struct decoding {
     const ole_dataset_options *options;
-    const file_list *files;
+    file_list *files;
     ole_source *source;
     int64_t first;   /* the image that gave the shape */
     decoded *images; /* [files] */
@@ -418,7 +418,7 @@ static ole_status fail_image(const decoding *d, int64_t i, int64_t bad, bool ski
                     message, bad);
 }
 
-/* Moves the good images together, and reports and counts the bad ones. */
+/* Moves the good images and their paths to the front, and reports and counts the bad ones. */
 static ole_status keep_good(decoding *d, ole_error *error) {
     ole_source *source = d->source;
     size_t one = (size_t)ole_source_sample_size(source);
@@ -435,10 +435,12 @@ static ole_status keep_good(decoding *d, ole_error *error) {
         widen(&source->sizes, &d->images[i]);
         if (kept != i)
             memcpy(source->bytes + (size_t)kept * one, source->bytes + (size_t)i * one, one);
-        source->labels[kept++] = d->files->entries[i].label;
+        source->labels[kept] = d->files->entries[i].label;
+        source->files[kept++] = d->files->entries[i].path; /* the source frees it */
+        d->files->entries[i].path = NULL;
         if (i < d->files->train_count) source->train_count = kept;
     }
-    source->count = kept;
+    source->count = source->file_count = kept;
     source->skipped = bad;
     source->passed_over = d->files->passed_over;
     if (failed >= 0) return fail_image(d, failed, bad, false, error);
@@ -451,15 +453,18 @@ static ole_status decode_all(decoding *d, ole_error *error) {
     if (status == OLE_OK) status = ole_source_grow(d->source, count, error);
     if (status != OLE_OK) return status;
     d->images = calloc((size_t)count, sizeof *d->images);
-    if (!d->images) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+    d->source->files = calloc((size_t)count, sizeof *d->source->files);
     ole_pool *pool = NULL;
-    status = ole_pool_create(&pool, d->options->threads, error);
+    if (d->images && d->source->files)
+        status = ole_pool_create(&pool, d->options->threads, error);
+    else
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
     if (status == OLE_OK) {
         ole_pool_run(pool, count, decode_task, d);
         status = keep_good(d, error);
     }
     ole_pool_destroy(pool);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; d->images && i < count; i++)
         free(d->images[i].message);
     free(d->images);
     return status;
@@ -476,6 +481,7 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
         status = ole_join_path(test, path, "test", error);
         if (status == OLE_OK) status = check_test(test, source->count - source->train_count, error);
     }
+    source->folder_length = strlen(path) + (path[strlen(path) - 1] != '/');
     source->test_share = options->test_share;
     free_list(&files);
     return status;

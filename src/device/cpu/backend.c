@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -132,14 +133,14 @@ static bool is_filter(const ole_node *node, const ole_param *param) {
 
 static size_t param_bytes(ole_device_context *context, const ole_node *node,
                           const ole_param *param) {
-    int64_t count = is_filter(node, param) ? cpu_weight_size(context, node) : param->count;
-    return (size_t)count * sizeof(float);
+    (void)context, (void)node; /* only whole blocks of weights are blocked: there is no padding */
+    return (size_t)param->count * sizeof(float);
 }
 
 static void param_from_plain(ole_device_context *context, const ole_node *node,
                              const ole_param *param, const float *plain, void *to) {
     if (is_filter(node, param))
-        cpu_weight_from_plain(context, node, plain, to);
+        cpu_weight_copy(context, node, plain, to, false);
     else
         memcpy(to, plain, (size_t)param->count * sizeof(float));
 }
@@ -147,7 +148,7 @@ static void param_from_plain(ole_device_context *context, const ole_node *node,
 static void param_to_plain(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const void *from, float *plain) {
     if (is_filter(node, param))
-        cpu_weight_to_plain(context, node, from, plain);
+        cpu_weight_copy(context, node, from, plain, true);
     else
         memcpy(plain, from, (size_t)param->count * sizeof(float));
 }
@@ -225,11 +226,6 @@ static void adapt_gradients(const cpu_call *given, const ole_op_call *adapted) {
 
 /* ---- ops ---------------------------------------------------------------------------------- */
 
-typedef struct cpu_op {
-    cpu_plan_function *plan;
-    cpu_run_function *forward, *backward;
-} cpu_op;
-
 static ole_status plan_input(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, NULL, sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -240,20 +236,15 @@ static void do_nothing(const cpu_call *call) {
     (void)call;
 }
 
-#define ROW(name)                                                                                  \
-    { cpu_##name##_plan, cpu_##name##_forward, cpu_##name##_backward }
-static const cpu_op ops[] = {
-    [OLE_OP_INPUT] = {plan_input, do_nothing, do_nothing},
-    [OLE_OP_CONV] = ROW(conv),
-    [OLE_OP_NORM] = ROW(norm),
-    [OLE_OP_RELU] = ROW(relu),
-    [OLE_OP_MAXPOOL] = ROW(maxpool),
-    [OLE_OP_AVGPOOL] = ROW(avgpool),
-    [OLE_OP_FLATTEN] = ROW(flatten),
-    [OLE_OP_LINEAR] = ROW(linear),
-    [OLE_OP_DROPOUT] = ROW(dropout),
-    [OLE_OP_ADD] = ROW(add),
-    [OLE_OP_CONCAT] = ROW(concat),
+static const cpu_op cpu_op_input = {plan_input, do_nothing, do_nothing};
+
+static const cpu_op *const ops[] = {
+    [OLE_OP_INPUT] = &cpu_op_input,     [OLE_OP_CONV] = &cpu_op_conv,
+    [OLE_OP_NORM] = &cpu_op_norm,       [OLE_OP_RELU] = &cpu_op_relu,
+    [OLE_OP_MAXPOOL] = &cpu_op_maxpool, [OLE_OP_AVGPOOL] = &cpu_op_avgpool,
+    [OLE_OP_FLATTEN] = &cpu_op_flatten, [OLE_OP_LINEAR] = &cpu_op_linear,
+    [OLE_OP_DROPOUT] = &cpu_op_dropout, [OLE_OP_ADD] = &cpu_op_add,
+    [OLE_OP_CONCAT] = &cpu_op_concat,
 };
 
 void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t bytes,
@@ -278,10 +269,8 @@ void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t by
 
 /* Whether sizes in bytes of n inputs or outputs fit in 64 bits, with a wide margin. */
 static bool is_countable(const ole_node *node, int64_t n) {
-    int64_t pixels = node->in.h * node->in.w > node->out.h * node->out.w
-                         ? node->in.h * node->in.w
-                         : node->out.h * node->out.w;
-    int64_t channels = (node->in.c > node->out.c ? node->in.c : node->out.c) + CPU_MAX_BLOCK;
+    int64_t pixels = ole_max(node->in.h * node->in.w, node->out.h * node->out.w);
+    int64_t channels = ole_max(node->in.c, node->out.c) + CPU_MAX_BLOCK;
     int64_t total;
     return !__builtin_mul_overflow(pixels, channels, &total) &&
            !__builtin_mul_overflow(total, n, &total) && !__builtin_mul_overflow(total, 64, &total);
@@ -304,7 +293,7 @@ static ole_status plan_op(ole_device_context *context, const ole_node *node, int
     cpu_adapted adapted;
     adapt_request(&request, &adapted);
     int before = cpu_threads_enter(context);
-    ole_status status = ops[node->op].plan(&request, plan, error);
+    ole_status status = ops[node->op]->plan(&request, plan, error);
     cpu_threads_leave(before);
     if (status == OLE_OK) adapt_plan(&request, &adapted, plan);
     return status;
@@ -319,7 +308,7 @@ static void release_op(ole_device_context *context, ole_op_plan *plan) {
 }
 
 static void run(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
-                const ole_op_call *call, cpu_run_function *function) {
+                const ole_op_call *call, void (*function)(const cpu_call *call)) {
     int before = cpu_threads_enter(context);
     cpu_call given = {context, node, plan->state, call};
     ole_op_call adapted;
@@ -331,12 +320,12 @@ static void run(ole_device_context *context, const ole_node *node, const ole_op_
 
 static void forward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                     const ole_op_call *call) {
-    run(context, node, plan, call, ops[node->op].forward);
+    run(context, node, plan, call, ops[node->op]->forward);
 }
 
 static void backward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                      const ole_op_call *call) {
-    run(context, node, plan, call, ops[node->op].backward);
+    run(context, node, plan, call, ops[node->op]->backward);
 }
 
 const ole_backend ole_backend_cpu = {

@@ -24,7 +24,7 @@ static bool is_prefix(const concat_state *s) {
     return s->base.x_layout[0] == &cpu_stacked;
 }
 
-ole_status cpu_concat_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_concat(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     ole_shape out = r->node->out;
     ole_layout layout = out.h * out.w > 1 ? &cpu_stacked : cpu_best_layout(r->context, out);
     concat_state *s = cpu_state_create(r, layout, sizeof *s, plan);
@@ -92,7 +92,7 @@ static void copy_input(const cpu_call *c, int i) {
         cpu_parallel(c->context, s->x[i].groups, find_moments, &r);
 }
 
-void cpu_concat_forward(const cpu_call *c) {
+static void forward(const cpu_call *c) {
     const concat_state *s = c->state;
     if (is_prefix(s))
         copy_piece(c, s->x[0].size, c->call->x[0], c->call->y);
@@ -103,7 +103,7 @@ void cpu_concat_forward(const cpu_call *c) {
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-void cpu_concat_backward(const cpu_call *c) {
+static void backward(const cpu_call *c) {
     const concat_state *s = c->state;
     for (int i = OLE_MAX_INPUTS - 1; i >= 0; i--) {
         if (!c->call->dx[i]) continue;
@@ -121,3 +121,5 @@ void cpu_concat_backward(const cpu_call *c) {
         cpu_copy_channels(c->context, &copy, c->call->dy, c->call->dx[i]);
     }
 }
+
+const cpu_op cpu_op_concat = {plan_concat, forward, backward};

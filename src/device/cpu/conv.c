@@ -37,15 +37,17 @@ static cpu_format weight_format(const ole_device_context *context, const ole_nod
     return whole ? CPU_BLOCKED : CPU_PLAIN;
 }
 
-int64_t cpu_weight_size(const ole_device_context *context, const ole_node *node) {
-    (void)context; /* only whole blocks are blocked, so there is no padding */
-    return node->out.c * node->in.c * node->kernel * node->kernel;
+static size_t weight_bytes(const ole_node *node) {
+    return (size_t)(node->out.c * node->in.c * node->kernel * node->kernel) * sizeof(float);
 }
 
-/* Copies weights between plain and blocked order. */
-static void copy_weight(const ole_device_context *context, const ole_node *node, const float *from,
-                        float *to, bool to_plain) {
+void cpu_weight_copy(const ole_device_context *context, const ole_node *node, const float *from,
+                     float *to, bool to_plain) {
     int64_t b = context->block, taps = (int64_t)node->kernel * node->kernel, plain = 0;
+    if (weight_format(context, node) == CPU_PLAIN) {
+        memcpy(to, from, weight_bytes(node));
+        return;
+    }
     for (int64_t o = 0; o < node->out.c; o++)
         for (int64_t i = 0; i < node->in.c; i++)
             for (int64_t t = 0; t < taps; t++, plain++) {
@@ -53,22 +55,6 @@ static void copy_weight(const ole_device_context *context, const ole_node *node,
                 int64_t blocked = (block * b + i % b) * b + o % b;
                 to[to_plain ? plain : blocked] = from[to_plain ? blocked : plain];
             }
-}
-
-void cpu_weight_from_plain(const ole_device_context *context, const ole_node *node,
-                           const float *plain, float *to) {
-    if (weight_format(context, node) == CPU_BLOCKED)
-        copy_weight(context, node, plain, to, false);
-    else
-        memcpy(to, plain, (size_t)cpu_weight_size(context, node) * sizeof *to);
-}
-
-void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node, const float *from,
-                         float *plain) {
-    if (weight_format(context, node) == CPU_BLOCKED)
-        copy_weight(context, node, from, plain, true);
-    else
-        memcpy(plain, from, (size_t)cpu_weight_size(context, node) * sizeof *plain);
 }
 
 /* ---- planning ----------------------------------------------------------------------------- */
@@ -126,23 +112,22 @@ static size_t sum_bytes(const conv_state *s) {
 }
 
 /* Bytes for the gradient of the weight or bias when only the other one is needed. */
-static size_t spare_bytes(const ole_device_context *context, const ole_node *node) {
-    return node->bias ? cpu_whole_lines((size_t)cpu_weight_size(context, node) * sizeof(float)) : 0;
+static size_t spare_bytes(const ole_node *node) {
+    return node->bias ? cpu_whole_lines(weight_bytes(node)) : 0;
 }
 
-static size_t scratch_bytes(const conv_state *s, const ole_device_context *context,
-                            const ole_node *node) {
+static size_t scratch_bytes(const conv_state *s, const ole_node *node) {
     size_t most = cpu_tiles_scratch(s->tiles);
     for (int pass = 0; pass < CPU_PASSES; pass++) {
         size_t bytes = cpu_conv_scratch(s->pass[pass]);
         if (pass == CPU_BACKWARD_DATA) bytes += sum_bytes(s);
-        if (pass == CPU_BACKWARD_WEIGHTS && s->pass[pass]) bytes += spare_bytes(context, node);
+        if (pass == CPU_BACKWARD_WEIGHTS && s->pass[pass]) bytes += spare_bytes(node);
         if (bytes > most) most = bytes;
     }
     return most;
 }
 
-ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_conv(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     ole_layout y_layout = cpu_best_layout(r->context, r->node->out);
     conv_state *state = cpu_state_create(r, y_layout, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
@@ -167,14 +152,14 @@ ole_status cpu_conv_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error
         plan->state = NULL;
         return status;
     }
-    plan->scratch_bytes = scratch_bytes(state, r->context, r->node);
+    plan->scratch_bytes = scratch_bytes(state, r->node);
     plan->backward_reads_x = true;
     return OLE_OK;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-void cpu_conv_forward(const cpu_call *c) {
+static void forward(const cpu_call *c) {
     const conv_state *state = c->state;
     if (state->tiles) {
         cpu_tiles_forward(state->tiles, c);
@@ -234,10 +219,12 @@ static void backward_weights(const cpu_call *c) {
                                     .weight = weight ? (void *)weight : spare,
                                     .bias = bias ? (void *)bias : spare,
                                     .y = (void *)c->call->dy,
-                                    .scratch = spare + spare_bytes(c->context, c->node)});
+                                    .scratch = spare + spare_bytes(c->node)});
 }
 
-void cpu_conv_backward(const cpu_call *c) {
+static void backward(const cpu_call *c) {
     if (c->call->dparam[0] || (c->node->bias && c->call->dparam[1])) backward_weights(c);
     if (c->call->dx[0]) backward_data(c);
 }
+
+const cpu_op cpu_op_conv = {plan_conv, forward, backward};

@@ -157,7 +157,6 @@ typedef struct cpu_adapted {
     ole_layout given[OLE_MAX_INPUTS];
     size_t x[OLE_MAX_INPUTS], dx[OLE_MAX_INPUTS];
     bool is[OLE_MAX_INPUTS];
-    size_t scratch; /* of the op itself, before these */
 } cpu_adapted;
 
 typedef struct cpu_plan_request {
@@ -192,25 +191,18 @@ typedef struct cpu_call {
     const ole_op_call *call;
 } cpu_call;
 
-typedef ole_status cpu_plan_function(const cpu_plan_request *request, ole_op_plan *plan,
-                                     ole_error *error);
-typedef void cpu_run_function(const cpu_call *call);
+typedef struct cpu_op {
+    ole_status (*plan)(const cpu_plan_request *request, ole_op_plan *plan, ole_error *error);
+    void (*forward)(const cpu_call *call);
+    void (*backward)(const cpu_call *call);
+} cpu_op;
 
-cpu_plan_function cpu_conv_plan, cpu_norm_plan, cpu_maxpool_plan, cpu_avgpool_plan, cpu_linear_plan,
-    cpu_relu_plan, cpu_add_plan, cpu_concat_plan, cpu_flatten_plan, cpu_dropout_plan;
-cpu_run_function cpu_conv_forward, cpu_norm_forward, cpu_maxpool_forward, cpu_avgpool_forward,
-    cpu_linear_forward, cpu_relu_forward, cpu_add_forward, cpu_concat_forward, cpu_flatten_forward,
-    cpu_dropout_forward;
-cpu_run_function cpu_conv_backward, cpu_norm_backward, cpu_maxpool_backward, cpu_avgpool_backward,
-    cpu_linear_backward, cpu_relu_backward, cpu_add_backward, cpu_concat_backward,
-    cpu_flatten_backward, cpu_dropout_backward;
+extern const cpu_op cpu_op_conv, cpu_op_linear, cpu_op_norm, cpu_op_maxpool, cpu_op_avgpool,
+    cpu_op_relu, cpu_op_add, cpu_op_concat, cpu_op_flatten, cpu_op_dropout;
 
-/* A convolution's weights: their number, and conversion from and to plain [out, in, k, k]. */
-int64_t cpu_weight_size(const ole_device_context *context, const ole_node *node);
-void cpu_weight_from_plain(const ole_device_context *context, const ole_node *node,
-                           const float *plain, float *to);
-void cpu_weight_to_plain(const ole_device_context *context, const ole_node *node, const float *from,
-                         float *plain);
+/* Copies a convolution's weights, stored -> plain [out, in, k, k] if `to_plain`, else back. */
+void cpu_weight_copy(const ole_device_context *context, const ole_node *node, const float *from,
+                     float *to, bool to_plain);
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
                       const int32_t *labels, double scale, void *dlogits, float *scores,

@@ -16,7 +16,7 @@ static size_t copy_bytes(const cpu_state *s) {
     return cpu_whole_lines((size_t)(s->n * ole_shape_size(s->x_shape[0])) * sizeof(float));
 }
 
-ole_status cpu_linear_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_linear(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     cpu_state *state = cpu_state_create(r, NULL, sizeof *state, plan);
     if (!state) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     int64_t in = ole_shape_size(r->node->in), out = ole_shape_size(r->node->out);
@@ -44,7 +44,7 @@ static float *product_scratch(const cpu_call *c) {
     return (float *)((char *)c->call->scratch + copy_bytes(c->state));
 }
 
-void cpu_linear_forward(const cpu_call *c) {
+static void forward(const cpu_call *c) {
     const cpu_state *s = c->state;
     int64_t in = ole_shape_size(c->node->in), out = ole_shape_size(c->node->out);
     float *y = c->call->y;
@@ -98,7 +98,7 @@ static void column_sums(int64_t rows, int64_t channels, const float *dy, float *
     }
 }
 
-void cpu_linear_backward(const cpu_call *c) {
+static void backward(const cpu_call *c) {
     const cpu_state *s = c->state;
     int64_t in = ole_shape_size(c->node->in), out = ole_shape_size(c->node->out);
     if (c->call->dparam[0])
@@ -117,3 +117,5 @@ void cpu_linear_backward(const cpu_call *c) {
         column_sums(s->n, out, c->call->dy, c->call->dparam[1]);
     if (c->call->dx[0]) backward_input(c);
 }
+
+const cpu_op cpu_op_linear = {plan_linear, forward, backward};

@@ -53,7 +53,7 @@ static bool has_moments(const norm_state *s) {
     return s->base.x_layout[0] == &cpu_stacked;
 }
 
-ole_status cpu_norm_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_norm(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     bool stacked = r->x_layout[0] == &cpu_stacked;
     ole_layout y_layout = stacked ? &cpu_blocked : r->x_layout[0];
     norm_state *state = cpu_state_create(r, y_layout, sizeof *state, plan);
@@ -106,23 +106,19 @@ static int channels_of(const cpu_view *v, int64_t group) {
     return left < v->width ? (int)left : v->width;
 }
 
-static int block_of(const norm_run *n) {
-    return n->kernels->block;
-}
-
 static float *saved_mean(const norm_run *n, int64_t group) {
-    return (float *)n->c->call->saved + group * block_of(n);
+    return (float *)n->c->call->saved + group * n->kernels->block;
 }
 
 static float *saved_inverse(const norm_run *n, int64_t group) {
-    return saved_mean(n, group) + n->state->x.groups * block_of(n);
+    return saved_mean(n, group) + n->state->x.groups * n->kernels->block;
 }
 
 /* y = (x - mean) * scale + shift; channels that do not exist give 0. */
-static cpu_affine affine_of(const norm_run *n, int64_t group, const float *mean,
-                            const float *inverse) {
+static cpu_affine affine_of(const norm_run *n, int64_t group) {
     const cpu_view *v = &n->state->x;
     const ole_node *node = n->c->node;
+    const float *mean = saved_mean(n, group), *inverse = saved_inverse(n, group);
     cpu_affine a = {.relu = node->relu};
     for (int i = 0; i < channels_of(v, group); i++) {
         a.mean[i] = mean[i];
@@ -259,7 +255,7 @@ static void store_statistics(void *argument, int64_t group) {
 static void apply(void *argument, int64_t task) {
     const norm_run *n = argument;
     norm_chunk p = chunk_of(n, task);
-    cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
+    cpu_affine a = affine_of(n, p.group);
     const ole_op_call *call = n->c->call;
     FOR_IMAGES(n, p, at, to)
     n->kernels->norm(p.run, &a, cpu_at(&n->state->x, call->x[0], at),
@@ -284,7 +280,7 @@ static norm_run run_of(const cpu_call *c) {
                       .count = (double)values};
 }
 
-void cpu_norm_forward(const cpu_call *c) {
+static void forward(const cpu_call *c) {
     norm_run n = run_of(c);
     int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
     bool shared = ole_norm_shared(c->call);
@@ -306,7 +302,7 @@ static void find_sums(void *argument, int64_t task) {
     norm_chunk p = chunk_of(n, task);
     cpu_sums *s = &n->part[task].sums;
     *s = (cpu_sums){0};
-    cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), saved_inverse(n, p.group));
+    cpu_affine a = affine_of(n, p.group);
     const ole_op_call *call = n->c->call;
     FOR_IMAGES(n, p, at, to)
     n->kernels->norm_sums(p.run, &a, cpu_at(&n->state->x, call->x[0], at),
@@ -363,7 +359,7 @@ static void find_dx(void *argument, int64_t task) {
     if (p.first_image == 0 && !n->shared) store_gradients(n, p.group, &sums);
     const ole_op_call *call = n->c->call;
     if (!call->dx[0]) return;
-    cpu_affine a = affine_of(n, p.group, saved_mean(n, p.group), inverse);
+    cpu_affine a = affine_of(n, p.group);
     float slope[CPU_MAX_BLOCK] = {0}, level[CPU_MAX_BLOCK] = {0};
     for (int i = 0; i < channels_of(v, p.group); i++) {
         double scale = (double)a.scale[i], inv = (double)inverse[i];
@@ -381,7 +377,7 @@ static void backward_group(void *argument, int64_t group) {
     find_dx(argument, group);
 }
 
-void cpu_norm_backward(const cpu_call *c) {
+static void backward(const cpu_call *c) {
     norm_run n = run_of(c);
     int64_t groups = n.state->x.groups, tasks = groups * n.state->chunks;
     bool shared = ole_norm_shared(c->call);
@@ -393,3 +389,5 @@ void cpu_norm_backward(const cpu_call *c) {
     if (shared) sum_over_ranks(&n, share_sums);
     cpu_parallel_backwards(c->context, tasks, find_dx, &n);
 }
+
+const cpu_op cpu_op_norm = {plan_norm, forward, backward};

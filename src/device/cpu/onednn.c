@@ -75,23 +75,24 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
                                            dnnl_primitive_desc_t hint) {
     dnnl_dims_t strides = {s->stride, s->stride}, pad = {s->pad, s->pad}, dilates = {0, 0};
     dnnl_alg_kind_t kind = s->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    const dnnl_memory_desc_t *of = d->of;
     dnnl_primitive_desc_t made = NULL;
     if (pass == CPU_FORWARD)
         dnnl_convolution_forward_primitive_desc_create(&made, dnn->engine, forward_kind(s), kind,
-                                                       d->of[X], d->of[WEIGHT], d->of[BIAS],
-                                                       d->of[Y], strides, dilates, pad, pad, attr);
+                                                       of[X], of[WEIGHT], of[BIAS], of[Y], strides,
+                                                       dilates, pad, pad, attr);
     else if (pass == CPU_BACKWARD_ADD)
         dnnl_convolution_forward_primitive_desc_create(&made, dnn->engine, dnnl_forward_inference,
-                                                       kind, d->of[Y], d->of[WEIGHT], NULL,
-                                                       d->of[X], strides, dilates, pad, pad, attr);
+                                                       kind, of[Y], of[WEIGHT], NULL, of[X],
+                                                       strides, dilates, pad, pad, attr);
     else if (pass == CPU_BACKWARD_DATA)
-        dnnl_convolution_backward_data_primitive_desc_create(&made, dnn->engine, kind, d->of[X],
-                                                             d->of[WEIGHT], d->of[Y], strides,
-                                                             dilates, pad, pad, hint, attr);
+        dnnl_convolution_backward_data_primitive_desc_create(&made, dnn->engine, kind, of[X],
+                                                             of[WEIGHT], of[Y], strides, dilates,
+                                                             pad, pad, hint, attr);
     else
         dnnl_convolution_backward_weights_primitive_desc_create(
-            &made, dnn->engine, kind, d->of[X], d->of[WEIGHT], d->of[BIAS], d->of[Y], strides,
-            dilates, pad, pad, hint, attr);
+            &made, dnn->engine, kind, of[X], of[WEIGHT], of[BIAS], of[Y], strides, dilates, pad,
+            pad, hint, attr);
     return made;
 }
 
@@ -133,38 +134,28 @@ static dnnl_primitive_desc_t describe_pass(cpu_dnn *dnn, const cpu_conv_spec *s,
                                            dnnl_primitive_desc_t hint) {
     dnnl_dims_t strides = {s->stride, s->stride}, pad = {s->pad, s->pad};
     dnnl_alg_kind_t kind = s->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    description x = description_of(d, X), weight = description_of(d, WEIGHT);
+    description bias = description_of(d, BIAS), y = description_of(d, Y);
     dnnl_convolution_desc_t op;
     dnnl_status_t status;
     if (pass == CPU_FORWARD)
-        status = dnnl_convolution_forward_desc_init(
-            &op, forward_kind(s), kind, description_of(d, X), description_of(d, WEIGHT),
-            description_of(d, BIAS), description_of(d, Y), strides, pad, pad);
+        status = dnnl_convolution_forward_desc_init(&op, forward_kind(s), kind, x, weight, bias, y,
+                                                    strides, pad, pad);
     else if (pass == CPU_BACKWARD_ADD)
-        status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, kind,
-                                                    description_of(d, Y), description_of(d, WEIGHT),
-                                                    NULL, description_of(d, X), strides, pad, pad);
+        status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_inference, kind, y, weight,
+                                                    NULL, x, strides, pad, pad);
     else if (pass == CPU_BACKWARD_DATA)
-        status = dnnl_convolution_backward_data_desc_init(&op, kind, description_of(d, X),
-                                                          description_of(d, WEIGHT),
-                                                          description_of(d, Y), strides, pad, pad);
+        status =
+            dnnl_convolution_backward_data_desc_init(&op, kind, x, weight, y, strides, pad, pad);
     else
-        status = dnnl_convolution_backward_weights_desc_init(
-            &op, kind, description_of(d, X), description_of(d, WEIGHT), description_of(d, BIAS),
-            description_of(d, Y), strides, pad, pad);
+        status = dnnl_convolution_backward_weights_desc_init(&op, kind, x, weight, bias, y, strides,
+                                                             pad, pad);
     dnnl_primitive_desc_t made = NULL;
     if (status == dnnl_success) dnnl_primitive_desc_create(&made, &op, attr, dnn->engine, hint);
     return made;
 }
 
 #endif
-
-static bool same(description a, description b) {
-    return dnnl_memory_desc_equal(a, b);
-}
-
-static size_t size_of(description d) {
-    return dnnl_memory_desc_get_size(d);
-}
 
 /* ---- engine ------------------------------------------------------------------------------- */
 
@@ -294,7 +285,6 @@ struct cpu_conv {
     int slots;
     dnnl_memory_t scratchpad;
     size_t own_bytes, pad_bytes; /* scratch: reordered arrays, then the scratchpad */
-    char name[64];
 };
 
 static dnnl_format_tag_t activation_tag(cpu_format format) {
@@ -370,7 +360,7 @@ static dnnl_primitive_desc_t find_implementation(cpu_dnn *dnn, const cpu_conv_sp
 }
 
 static void grow(size_t *to, description d) {
-    size_t bytes = d ? size_of(d) : 0;
+    size_t bytes = d ? dnnl_memory_desc_get_size(d) : 0;
     if (bytes > *to) *to = bytes;
 }
 
@@ -387,7 +377,7 @@ static bool make_reorder(cpu_conv *conv, slot *s, description given, description
     grow(&conv->pad_bytes, dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0));
     dnnl_primitive_desc_destroy(made);
     s->offset = conv->own_bytes;
-    conv->own_bytes += (size_of(own) + 63) / 64 * 64;
+    conv->own_bytes += (dnnl_memory_desc_get_size(own) + 63) / 64 * 64;
     return good;
 }
 
@@ -431,7 +421,7 @@ static bool make_slots(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive
         *s = (slot){.array = array, .argument = r.argument, .written = r.written};
         good = dnnl_memory_create(&s->given, given, conv->dnn->engine, DNNL_MEMORY_NONE) ==
                    dnnl_success &&
-               (same(given, own) || make_reorder(conv, s, given, own, attr));
+               (dnnl_memory_desc_equal(given, own) || make_reorder(conv, s, given, own, attr));
     }
     free_descriptions(&d);
     return good;
@@ -456,7 +446,6 @@ static dnnl_primitive_attr_t make_attributes(bool add) {
 static bool make_conv(cpu_conv *conv, const cpu_conv_spec *spec, dnnl_primitive_desc_t made) {
     dnnl_primitive_attr_t plain = make_attributes(false);
     description pad = dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0);
-    strncpy(conv->name, name_of(made), sizeof conv->name - 1);
     grow(&conv->pad_bytes, pad);
     bool good = plain && dnnl_primitive_create(&conv->primitive, made) == dnnl_success &&
                 dnnl_memory_create(&conv->scratchpad, pad, conv->dnn->engine, DNNL_MEMORY_NONE) ==

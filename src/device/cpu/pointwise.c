@@ -69,18 +69,18 @@ static void pass_slice(void *argument, int64_t task) {
 
 /* ---- ReLU and addition -------------------------------------------------------------------- */
 
-ole_status cpu_relu_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_relu(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     plan->backward_reads_y = plan->in_place = plan->dx_in_place = true;
     return OLE_OK;
 }
 
-void cpu_relu_forward(const cpu_call *c) {
+static void relu_forward(const cpu_call *c) {
     run_slices(c, &(elements){.a = c->call->x[0], .to = c->call->y}, relu_slice);
 }
 
-void cpu_relu_backward(const cpu_call *c) {
+static void relu_backward(const cpu_call *c) {
     if (!c->call->dx[0]) return;
     elements e = {.a = c->call->dy,
                   .b = c->call->y,
@@ -90,7 +90,7 @@ void cpu_relu_backward(const cpu_call *c) {
 }
 
 /* A second input in another layout than the first is converted in scratch. */
-ole_status cpu_add_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_add(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (r->x_layout[1] != r->x_layout[0]) plan->scratch_bytes = plan->y_bytes;
@@ -99,7 +99,7 @@ ole_status cpu_add_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error 
     return OLE_OK;
 }
 
-void cpu_add_forward(const cpu_call *c) {
+static void add_forward(const cpu_call *c) {
     const cpu_state *s = c->state;
     elements e = {.a = c->call->x[0], .b = c->call->x[1], .to = c->call->y, .relu = c->node->relu};
     if (s->x_layout[1] != s->x_layout[0]) {
@@ -134,7 +134,7 @@ static void add_backward_one(const cpu_call *c, int i) {
                     c->call->accumulate[i], c->call->dx[i]);
 }
 
-void cpu_add_backward(const cpu_call *c) {
+static void add_backward(const cpu_call *c) {
     const cpu_state *s = c->state;
     bool both = c->call->dx[0] && c->call->dx[1] && s->x_layout[0] == s->x_layout[1] &&
                 c->call->dx[0] != c->call->dx[1];
@@ -150,21 +150,21 @@ void cpu_add_backward(const cpu_call *c) {
 
 /* ---- flattening --------------------------------------------------------------------------- */
 
-ole_status cpu_flatten_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_flatten(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, NULL, sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     plan->in_place = plan->dx_in_place = !r->x_layout[0];
     return OLE_OK;
 }
 
-void cpu_flatten_forward(const cpu_call *c) {
+static void flatten_forward(const cpu_call *c) {
     const cpu_state *s = c->state;
     if (c->call->y != c->call->x[0])
         cpu_convert(c->context, s->x_layout[0], NULL, s->n, s->x_shape[0], c->call->x[0], false,
                     c->call->y);
 }
 
-void cpu_flatten_backward(const cpu_call *c) {
+static void flatten_backward(const cpu_call *c) {
     const cpu_state *s = c->state;
     if (c->call->dx[0] && c->call->dx[0] != c->call->dy)
         cpu_convert(c->context, NULL, s->x_layout[0], s->n, s->x_shape[0], c->call->dy,
@@ -174,7 +174,7 @@ void cpu_flatten_backward(const cpu_call *c) {
 /* ---- dropout ------------------------------------------------------------------------------ */
 
 /* Saves one byte per element of y, in its layout: 1 if it stays. */
-ole_status cpu_dropout_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_dropout(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (!cpu_state_create(r, r->x_layout[0], sizeof(cpu_state), plan))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     plan->saved_bytes = r->train ? (size_t)((const cpu_state *)plan->state)->y_size : 0;
@@ -210,7 +210,7 @@ static void mask_slice(void *argument, int64_t task) {
     s.kernels->apply_mask(s.length, s.a, mask, factor, e->accumulate, s.to);
 }
 
-void cpu_dropout_forward(const cpu_call *c) {
+static void dropout_forward(const cpu_call *c) {
     const cpu_state *s = c->state;
     elements e = {.a = c->call->x[0], .to = c->call->y};
     if (!c->call->train) {
@@ -221,8 +221,13 @@ void cpu_dropout_forward(const cpu_call *c) {
     run_slices(c, &e, mask_slice);
 }
 
-void cpu_dropout_backward(const cpu_call *c) {
+static void dropout_backward(const cpu_call *c) {
     if (!c->call->dx[0]) return;
     elements e = {.a = c->call->dy, .to = c->call->dx[0], .accumulate = c->call->accumulate[0]};
     run_slices(c, &e, mask_slice);
 }
+
+const cpu_op cpu_op_relu = {plan_relu, relu_forward, relu_backward};
+const cpu_op cpu_op_add = {plan_add, add_forward, add_backward};
+const cpu_op cpu_op_flatten = {plan_flatten, flatten_forward, flatten_backward};
+const cpu_op cpu_op_dropout = {plan_dropout, dropout_forward, dropout_backward};

@@ -22,6 +22,7 @@ typedef struct pool_run {
     const cpu_call *c;
     const pool_state *state;
     const cpu_kernels *kernels;
+    bool max;
     float factor; /* average: 1 / pixels per window, including padding */
 } pool_run;
 
@@ -46,7 +47,7 @@ static ole_status plan_pool(const cpu_plan_request *r, ole_op_plan *plan, ole_er
     return OLE_OK;
 }
 
-ole_status cpu_maxpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
+static ole_status plan_max(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
     if (r->node->kernel > 15)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "layer %s: a max pooling window of %dx%d is too large; the limit is 15x15",
@@ -55,10 +56,6 @@ ole_status cpu_maxpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_er
     if (status == OLE_OK && r->train)
         plan->saved_bytes = (size_t)((const cpu_state *)plan->state)->y_size;
     return status;
-}
-
-ole_status cpu_avgpool_plan(const cpu_plan_request *r, ole_op_plan *plan, ole_error *error) {
-    return plan_pool(r, plan, error);
 }
 
 static cpu_window window_of(const pool_run *p, int width, int64_t i, int64_t j) {
@@ -93,23 +90,18 @@ static plane plane_of(const pool_run *p, int64_t task) {
              j_++, at += (p)->state->y.row_stride, go_ = 1)                                        \
             for (cpu_window w = window_of(p, (where).width, i_, j_); go_; go_ = 0)
 
-static void max_forward(void *argument, int64_t task) {
+static void forward_plane(void *argument, int64_t task) {
     const pool_run *p = argument;
     plane here = plane_of(p, task);
     const void *x = cpu_at(&p->state->x, p->c->call->x[0], here.x);
-    void *y = p->c->call->y;
     uint8_t *saved = p->state->base.train ? p->c->call->saved : NULL;
-    FOR_OUTPUTS(p, here, w, at)
-    p->kernels->max_window(&w, x, cpu_at(&p->state->y, y, at), saved ? saved + at : NULL);
-}
-
-static void average_forward(void *argument, int64_t task) {
-    const pool_run *p = argument;
-    plane here = plane_of(p, task);
-    const void *x = cpu_at(&p->state->x, p->c->call->x[0], here.x);
-    void *y = p->c->call->y;
-    FOR_OUTPUTS(p, here, w, at)
-    p->kernels->sum_window(&w, x, p->factor, cpu_at(&p->state->y, y, at));
+    FOR_OUTPUTS(p, here, w, at) {
+        void *y = cpu_at(&p->state->y, p->c->call->y, at);
+        if (p->max)
+            p->kernels->max_window(&w, x, y, saved ? saved + at : NULL);
+        else
+            p->kernels->sum_window(&w, x, p->factor, y);
+    }
 }
 
 /* The plane of dx, to which windows add; cleared first unless gradients accumulate. */
@@ -124,23 +116,18 @@ static void *open_dx(const pool_run *p, plane here) {
     return dx;
 }
 
-static void max_backward(void *argument, int64_t task) {
+static void backward_plane(void *argument, int64_t task) {
     const pool_run *p = argument;
     plane here = plane_of(p, task);
-    const void *dy = p->c->call->dy;
     const uint8_t *saved = p->c->call->saved;
     void *dx = open_dx(p, here);
-    FOR_OUTPUTS(p, here, w, at)
-    p->kernels->max_spread(&w, cpu_at(&p->state->y, dy, at), saved + at, dx);
-}
-
-static void average_backward(void *argument, int64_t task) {
-    const pool_run *p = argument;
-    plane here = plane_of(p, task);
-    const void *dy = p->c->call->dy;
-    void *dx = open_dx(p, here);
-    FOR_OUTPUTS(p, here, w, at)
-    p->kernels->sum_spread(&w, cpu_at(&p->state->y, dy, at), p->factor, dx);
+    FOR_OUTPUTS(p, here, w, at) {
+        const void *dy = cpu_at(&p->state->y, p->c->call->dy, at);
+        if (p->max)
+            p->kernels->max_spread(&w, dy, saved + at, dx);
+        else
+            p->kernels->sum_spread(&w, dy, p->factor, dx);
+    }
 }
 
 static void run_planes(const cpu_call *c, cpu_task *task) {
@@ -148,23 +135,21 @@ static void run_planes(const cpu_call *c, cpu_task *task) {
     double pixels =
         node->kernel ? (double)node->kernel * node->kernel : (double)(node->in.h * node->in.w);
     const pool_state *state = c->state;
-    pool_run p = {c, state, cpu_kernels_of(c->context, state->base.x_layout[0]),
-                  (float)(1 / pixels)};
+    pool_run p = {.c = c,
+                  .state = state,
+                  .kernels = cpu_kernels_of(c->context, state->base.x_layout[0]),
+                  .max = node->op == OLE_OP_MAXPOOL,
+                  .factor = (float)(1 / pixels)};
     cpu_parallel(c->context, p.state->x.images * p.state->x.groups, task, &p);
 }
 
-void cpu_maxpool_forward(const cpu_call *c) {
-    run_planes(c, max_forward);
+static void forward(const cpu_call *c) {
+    run_planes(c, forward_plane);
 }
 
-void cpu_maxpool_backward(const cpu_call *c) {
-    if (c->call->dx[0]) run_planes(c, max_backward);
+static void backward(const cpu_call *c) {
+    if (c->call->dx[0]) run_planes(c, backward_plane);
 }
 
-void cpu_avgpool_forward(const cpu_call *c) {
-    run_planes(c, average_forward);
-}
-
-void cpu_avgpool_backward(const cpu_call *c) {
-    if (c->call->dx[0]) run_planes(c, average_backward);
-}
+const cpu_op cpu_op_maxpool = {plan_max, forward, backward};
+const cpu_op cpu_op_avgpool = {plan_pool, forward, backward};

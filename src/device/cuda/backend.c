@@ -13,10 +13,6 @@
 
 /* ---- Layouts --------------------------------------------------------------------------------- */
 
-static size_t round_up(size_t bytes) {
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
-
 cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape) {
     int pitch = cuda_pitch(shape.c);
     cuda_layout layout = {.type = context->type,
@@ -27,21 +23,24 @@ cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_sha
                           .h = (int)shape.h,
                           .w = (int)shape.w};
     layout.part[0] = (cuda_part){.channels = (int)shape.c, .pitch = pitch};
-    layout.bytes = round_up((size_t)layout.pixels * (size_t)pitch * cuda_element(layout.type));
+    layout.bytes = cuda_aligned((size_t)layout.pixels * (size_t)pitch * cuda_element(layout.type));
     return layout;
 }
 
 void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *plan) {
     cuda_state *state = calloc(1, bytes);
     if (!state) return NULL;
-    state->n = request->n;
     state->train = request->train;
-    state->needs_dx = request->needs_dx;
     for (int k = 0; k < OLE_MAX_INPUTS; k++)
         if (request->x[k]) state->x[k] = *request->x[k];
     state->y = cuda_layout_of(request->context, request->n, request->node->out);
     *plan = (ole_op_plan){.state = state, .y_layout = &state->y, .y_bytes = state->y.bytes};
     return state;
+}
+
+ole_status cuda_plan_state(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
+    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
 enum { WORKSPACE = 64 << 20, BOUNCE = 4 << 20 };
@@ -77,6 +76,11 @@ bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const ch
     return note(context, OLE_ERROR_UNSUPPORTED, doing, cublasGetStatusString(code), " (cuBLAS)");
 }
 
+ole_status cuda_failure(const ole_device_context *context, ole_error *error) {
+    if (context->failed != OLE_OK && error) *error = context->failure;
+    return context->failed;
+}
+
 void cuda_launched(ole_device_context *context, const char *kernel) {
     context->launches++;
     cuda_failed(context, cudaGetLastError(), kernel);
@@ -99,8 +103,7 @@ void cuda_setup_unlock(void) {
 static ole_status wait_for_all(ole_device_context *context, ole_error *error) {
     cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "running");
-    if (context->failed != OLE_OK && error) *error = context->failure;
-    return context->failed;
+    return cuda_failure(context, error);
 }
 
 /* ---- the context -------------------------------------------------------------------------- */
@@ -237,6 +240,13 @@ bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t b
     return true;
 }
 
+void *cuda_send(ole_device_context *context, const void *from, size_t bytes, const char *doing) {
+    void *to = NULL;
+    if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), doing)) return NULL;
+    if (from) cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, doing);
+    return to;
+}
+
 static void copy_in(ole_device_context *context, const void *from, size_t bytes, void *to) {
     cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, "copying in");
 }
@@ -245,7 +255,8 @@ static void copy_out(ole_device_context *context, const void *from, size_t bytes
     cuda_copy(context, to, from, bytes, cudaMemcpyDeviceToHost, "copying out");
 }
 
-void *cuda_staging(ole_device_context *context, size_t bytes) {
+/* Device memory of at least `bytes` for the moment; NULL when there is none. */
+static void *staging_of(ole_device_context *context, size_t bytes) {
     if (context->staging_bytes >= bytes) return context->staging;
     cudaStreamSynchronize(context->stream);
     cudaFree(context->staging);
@@ -267,7 +278,7 @@ static void to_plain(ole_device_context *context, ole_layout layout, int64_t n, 
                      const void *from, float *plain) {
     size_t bytes = (size_t)(n * ole_shape_size(shape)) * sizeof *plain;
     cuda_layout tensor = layout_or_plain(context, layout, n, shape);
-    float *staging = cuda_staging(context, bytes);
+    float *staging = staging_of(context, bytes);
     if (!staging) return;
     cuda_to_plain(context, &tensor, from, staging);
     copy_out(context, staging, bytes, plain);
@@ -277,7 +288,7 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
                        const float *plain, bool accumulate, void *to) {
     size_t bytes = (size_t)(n * ole_shape_size(shape)) * sizeof *plain;
     cuda_layout tensor = layout_or_plain(context, layout, n, shape);
-    float *staging = cuda_staging(context, bytes);
+    float *staging = staging_of(context, bytes);
     if (!staging) return;
     copy_in(context, plain, bytes, staging);
     cuda_from_plain(context, &tensor, staging, accumulate, to);
@@ -285,19 +296,14 @@ static void from_plain(ole_device_context *context, ole_layout layout, int64_t n
 
 /* ---- ops ---------------------------------------------------------------------------------- */
 
-static ole_status plan_input(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-}
-
-static const cuda_op cuda_input = {.plan = plan_input};
+static const cuda_op cuda_input = {.plan = cuda_plan_state};
 
 static const cuda_op *op_of(const ole_node *node) {
     static const cuda_op *const ops[] = {
-        [OLE_OP_INPUT] = &cuda_input,     [OLE_OP_CONV] = &cuda_conv,
+        [OLE_OP_INPUT] = &cuda_input,     [OLE_OP_CONV] = &cuda_layer,
         [OLE_OP_NORM] = &cuda_norm,       [OLE_OP_RELU] = &cuda_relu,
         [OLE_OP_MAXPOOL] = &cuda_maxpool, [OLE_OP_AVGPOOL] = &cuda_avgpool,
-        [OLE_OP_FLATTEN] = &cuda_flatten, [OLE_OP_LINEAR] = &cuda_linear,
+        [OLE_OP_FLATTEN] = &cuda_flatten, [OLE_OP_LINEAR] = &cuda_layer,
         [OLE_OP_DROPOUT] = &cuda_dropout, [OLE_OP_ADD] = &cuda_add,
         [OLE_OP_CONCAT] = &cuda_concat,
     };
@@ -357,17 +363,14 @@ static void forward(ole_device_context *context, const ole_node *node, const ole
     op_of(node)->forward(&(cuda_call){context, node, plan->state, &own});
 }
 
-static bool is_adapted(const cuda_state *state) {
-    return state->adapted.is[0] || state->adapted.is[1];
-}
-
 static void backward(ole_device_context *context, const ole_node *node, const ole_op_plan *plan,
                      const ole_op_call *call) {
     ole_op_call own = *call;
     cuda_call given = {context, node, plan->state, call};
     if (is_lost(context, node, plan, call)) return;
+    const cuda_adapted *adapted = &((const cuda_state *)plan->state)->adapted;
     bool side = context->use_side;
-    if (is_adapted(plan->state)) context->use_side = false; /* scratch is everybody's */
+    if (adapted->is[0] || adapted->is[1]) context->use_side = false; /* scratch is everybody's */
     set_step(context, node, call);
     cuda_adapt_backward(&given, plan, &own);
     op_of(node)->backward(&(cuda_call){context, node, plan->state, &own});
@@ -385,7 +388,7 @@ static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes
     cuda_layout layout = cuda_layout_of(context, n, (ole_shape){classes, 1, 1});
     size_t label_bytes = (size_t)n * sizeof *labels, score_bytes = (size_t)(n * classes) * 4;
     size_t labels_at = 256, scores_at = labels_at + (label_bytes + 255) / 256 * 256;
-    char *staging = cuda_staging(context, scores_at + score_bytes);
+    char *staging = staging_of(context, scores_at + score_bytes);
     double sums[2] = {0.0, 0.0};
     *loss = 0.0;
     *correct = 0;

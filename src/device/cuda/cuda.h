@@ -30,6 +30,7 @@
 #define OLE_SRC_DEVICE_CUDA_CUDA_H
 
 #include "device/backend.h"
+#include "ole/loss.h"
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -43,7 +44,7 @@ enum {
     CUDA_CHANNELS = 8,
     CUDA_ALIGNMENT = 256,
     CUDA_MAX_PARTS = 64,
-    CUDA_MAX_OLE = 16,
+    CUDA_MAX_ADDED = 16,
     CUDA_ROW_BLOCKS = 64
 };
 
@@ -60,8 +61,8 @@ typedef struct cuda_row_sums {
 
 /* What a step comes to: of this rank's rows, and where ranks are linked then of all. */
 typedef struct cuda_step_sums {
-    double loss; /* softmax + weight * OLÉ */
-    double softmax, ole, right;
+    double loss; /* softmax + weight * added */
+    double softmax, added, right;
 } cuda_step_sums;
 
 enum { CUDA_STEP_SUMS = sizeof(cuda_step_sums) / sizeof(double) };
@@ -74,23 +75,23 @@ typedef struct cuda_clock {
     int64_t batch;    /* of the epoch, from 0 */
     int64_t batches;  /* of it, after which `batch` is 0 again; 0: unknown */
     int64_t bad_step; /* the first step whose loss was NaN or Inf; 0: none. Updates stop there */
-    int64_t bad_row;  /* the first of OLÉ's features in that step; -1: none */
+    int64_t bad_row;  /* the first bad row of features in that step; -1: none */
     double loss;      /* sums over the epoch */
     double softmax_loss;
-    double ole_loss;
+    double added_loss;
     int64_t correct;
     cuda_step_sums now; /* of the step at work, summed as it goes */
     uint32_t arrived;   /* thread blocks of the softmax; 0 between calls */
     cuda_row_sums rows[CUDA_ROW_BLOCKS];
 } cuda_clock;
 
-/* OLÉ losses that the next check takes in. */
-typedef struct cuda_ole_terms {
+/* Losses beside the softmax that the next check takes in. */
+typedef struct cuda_added_losses {
     int count;
-    const void *outcome[CUDA_MAX_OLE]; /* ole_loss_outcome, device memory */
-    double weight[CUDA_MAX_OLE];
-    double share[CUDA_MAX_OLE]; /* of the value that is this rank's to add */
-} cuda_ole_terms;
+    const ole_loss_outcome *outcome[CUDA_MAX_ADDED]; /* device memory */
+    double weight[CUDA_MAX_ADDED];
+    double share[CUDA_MAX_ADDED]; /* of the value that is this rank's to add */
+} cuda_added_losses;
 
 typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
 
@@ -109,10 +110,10 @@ struct ole_device_context {
     bool use_side;      /* false: weight gradients run on stream too */
     cudaEvent_t *event; /* where side work may start, then a ring of its ends (side_stream.c) */
     int events, next_event;
-    unsigned side_pending; /* bit i: event[1 + i] ends work that stream has not waited for */
-    cuda_ole_terms ole;    /* of the step being queued */
-    int64_t launches;      /* own kernels queued since the context was opened */
-    void *staging;         /* device memory on the way to and from the host */
+    unsigned side_pending;   /* bit i: event[1 + i] ends work that stream has not waited for */
+    cuda_added_losses added; /* of the step being queued */
+    int64_t launches;        /* own kernels queued since the context was opened */
+    void *staging;           /* device memory on the way to and from the host */
     size_t staging_bytes;
     void *bounce; /* page-locked memory of the host that copies go through (backend.c) */
     struct cuda_update_table *updates; /* what update_all() has on the GPU (update_all.c) */
@@ -126,6 +127,9 @@ struct ole_device_context {
 bool cuda_failed(ole_device_context *context, cudaError_t code, const char *doing);
 bool cuda_failed_dnn(ole_device_context *context, cudnnStatus_t code, const char *doing);
 bool cuda_failed_blas(ole_device_context *context, cublasStatus_t code, const char *doing);
+
+/* The first failure that was noted, or OLE_OK. */
+ole_status cuda_failure(const ole_device_context *context, ole_error *error);
 
 /* After a kernel launch: counts it and notes its failure. */
 void cuda_launched(ole_device_context *context, const char *kernel);
@@ -187,6 +191,11 @@ static inline size_t cuda_element(cuda_type type) {
     return type == CUDA_FLOAT ? 4 : 2;
 }
 
+/* `bytes` rounded up to where the next tensor may begin. */
+static inline size_t cuda_aligned(size_t bytes) {
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
 /* One tensor of the context's type. */
 cuda_layout cuda_layout_of(const ole_device_context *context, int64_t n, ole_shape shape);
 
@@ -210,8 +219,7 @@ typedef struct cuda_adapted {
 
 /* What every op remembers; ops with more begin their state with it. plan->y_layout = &state->y. */
 typedef struct cuda_state {
-    int64_t n;
-    bool train, needs_dx;
+    bool train;
     cuda_layout x[OLE_MAX_INPUTS];
     cuda_layout y;
     void (*release)(void *state); /* frees what an op has besides, or NULL */
@@ -221,6 +229,9 @@ typedef struct cuda_state {
 /* Allocates a state of `bytes` (>= sizeof(cuda_state)), zeroed but for what is in cuda_state (y one
  * tensor of the node's output), and fills plan->state, y_layout, y_bytes. NULL: no memory. */
 void *cuda_state_create(const cuda_request *request, size_t bytes, ole_op_plan *plan);
+
+/* The plan() of an op that needs no more. */
+ole_status cuda_plan_state(const cuda_request *request, ole_op_plan *plan, ole_error *error);
 
 typedef struct cuda_call {
     ole_device_context *context;
@@ -240,8 +251,8 @@ typedef struct cuda_op {
     void (*backward)(const cuda_call *call);
 } cuda_op;
 
-extern const cuda_op cuda_conv, cuda_linear;                          /* conv.c */
-extern const cuda_op cuda_norm;                                       /* norm.cu */
+extern const cuda_op cuda_layer; /* conv.c: convolution, linear */
+extern const cuda_op cuda_norm;  /* norm.cu */
 extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
 extern const cuda_op cuda_concat;                                     /* concat.cu */
 extern const cuda_op cuda_maxpool, cuda_avgpool;                      /* pool.cu */
@@ -286,11 +297,11 @@ void cuda_update_table_free(ole_device_context *context);
 bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
                enum cudaMemcpyKind kind, const char *doing);
 
-/* Device memory of at least `bytes` for the moment; NULL when there is none (backend.c). */
-void *cuda_staging(ole_device_context *context, size_t bytes);
+/* Device memory of `bytes`, filled from `from` unless that is NULL; NULL where it fails. */
+void *cuda_send(ole_device_context *context, const void *from, size_t bytes, const char *doing);
 
 /* Elements of a parameter as it lies, padding included. */
-int64_t cuda_param_size(const ole_node *node, const ole_param *param);
+int64_t cuda_param_size(const ole_param *param);
 
 /* Whether it is a convolution's or linear layer's weight: kept in two types where they differ. */
 bool cuda_param_is_weight(const ole_param *param);
@@ -324,10 +335,9 @@ void cuda_unpack(ole_device_context *context, const cuda_layout *packed, const v
                  const cuda_layout *stacked, bool accumulate, void *to);
 
 /* n x [C, H, W] plain floats in device memory from and to a tensor (layout.cu). */
-void cuda_from_plain(ole_device_context *context, const cuda_layout *layout, const float *plain,
+void cuda_from_plain(ole_device_context *context, ole_layout layout, const float *plain,
                      bool accumulate, void *to);
-void cuda_to_plain(ole_device_context *context, const cuda_layout *layout, const void *from,
-                   float *plain);
+void cuda_to_plain(ole_device_context *context, ole_layout layout, const void *from, float *plain);
 
 /* ---- losses, updates, batches ------------------------------------------------------------- */
 
@@ -357,6 +367,7 @@ typedef struct cuda_update_item {
  * `update`'s.  Does nothing while clock->bad_step is set.
  */
 enum { CUDA_UPDATE_TILE = 4096 };
+int32_t *cuda_make_tiles(const ole_update_item *items, int count, int *tile_count); /* free() it */
 void cuda_update(ole_device_context *context, const ole_update *update,
                  const cuda_update_item *items, const int32_t *tiles, int tile_count);
 
@@ -387,7 +398,7 @@ void cuda_assemble(ole_device_context *context, const cuda_samples *samples, con
 
 /*
  * Kernels around a recorded step (record.cu).  tick: the step is counted, its rate is rates[batch],
- * clock->now is zero.  check, after the losses: OLÉ's are added to clock->now, which becomes the
+ * clock->now is zero.  check, after the losses: added ones go to clock->now, which becomes the
  * sum over ranks where they are linked; a loss that is NaN or Inf sets bad_step, so that the update
  * does nothing.  tock: clock->now is added to the epoch's sums, the batch is counted.
  */
@@ -398,13 +409,13 @@ void cuda_tock(ole_device_context *context);
 /* Step and rate for what is not recorded. */
 void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
 
-/* Lets the next check first add share * value of the OLÉ loss, and weight times that to the whole
- * loss, and note a bad row; `outcome`: an ole_loss_outcome in device memory. */
-void cuda_add_ole(ole_device_context *context, const void *outcome, double weight, double share);
+/* Lets the next check first add share * value of a loss, and weight times that to the whole loss,
+ * and note a bad row; `outcome` is in device memory. */
+void cuda_add_loss(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
+                   double share);
 
 /* Plain floats of a tensor's rows to all + clock->batch * n rows (record.cu). */
-void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,
-               float *all);
+void cuda_keep(ole_device_context *context, ole_layout layout, const void *from, float *all);
 
 /* ---- the table's parts that have files of their own --------------------------------------- */
 

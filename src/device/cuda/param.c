@@ -24,8 +24,7 @@ static filter filter_of(const ole_param *param) {
     return f;
 }
 
-int64_t cuda_param_size(const ole_node *node, const ole_param *param) {
-    (void)node;
+int64_t cuda_param_size(const ole_param *param) {
     if (!cuda_param_is_weight(param)) return cuda_pitch(param->count);
     filter f = filter_of(param);
     return cuda_pitch(f.out) * f.window * f.in_pitch;
@@ -47,8 +46,8 @@ const void *cuda_weight(const ole_device_context *context, const void *param, in
 }
 
 size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const ole_param *param) {
-    size_t size = (size_t)cuda_param_size(node, param);
-    return size * (has_copy(context, param) ? 6 : 4);
+    (void)node;
+    return (size_t)cuda_param_size(param) * (has_copy(context, param) ? 6 : 4);
 }
 
 /* To the nearest, of two equally near ones the even. */
@@ -77,7 +76,7 @@ void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const float *plain, void *to) {
     float *room = make_room(context, node, param);
     if (!room) return;
-    int64_t size = cuda_param_size(node, param);
+    int64_t size = cuda_param_size(param);
     uint16_t *copy = (uint16_t *)(room + size);
     filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
     for (int64_t e = 0; e < param->count; e++) {
@@ -95,7 +94,7 @@ static void read_elements(ole_device_context *context, const ole_node *node, con
                           bool narrow, const void *from, float *plain) {
     void *room = make_room(context, node, param);
     if (!room) return;
-    size_t bytes = (size_t)cuda_param_size(node, param) * (narrow ? 2 : 4);
+    size_t bytes = (size_t)cuda_param_size(param) * (narrow ? 2 : 4);
     cuda_copy(context, room, from, bytes, cudaMemcpyDeviceToHost, "reading a parameter");
     filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
     for (int64_t e = 0; e < param->count; e++) {

@@ -67,37 +67,24 @@ __device__ double direct(const loss_call &call, const Part &p, int place, int ro
     return p.sign * sum;
 }
 
-__device__ void write_element(const loss_call &call, int64_t at, double v) {
-    switch (call.dtype) {
-    case OLE_F64: {
-        double *to = static_cast<double *>(call.gradient) + at;
-        *to = call.accumulate ? *to + v : v;
-        break;
-    }
-    case OLE_F32: {
-        float *to = static_cast<float *>(call.gradient) + at;
-        *to = (float)(call.accumulate ? (double)*to + v : v);
-        break;
-    }
-    case OLE_BF16: {
-        __nv_bfloat16 *to = static_cast<__nv_bfloat16 *>(call.gradient) + at;
-        *to = __double2bfloat16(call.accumulate ? (double)__bfloat162float(*to) + v : v);
-        break;
-    }
-    default: {
-        __half *to = static_cast<__half *>(call.gradient) + at;
-        *to = __double2half(call.accumulate ? (double)__half2float(*to) + v : v);
-        break;
-    }
-    }
+/* WIDE: the type that an element is widened to before it is added to. */
+template <class T, class WIDE>
+__device__ void put_element(const loss_call &call, int64_t at, double v) {
+    T *to = static_cast<T *>(call.gradient) + at;
+    *to = T(call.accumulate ? (double)(WIDE)*to + v : v);
 }
 
-/* Whether any row that counts is unusable; the same for all threads of the block. */
-__device__ bool any_bad(const loss_call &call) {
-    int bad = 0;
-    for (int i = (int)threadIdx.x; i < call.rows; i += THREADS)
-        bad |= call.bad[i];
-    return __syncthreads_or(bad) != 0;
+__device__ void write_element(const loss_call &call, int64_t at, double v) {
+    switch (call.dtype) {
+    case OLE_F64:
+        return put_element<double, double>(call, at, v);
+    case OLE_F32:
+        return put_element<float, float>(call, at, v);
+    case OLE_BF16:
+        return put_element<__nv_bfloat16, float>(call, at, v);
+    default:
+        return put_element<__half, float>(call, at, v);
+    }
 }
 
 __device__ double step_factor(const loss_call &call, int used) {
@@ -220,7 +207,7 @@ __device__ void write_outcome(const loss_call &call, int used, bool bad) {
 
 __global__ void __launch_bounds__(THREADS) apply(const loss_call call) {
     int used = *call.used, tiles = (call.rows + ROWS - 1) / ROWS;
-    bool bad = any_bad(call);
+    bool bad = any_bad<THREADS>(call);
     if (!call.gradient) {
         write_outcome(call, used, bad);
     } else if ((int)blockIdx.x < tiles) {

@@ -36,6 +36,15 @@ __device__ static inline int64_t read_label(const loss_call &call, int row) {
                             : static_cast<const int32_t *>(call.labels)[row];
 }
 
+/* Whether any row that counts is unusable; the same for all threads of the block. */
+template <int THREADS>
+__device__ bool any_bad(const loss_call &call) {
+    int bad = 0;
+    for (int i = (int)threadIdx.x; i < call.rows; i += THREADS)
+        bad |= call.bad[i];
+    return __syncthreads_or(bad) != 0;
+}
+
 /* The shape of a matrix: its smaller side, and whether that is the columns. */
 __device__ static inline int smaller_side(const loss_call &call, int rows) {
     return rows < call.dim ? rows : call.dim;

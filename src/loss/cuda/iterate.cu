@@ -23,13 +23,6 @@ using cooperative_groups::grid_group;
 
 enum { POWER_STEPS = 8, SIGN_ROUNDS = 3 };
 
-__device__ bool any_bad(const loss_call &call) {
-    int bad = 0;
-    for (int i = (int)threadIdx.x; i < call.rows; i += PRODUCT_THREADS)
-        bad |= call.bad[i];
-    return __syncthreads_or(bad) != 0;
-}
-
 /* The same on all blocks, since all read the same after a barrier. */
 __device__ bool any_active(const loss_call &call) {
     int any = 0;
@@ -274,7 +267,8 @@ __global__ void __launch_bounds__(PRODUCT_THREADS, 2) iterate(const loss_call ca
     __shared__ double scratch[PHASE_WARPS];
     grid_group grid = cooperative_groups::this_grid();
     int used = *call.used;
-    if (smaller_side(call, used) <= LOSS_SMALL || any_bad(call)) return; /* all blocks alike */
+    if (smaller_side(call, used) <= LOSS_SMALL || any_bad<PRODUCT_THREADS>(call))
+        return; /* all blocks alike */
     double scale = block_scale(call, scratch);
     begin_phase(call, used, scale);
     grid.sync();

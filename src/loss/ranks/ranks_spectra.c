@@ -258,13 +258,9 @@ void ole_ranks_loss_spectra_polar(ole_pool *pool, ole_ranks_loss_spectra *spectr
     }
     ole_operand vectors = {half, OLE_F64, kept, n, ld, 1, false};
     ole_operand columns = ole_operand_transposed(item->a);
-    ole_panels left = ole_panels_pack(pool, space->small_panels, &vectors);
-    ole_panels right = ole_panels_pack(pool, space->panels, &columns);
     ole_product rows = {.alpha = 1.0, .c = space->rows, .ldc = k};
-    ole_panels_multiply(pool, &left, &right, &rows);
+    ole_multiply(pool, &vectors, space->small_panels, &columns, space->panels, &rows);
     ole_operand turned = {space->rows, OLE_F64, k, kept, 1, k, false};
     ole_operand back = ole_operand_transposed(vectors);
-    left = ole_panels_pack(pool, space->panels, &turned);
-    right = ole_panels_pack(pool, space->small_panels, &back);
-    ole_panels_multiply(pool, &left, &right, product);
+    ole_multiply(pool, &turned, space->panels, &back, space->small_panels, product);
 }

@@ -178,11 +178,10 @@ static void add_rows(const ole_ranks_loss *loss, const ole_ranks_loss_task *task
     for (int64_t i = 0; i < own.count; i++)
         unpack_row(square + i * n, root, own.first + i, n);
     ole_operand all = rows_of(loss, task, space);
-    ole_operand ranks_loss_rows = ole_operand_transposed(all);
+    ole_operand columns = ole_operand_transposed(all);
     ole_operand part = {square, OLE_F64, own.count, n, n, 1, false};
-    ole_panels left = ole_panels_pack(pool, space->spectrum.small_panels, &part);
-    ole_panels right = ole_panels_pack(pool, space->spectrum.panels, &ranks_loss_rows);
-    ole_panels_multiply(pool, &left, &right, &product);
+    ole_multiply(pool, &part, space->spectrum.small_panels, &columns, space->spectrum.panels,
+                 &product);
 }
 
 /* Whether this rank has rows to which the task has a part to add. */

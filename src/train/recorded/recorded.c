@@ -188,7 +188,7 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
     float *kept = malloc((copy_statistics(r->network, NULL, false) + 1) * sizeof *kept);
     if (!kept) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    r->recorder->lock(r->context);
+    r->recorder->lock();
     copy_statistics(r->network, kept, false);
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
@@ -207,7 +207,7 @@ static ole_status record_steps(ole_recorded *r, ole_error *error) {
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
     copy_statistics(r->network, kept, true);
-    r->recorder->unlock(r->context);
+    r->recorder->unlock();
     free(kept);
     return status;
 }

@@ -43,10 +43,10 @@ static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int 
     ole_plan_forward(plan, NULL, false, 0);
     ole_plan_queue_softmax(plan, r->labels, 0.0);
     if (kept > 0)
-        r->recorder->keep(r->context, r->batch, ole_plan_layout(plan, graph->features), features,
+        r->recorder->keep(r->context, ole_plan_layout(plan, graph->features),
                           ole_plan_output(plan, graph->features), e->features);
     if (kept > 1)
-        r->recorder->keep(r->context, r->batch, ole_plan_layout(plan, graph->classifier), logits,
+        r->recorder->keep(r->context, ole_plan_layout(plan, graph->classifier),
                           ole_plan_output(plan, graph->classifier), e->logits);
     r->recorder->tock(r->context);
     return r->recorder->end(r->context, &e->recording[kept], error);
@@ -105,9 +105,9 @@ ole_status ole_recorded_evaluate(ole_recorded *r, ole_split split, ole_runner_ou
         status = r->recorder->feed_create(r->context, &feed, &e->feed, error);
     }
     if (status == OLE_OK && !e->recording[kept]) {
-        r->recorder->lock(r->context);
+        r->recorder->lock();
         status = record_evaluation(r, e, kept, error);
-        r->recorder->unlock(r->context);
+        r->recorder->unlock();
     }
     if (status == OLE_OK) status = run_evaluation(r, e, kept, &sums, error);
     status = ole_ranks_agree(r->ranks, status, error);

@@ -83,7 +83,7 @@ static ole_status allocate_act(ole_recorded *r, int i, ole_error *error) {
 ole_status ole_recorded_plan_act(ole_recorded *r, int i, ole_error *error) {
     int node = r->stepper->act[i].node;
     ole_recorded_act *a = &r->act[i];
-    a->rows = r->recorder->rows(r->context, ole_plan_layout(r->stepper->plan[0], node), r->batch,
+    a->rows = r->recorder->rows(r->context, ole_plan_layout(r->stepper->plan[0], node),
                                 r->network->graph->node[node].out);
     ole_status status = allocate_act(r, i, error);
     if (status != OLE_OK) return status;

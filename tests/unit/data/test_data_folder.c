@@ -50,7 +50,14 @@ static void test_classes(void **state) {
     for (int64_t i = 0; i < 16; i++) {
         float pixel = first_pixel(set, OLE_SPLIT_TRAIN, i);
         assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TRAIN)[i], pixel > 50);
+        const char *file = ole_dataset_file_name(set, OLE_SPLIT_TRAIN, i);
+        assert_int_equal(atoi(file + 4) + (pixel > 50 ? 100 : 10), (int)(pixel + 0.5f));
+        assert_int_equal(strncmp(file, pixel > 50 ? "dog/" : "cat/", 4), 0);
     }
+    assert_null(ole_dataset_file_name(set, OLE_SPLIT_TRAIN, -1));
+    assert_null(ole_dataset_file_name(set, OLE_SPLIT_TEST, 4));
+    assert_null(ole_dataset_file_name(set, OLE_SPLIT_VALIDATION, 0));
+    assert_null(ole_dataset_file_name(NULL, OLE_SPLIT_TEST, 0));
     ole_dataset_close(set);
 }
 
@@ -64,6 +71,7 @@ static void test_parts(void **state) {
     assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TEST], 1);
     assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
     assert_float_equal(first_pixel(set, OLE_SPLIT_TEST, 0), 3, 1e-4);
+    assert_string_equal(ole_dataset_file_name(set, OLE_SPLIT_TEST, 0), "test/b/1.pgm");
     ole_dataset_close(set);
     data_write("test/run/metrics.jsonl", "", 0); /* no class but a run */
     data_write("test/run/config.yaml", "", 0);
@@ -210,6 +218,8 @@ static void test_bad_images(void **state) {
         for (int64_t i = 0; i < 18; i++) {
             int64_t expected = i < 9 ? 11 + i : i < 12 ? 100 + i - 9 : 101 + i - 9;
             assert_float_equal(first_pixel(set, OLE_SPLIT_TRAIN, i), (float)expected, 1e-4);
+            const char *file = ole_dataset_file_name(set, OLE_SPLIT_TRAIN, i);
+            assert_int_equal(atoi(file + 4), expected % 100 - (i < 9 ? 10 : 0));
         }
         ole_dataset_close(set);
     }

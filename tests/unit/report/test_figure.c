@@ -4,6 +4,7 @@
  */
 #include "comma_locale.h"
 #include "report/axis.h"
+#include "report/canvas.h"
 #include "report/figure.h"
 #include "report/palette.h"
 #include "report/text.h"
@@ -257,10 +258,25 @@ static void test_heat_maps_small_and_large(void **state) {
 #ifdef OLE_HAVE_PNG
     f.rows = f.columns = SIDE;
     f.row_names = f.column_names = NULL;
+    f.block_names = names;
     text = svg_of(&f);
     assert_non_null(strstr(text, "<image"));
+    assert_non_null(strstr(text, ">dog<")); /* the block after the break */
     free(text);
 #endif
+}
+
+/* A name wider than its place ends with an ellipsis, on whole characters. */
+static void test_long_names_are_cut(void **state) {
+    (void)state;
+    char out[OLE_WORDS_ROOM], longest[200];
+    assert_string_equal(ole_words_cut(out, "Brötchen", 10, 100), "Brötchen");
+    assert_string_equal(ole_words_cut(out, "öööööö", 10, 25), "ööö…");
+    assert_string_equal(ole_words_cut(out, "", 10, 25), "");
+    memset(longest, 'i', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_true(strlen(ole_words_cut(out, longest, 10, 1e9)) < OLE_WORDS_ROOM);
+    assert_string_equal(out + strlen(out) - 3, "…");
 }
 
 static void test_text_of_any_bytes(void **state) {
@@ -465,6 +481,7 @@ int main(void) {
         cmocka_unit_test(test_ticks_of_ones_own),
         cmocka_unit_test(test_hundred_groups_differ),
         cmocka_unit_test(test_heat_maps_small_and_large),
+        cmocka_unit_test(test_long_names_are_cut),
         cmocka_unit_test(test_text_of_any_bytes),
         cmocka_unit_test(test_numbers_do_not_follow_the_locale),
         cmocka_unit_test_teardown(test_files_of_each_kind, temporary_clear),

@@ -77,7 +77,7 @@ static void read_line(cuda_cache *cache, const char *text) {
         put(cache, &read);
 }
 
-static void read_lines(cuda_cache *cache) {
+void cuda_cache_refresh(cuda_cache *cache) {
     char *bytes, *rest;
     size_t size;
     if (!cache->path || ole_read_file(cache->path, MAX_BYTES, &bytes, &size, NULL) != OLE_OK)
@@ -144,7 +144,7 @@ cuda_cache *cuda_cache_open(const char *file) {
     char *where = folder();
     cache->path = join(where, file);
     free(where);
-    read_lines(cache);
+    cuda_cache_refresh(cache);
     return cache;
 }
 
@@ -160,16 +160,12 @@ const char *cuda_cache_find(const cuda_cache *cache, const char *key) {
     return known ? known->way : NULL;
 }
 
-void cuda_cache_refresh(cuda_cache *cache) {
-    read_lines(cache);
-}
-
 void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds) {
     line added = {.microseconds = microseconds, .own = true};
     if (strlen(key) >= sizeof added.key || strlen(way) >= sizeof added.way) return;
     memcpy(added.key, key, strlen(key) + 1);
     memcpy(added.way, way, strlen(way) + 1);
     put(cache, &added);
-    read_lines(cache);
+    cuda_cache_refresh(cache);
     write_lines(cache);
 }

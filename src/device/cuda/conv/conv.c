@@ -34,9 +34,28 @@ static ole_status find(const cuda_request *r, cuda_problem problem, cuda_pass pa
     return cuda_solver_find(r->context, &problem, r->node->name, solver, error);
 }
 
-/* Plans a node whose passes are those of `problem` (pass, add and bias aside). */
-static ole_status plan_layer(const cuda_request *r, cuda_problem problem, ole_op_plan *plan,
-                             ole_error *error) {
+static ole_status plan_layer(const cuda_request *r, ole_op_plan *plan, ole_error *error) {
+    const ole_node *node = r->node;
+    const ole_device_options *options = &r->context->options;
+    bool linear = node->op == OLE_OP_LINEAR;
+    if (linear && node->in.h * node->in.w != 1)
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "layer %s: a linear layer takes vectors, its input is %lld x %lld; put a "
+                        "flatten before it",
+                        node->name, (long long)node->in.h, (long long)node->in.w);
+    cuda_problem problem = {.type = r->context->type,
+                            .precision = options->precision,
+                            .direct = !linear && options->conv == OLE_CONV_DIRECT,
+                            .n = r->n,
+                            .in = cuda_pitch(node->in.c),
+                            .in_h = node->in.h,
+                            .in_w = node->in.w,
+                            .out = cuda_pitch(node->out.c),
+                            .out_h = node->out.h,
+                            .out_w = node->out.w,
+                            .kernel = linear ? 1 : node->kernel,
+                            .stride = linear ? 1 : node->stride,
+                            .pad = linear ? 0 : node->pad};
     layer *l = cuda_state_create(r, sizeof *l, plan);
     if (!l) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     l->weight_size = cuda_problem_w(&problem);
@@ -55,48 +74,6 @@ static ole_status plan_layer(const cuda_request *r, cuda_problem problem, ole_op
     plan->backward_reads_x = true;
     if (l->data_add) plan->scratch_bytes = cuda_solver_scratch(l->data_add);
     return OLE_OK;
-}
-
-static ole_status plan_conv(const cuda_request *r, ole_op_plan *plan, ole_error *error) {
-    const ole_node *node = r->node;
-    const ole_device_options *options = &r->context->options;
-    return plan_layer(r,
-                      (cuda_problem){.type = r->context->type,
-                                     .precision = options->precision,
-                                     .direct = options->conv == OLE_CONV_DIRECT,
-                                     .n = r->n,
-                                     .in = cuda_pitch(node->in.c),
-                                     .in_h = node->in.h,
-                                     .in_w = node->in.w,
-                                     .out = cuda_pitch(node->out.c),
-                                     .out_h = node->out.h,
-                                     .out_w = node->out.w,
-                                     .kernel = node->kernel,
-                                     .stride = node->stride,
-                                     .pad = node->pad},
-                      plan, error);
-}
-
-static ole_status plan_linear(const cuda_request *r, ole_op_plan *plan, ole_error *error) {
-    const ole_node *node = r->node;
-    if (node->in.h * node->in.w != 1)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "layer %s: a linear layer takes vectors, its input is %lld x %lld; put a "
-                        "flatten before it",
-                        node->name, (long long)node->in.h, (long long)node->in.w);
-    return plan_layer(r,
-                      (cuda_problem){.type = r->context->type,
-                                     .precision = r->context->options.precision,
-                                     .n = r->n,
-                                     .in = cuda_pitch(node->in.c),
-                                     .in_h = 1,
-                                     .in_w = 1,
-                                     .out = cuda_pitch(node->out.c),
-                                     .out_h = 1,
-                                     .out_w = 1,
-                                     .kernel = 1,
-                                     .stride = 1},
-                      plan, error);
 }
 
 /* ---- Running ------------------------------------------------------------------------------ */
@@ -120,8 +97,9 @@ static void forward(const cuda_call *c) {
     cuda_solver_run(c->context, l->forward, &arrays);
 }
 
-static void run_backward(const cuda_call *c, bool use_side) {
+static void backward(const cuda_call *c) {
     const layer *l = c->state;
+    bool use_side = c->node->op == OLE_OP_CONV;
     if (c->call->dparam[0]) {
         cuda_arrays arrays = arrays_of(c);
         arrays.w = c->call->dparam[0];
@@ -141,13 +119,4 @@ static void run_backward(const cuda_call *c, bool use_side) {
         cuda_column_sums(c->context, &l->base.y, c->call->dy, c->call->dparam[1]);
 }
 
-static void backward_conv(const cuda_call *c) {
-    run_backward(c, true);
-}
-
-static void backward_linear(const cuda_call *c) {
-    run_backward(c, false);
-}
-
-const cuda_op cuda_conv = {.plan = plan_conv, .forward = forward, .backward = backward_conv};
-const cuda_op cuda_linear = {.plan = plan_linear, .forward = forward, .backward = backward_linear};
+const cuda_op cuda_layer = {.plan = plan_layer, .forward = forward, .backward = backward};

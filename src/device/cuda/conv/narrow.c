@@ -16,16 +16,9 @@ static bool is_narrow(const cuda_problem *p) {
            p->n * p->in_h * p->in_w < INT32_MAX;
 }
 
-static const narrow_table *table_of(const cuda_problem *p) {
-    switch (p->pass) {
-    case CUDA_PASS_FORWARD:
-        return &narrow_forward;
-    case CUDA_PASS_DATA:
-        return &narrow_data;
-    default:
-        return &narrow_weight;
-    }
-}
+static const narrow_table *const tables[] = {[CUDA_PASS_FORWARD] = &narrow_forward,
+                                             [CUDA_PASS_DATA] = &narrow_data,
+                                             [CUDA_PASS_WEIGHT] = &narrow_weight};
 
 static size_t workspace_of(const ole_device_context *context, const cuda_problem *p,
                            const narrow_variant *v) {
@@ -50,7 +43,7 @@ static void fill_way(const ole_device_context *context, const cuda_problem *p,
 
 int cuda_narrow_ways(const ole_device_context *context, const cuda_problem *problem, cuda_way *ways,
                      int room) {
-    const narrow_table *table = table_of(problem);
+    const narrow_table *table = tables[problem->pass];
     int count = 0;
     if (!is_narrow(problem)) return 0;
     for (int i = 0; i < table->count && count < room; i++)
@@ -61,7 +54,7 @@ int cuda_narrow_ways(const ole_device_context *context, const cuda_problem *prob
 
 bool cuda_narrow_named(const ole_device_context *context, const cuda_problem *problem,
                        const char *name, cuda_way *way) {
-    const narrow_table *table = table_of(problem);
+    const narrow_table *table = tables[problem->pass];
     if (!is_narrow(problem)) return false;
     for (int i = 0; i < table->count; i++) {
         const narrow_variant *v = &table->variant[i];

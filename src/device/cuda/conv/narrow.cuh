@@ -137,11 +137,7 @@ __device__ inline void put_sums(float *to, int line, int lane, const float (&sum
 
 /* Adds the eight floats at `from`, aligned to 16 bytes. */
 __device__ inline void add_floats(float (&sum)[8], const float *from) {
-    float more[8];
-    load8<float>(from, 0, more);
-#pragma unroll
-    for (int k = 0; k < 8; k++)
-        sum[k] += more[k];
+    add_to(sum, load8<float>(from, 0));
 }
 
 /* Lets a kernel have so much dynamic shared memory; false where the GPU has less. */

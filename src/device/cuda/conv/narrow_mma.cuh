@@ -37,23 +37,17 @@ __device__ inline void copy_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 }
 
-/* Four matrices as they lie. */
-__device__ inline void load_matrices(uint32_t (&to)[4], const bfloat16 *row) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at)
-                 : "memory");
-}
-
-/* Four matrices, each transposed. */
-__device__ inline void load_transposed(uint32_t (&to)[4], const bfloat16 *row) {
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at)
-                 : "memory");
-}
+/* Four matrices: load_matrices() as they lie, load_transposed() each transposed. */
+#define DEFINE_LOAD(NAME, TURN)                                                                    \
+    __device__ inline void NAME(uint32_t(&to)[4], const bfloat16 *row) {                           \
+        uint32_t at = (uint32_t)__cvta_generic_to_shared(row);                                     \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" TURN ".shared.b16 {%0, %1, %2, %3}, [%4];"    \
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])                          \
+                     : "r"(at)                                                                     \
+                     : "memory");                                                                  \
+    }
+DEFINE_LOAD(load_matrices, "")
+DEFINE_LOAD(load_transposed, ".trans")
 
 __device__ inline void multiply_add(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
                                     uint32_t b1) {

@@ -295,8 +295,7 @@ static bool launch_trial(void *argument) {
 }
 
 static size_t whole(int64_t elements, cuda_type type) {
-    size_t bytes = (size_t)elements * cuda_element(type);
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+    return cuda_aligned((size_t)elements * cuda_element(type));
 }
 
 /* Tensors to measure with, in one block of device memory, which the caller frees. */
@@ -398,11 +397,6 @@ static ole_status fail_none(const ole_device_context *context, const cuda_proble
                     (long long)p->pad, (double)context->workspace_bytes / 1048576.0);
 }
 
-static ole_status failure_of(const ole_device_context *context, ole_error *error) {
-    if (error) *error = context->failure;
-    return context->failed;
-}
-
 /* Measures all ways, keeps the best and adds it to the file. */
 static ole_status tune(ole_device_context *context, cuda_solver *solver, const char *layer,
                        ole_error *error) {
@@ -422,7 +416,7 @@ static ole_status tune(ole_device_context *context, cuda_solver *solver, const c
     for (int i = 0; i < count; i++)
         if (i != chosen) dnn_way_release(&ways[i]);
     if (chosen >= 0) solver->way = ways[chosen];
-    if (context->failed != OLE_OK) return failure_of(context, error);
+    if (context->failed != OLE_OK) return cuda_failure(context, error);
     if (chosen < 0) return fail_none(context, &solver->problem, layer, error);
     if (!restricted)
         cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
@@ -490,7 +484,7 @@ ole_status cuda_solver_find(ole_device_context *context, const cuda_problem *pro
             *solver = s;
             return OLE_OK;
         }
-    if (context->failed != OLE_OK) return failure_of(context, error);
+    if (context->failed != OLE_OK) return cuda_failure(context, error);
     cuda_solver *made = calloc(1, sizeof *made);
     if (!made) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     ole_status status = make(context, problem, layer, made, error);

@@ -90,10 +90,7 @@ static ole_status open_link(ole_device_context *context, const unsigned char id[
     if (!link) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     *link = (struct cuda_link){.collectives = collectives, .rank = rank, .size = size};
     context->link = link;
-    if (open_stream(context, link) != OLE_OK) {
-        if (error) *error = context->failure;
-        return context->failed;
-    }
+    if (open_stream(context, link) != OLE_OK) return cuda_failure(context, error);
     const char *reason = collectives->open(&link->group, id, rank, size);
     if (!reason) return OLE_OK;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
@@ -172,7 +169,7 @@ static int64_t list_items(const ole_device_context *context, const ole_update_it
     for (int i = 0; i < count; i++) {
         bool narrow = context->type == CUDA_BFLOAT16 && cuda_param_is_weight(given[i].param);
         items[i] = (cuda_bucket_item){.gradient = (void *)(uintptr_t)given[i].gradient,
-                                      .size = cuda_param_size(given[i].node, given[i].param),
+                                      .size = cuda_param_size(given[i].param),
                                       .first = first,
                                       .type = narrow ? CUDA_BFLOAT16 : CUDA_FLOAT};
         first += items[i].size;
@@ -193,19 +190,8 @@ static int64_t span_of(const cuda_bucket_item *items, int count) {
     return end - start;
 }
 
-static int list_tiles(const cuda_bucket_item *items, int count, int32_t *tiles) {
-    int listed = 0;
-    for (int i = 0; i < count; i++)
-        for (int64_t t = 0; t * CUDA_UPDATE_TILE < items[i].size; t++, listed++) {
-            tiles[2 * listed] = i;
-            tiles[2 * listed + 1] = (int32_t)t;
-        }
-    return listed;
-}
-
-static void send(ole_device_context *context, void **to, const void *from, size_t bytes) {
-    if (!cuda_failed(context, cudaMalloc(to, bytes ? bytes : 1), "planning buckets") && from)
-        cuda_copy(context, *to, from, bytes, cudaMemcpyHostToDevice, "planning buckets");
+static void *send(ole_device_context *context, const void *from, size_t bytes) {
+    return cuda_send(context, from, bytes, "planning buckets");
 }
 
 static ole_status bucket_create(ole_device_context *context, const ole_update_item *given,
@@ -213,7 +199,8 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
     ole_bucket *bucket = calloc(1, sizeof *bucket);
     cuda_bucket_item *items = calloc((size_t)count + 1, sizeof *items);
     int64_t size = items ? list_items(context, given, count, items) : 0;
-    int32_t *tiles = calloc((size_t)(size / CUDA_UPDATE_TILE + count + 1) * 2, sizeof *tiles);
+    int tile_count = 0;
+    int32_t *tiles = cuda_make_tiles(given, count, &tile_count);
     bool whole = bucket && items && tiles;
     *result = NULL;
     cudaSetDevice(context->gpu);
@@ -222,11 +209,10 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
         *bucket = (ole_bucket){.floats = items[0].gradient, .in_place = true, .size = span};
     } else if (whole) {
         bucket->size = size;
-        bucket->tile_count = list_tiles(items, count, tiles);
-        send(context, (void **)&bucket->items, items, (size_t)count * sizeof *items);
-        send(context, (void **)&bucket->tiles, tiles,
-             (size_t)bucket->tile_count * 2 * sizeof *tiles);
-        send(context, (void **)&bucket->floats, NULL, (size_t)size * sizeof(float));
+        bucket->tile_count = tile_count;
+        bucket->items = send(context, items, (size_t)count * sizeof *items);
+        bucket->tiles = send(context, tiles, (size_t)bucket->tile_count * 2 * sizeof *tiles);
+        bucket->floats = send(context, NULL, (size_t)size * sizeof(float));
     }
     free(items);
     free(tiles);
@@ -236,8 +222,7 @@ static ole_status bucket_create(ole_device_context *context, const ole_update_it
     }
     bucket_free(context, bucket);
     if (!whole) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for buckets of gradients");
-    if (error) *error = context->failure;
-    return context->failed;
+    return cuda_failure(context, error);
 }
 
 static int64_t bucket_size(const ole_bucket *bucket) {

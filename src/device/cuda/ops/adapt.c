@@ -20,7 +20,7 @@ void cuda_adapt_request(cuda_request *request, const cuda_op *op, cuda_layout pa
 void cuda_adapt_plan(const cuda_request *request, const cuda_adapted *adapted, ole_op_plan *plan) {
     cuda_state *state = plan->state;
     state->adapted = *adapted;
-    size_t scratch = (plan->scratch_bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+    size_t scratch = cuda_aligned(plan->scratch_bytes);
     for (int k = 0; k < OLE_MAX_INPUTS; k++) {
         if (!adapted->is[k]) continue;
         state->adapted.x[k] = scratch;

@@ -25,15 +25,11 @@ struct concat_state {
     unsigned *arrived; /* device memory [chunks], zero between calls: blocks that are done */
 };
 
-concat_state *state_of(const cuda_call *c) {
+concat_state *concat_of(const cuda_call *c) {
     return static_cast<concat_state *>(c->state);
 }
 
 /* ---- planning ----------------------------------------------------------------------------- */
-
-size_t aligned(size_t bytes) {
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
 
 /* Bytes of a part's elements. */
 size_t part_bytes(const cuda_layout &layout, const cuda_part &part) {
@@ -48,7 +44,7 @@ void append(const cuda_layout &x, cuda_layout *y) {
         part.first = last ? last->first + last->channels : 0;
         part.offset = y->bytes;
         part.moments = part.offset + part_bytes(*y, part);
-        y->bytes = aligned(part.moments + 2 * (size_t)part.pitch * sizeof(double));
+        y->bytes = cuda_aligned(part.moments + 2 * (size_t)part.pitch * sizeof(double));
         y->part[y->parts++] = part;
     }
 }
@@ -163,7 +159,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS) copy_part(part_copy a) {
 
 /* Input `i`, one tensor, to its part of y. */
 void copy_tensor(const cuda_call *c, int i, const cuda_part &part) {
-    concat_state *s = state_of(c);
+    concat_state *s = concat_of(c);
     char *y = static_cast<char *>(c->call->y);
     part_copy a = {c->call->x[i],
                    y + part.offset,
@@ -184,13 +180,10 @@ void copy_tensor(const cuda_call *c, int i, const cuda_part &part) {
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
-enum { RANGE_THREADS = 256 };
-
 /* `count` vectors; `add`: to what is there. */
 template <class T>
 __global__ void move_range(const void *from, void *to, bool add, int64_t count) {
-    for (int64_t i = (int64_t)blockIdx.x * RANGE_THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * RANGE_THREADS) {
+    FOR_EACH(i, count) {
         vector8<T> v = load8<T>(from, i);
         if (add) {
             float sum[8];
@@ -211,14 +204,10 @@ size_t range_bytes(const cuda_layout &x) {
 /* Between an input (or its gradient) and its place in y (or dy). Gaps between parts go along: what
  * is there in gradients is never read. */
 void move(const cuda_call *c, int i, const void *from, bool add, void *to) {
-    const cuda_layout &x = state_of(c)->base.x[i];
+    const cuda_layout &x = concat_of(c)->base.x[i];
     int64_t count = (int64_t)(range_bytes(x) / (8 * cuda_element(x.type)));
     if (from == to) return;
-    for_type(x.type, [&](auto element) {
-        move_range<decltype(element)><<<blocks_for(c->context, count, RANGE_THREADS), RANGE_THREADS,
-                                        0, c->context->stream>>>(from, to, add, count);
-    });
-    cuda_launched(c->context, "move_range");
+    LAUNCH_EACH(c->context, x.type, count, move_range, from, to, add);
 }
 
 /* The part of y that an input begins with. */
@@ -227,7 +216,7 @@ const cuda_part &part_of(const concat_state *s, int i) {
 }
 
 void concat_forward(const cuda_call *c) {
-    const concat_state *s = state_of(c);
+    const concat_state *s = concat_of(c);
     for (int i = 0; i < OLE_MAX_INPUTS; i++) {
         char *to = static_cast<char *>(c->call->y) + part_of(s, i).offset;
         if (!s->base.x[i].stacked && c->call->train)
@@ -239,7 +228,7 @@ void concat_forward(const cuda_call *c) {
 
 void concat_backward(const cuda_call *c) {
     for (int i = OLE_MAX_INPUTS - 1; i >= 0; i--) {
-        const char *from = static_cast<const char *>(c->call->dy) + part_of(state_of(c), i).offset;
+        const char *from = static_cast<const char *>(c->call->dy) + part_of(concat_of(c), i).offset;
         if (c->call->dx[i]) move(c, i, from, c->call->accumulate[i], c->call->dx[i]);
     }
 }
@@ -283,12 +272,10 @@ dim3 packing_grid(const ole_device_context *context, const cuda_layout &packed) 
 
 extern "C" void cuda_pack(ole_device_context *context, const cuda_layout *stacked, const void *from,
                           const cuda_layout *packed, void *to) {
-    for_type(packed->type, [&](auto element) {
-        for_view(*stacked, [&](auto view) {
-            pack<decltype(element)>
-                <<<packing_grid(context, *packed), CHUNK_THREADS, 0, context->stream>>>(
-                    view, from, (int)packed->pixels, packed->part[0].pitch, to);
-        });
+    for_type_and_view(packed->type, *stacked, [&](auto element, auto view) {
+        pack<decltype(element)>
+            <<<packing_grid(context, *packed), CHUNK_THREADS, 0, context->stream>>>(
+                view, from, (int)packed->pixels, packed->part[0].pitch, to);
     });
     cuda_launched(context, "pack");
 }
@@ -296,12 +283,10 @@ extern "C" void cuda_pack(ole_device_context *context, const cuda_layout *stacke
 extern "C" void cuda_unpack(ole_device_context *context, const cuda_layout *packed,
                             const void *from, const cuda_layout *stacked, bool accumulate,
                             void *to) {
-    for_type(packed->type, [&](auto element) {
-        for_view(*stacked, [&](auto view) {
-            unpack<decltype(element)>
-                <<<packing_grid(context, *packed), CHUNK_THREADS, 0, context->stream>>>(
-                    view, from, (int)packed->pixels, packed->part[0].pitch, accumulate, to);
-        });
+    for_type_and_view(packed->type, *stacked, [&](auto element, auto view) {
+        unpack<decltype(element)>
+            <<<packing_grid(context, *packed), CHUNK_THREADS, 0, context->stream>>>(
+                view, from, (int)packed->pixels, packed->part[0].pitch, accumulate, to);
     });
     cuda_launched(context, "unpack");
 }

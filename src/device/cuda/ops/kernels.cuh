@@ -18,10 +18,20 @@ typedef __nv_bfloat16 bfloat16;
 
 /* ---- eight elements ----------------------------------------------------------------------- */
 
-/* As they lie in memory. */
+/* As they lie in memory: one or two quarters of 16 bytes. */
 template <class T>
 struct vector8 {
     uint32_t w[2 * sizeof(T)];
+
+    __device__ void set(int k, uint4 q) {
+        w[4 * k] = q.x;
+        w[4 * k + 1] = q.y;
+        w[4 * k + 2] = q.z;
+        w[4 * k + 3] = q.w;
+    }
+    __device__ uint4 get(int k) const {
+        return make_uint4(w[4 * k], w[4 * k + 1], w[4 * k + 2], w[4 * k + 3]);
+    }
 };
 
 /* Vector `i` of a tensor. */
@@ -30,13 +40,8 @@ __device__ inline vector8<T> load8(const void *base, int64_t i) {
     const uint4 *from = static_cast<const uint4 *>(base) + i * (int64_t)(sizeof(T) / 2);
     vector8<T> v;
 #pragma unroll
-    for (int k = 0; k < (int)sizeof(T) / 2; k++) {
-        uint4 q = from[k];
-        v.w[4 * k] = q.x;
-        v.w[4 * k + 1] = q.y;
-        v.w[4 * k + 2] = q.z;
-        v.w[4 * k + 3] = q.w;
-    }
+    for (int k = 0; k < (int)sizeof(T) / 2; k++)
+        v.set(k, from[k]);
     return v;
 }
 
@@ -45,7 +50,7 @@ __device__ inline void store8(void *base, int64_t i, const vector8<T> &v) {
     uint4 *to = static_cast<uint4 *>(base) + i * (int64_t)(sizeof(T) / 2);
 #pragma unroll
     for (int k = 0; k < (int)sizeof(T) / 2; k++)
-        to[k] = make_uint4(v.w[4 * k], v.w[4 * k + 1], v.w[4 * k + 2], v.w[4 * k + 3]);
+        to[k] = v.get(k);
 }
 
 __device__ inline void widen(const vector8<float> &v, float (&f)[8]) {
@@ -186,11 +191,7 @@ __device__ inline vector8<T> stacked_column<T, GRAIN>::load(const void *base, in
         if (!step[p]) continue;
         const T *at = static_cast<const T *>(base) + first[p] + (size_t)pixel * step[p];
         if constexpr (GRAIN == 4 && sizeof(T) == 4) {
-            uint4 q = *reinterpret_cast<const uint4 *>(at);
-            v.w[4 * p] = q.x;
-            v.w[4 * p + 1] = q.y;
-            v.w[4 * p + 2] = q.z;
-            v.w[4 * p + 3] = q.w;
+            v.set(p, *reinterpret_cast<const uint4 *>(at));
         } else if constexpr (GRAIN == 4) {
             uint2 q = *reinterpret_cast<const uint2 *>(at);
             v.w[2 * p] = q.x;
@@ -211,8 +212,7 @@ __device__ inline void stacked_column<T, GRAIN>::store(void *base, int64_t pixel
         if (!step[p]) continue;
         T *at = static_cast<T *>(base) + first[p] + (size_t)pixel * step[p];
         if constexpr (GRAIN == 4 && sizeof(T) == 4)
-            *reinterpret_cast<uint4 *>(at) =
-                make_uint4(v.w[4 * p], v.w[4 * p + 1], v.w[4 * p + 2], v.w[4 * p + 3]);
+            *reinterpret_cast<uint4 *>(at) = v.get(p);
         else if constexpr (GRAIN == 4)
             *reinterpret_cast<uint2 *>(at) = make_uint2(v.w[2 * p], v.w[2 * p + 1]);
         else
@@ -295,7 +295,19 @@ void for_view(const cuda_layout &layout, F f) {
         f(stacked_view<1>(layout));
 }
 
-/* Elements of a tensor's vectors of eight: a multiple, without what rounds up its bytes. */
+/* f(an element of the type, the view of a tensor) */
+template <class F>
+void for_type_and_view(cuda_type type, const cuda_layout &layout, F f) {
+    for_type(type, [&](auto element) { for_view(layout, [&](auto view) { f(element, view); }); });
+}
+
+/* ---- kernels with a thread per vector ----------------------------------------------------- */
+
+inline const cuda_state *state_of(const cuda_call *c) {
+    return static_cast<const cuda_state *>(c->state);
+}
+
+/* Vectors of eight in a tensor, without what rounds up its bytes. */
 inline int64_t vectors_of(const cuda_layout &layout) {
     return layout.pixels * (layout.part[0].pitch / 8);
 }
@@ -306,5 +318,22 @@ inline unsigned blocks_for(const ole_device_context *context, int64_t count, int
     int64_t most = (int64_t)context->multiprocessors * (4096 / threads);
     return (unsigned)(blocks < most ? (blocks > 0 ? blocks : 1) : most);
 }
+
+enum { EACH_THREADS = 256 };
+
+/* This thread's vectors of `count`, in a kernel that LAUNCH_EACH starts. */
+#define FOR_EACH(i, count)                                                                         \
+    for (int64_t i = (int64_t)blockIdx.x * EACH_THREADS + threadIdx.x; i < (count);                \
+         i += (int64_t)gridDim.x * EACH_THREADS)
+
+/* kernel<the type's element>(arguments, count) on context->stream. */
+#define LAUNCH_EACH(context, type, count, kernel, ...)                                             \
+    do {                                                                                           \
+        for_type(type, [&](auto element) {                                                         \
+            kernel<decltype(element)><<<blocks_for(context, count, EACH_THREADS), EACH_THREADS, 0, \
+                                        (context)->stream>>>(__VA_ARGS__, count);                  \
+        });                                                                                        \
+        cuda_launched(context, #kernel);                                                           \
+    } while (0)
 
 #endif

@@ -55,26 +55,22 @@ dim3 grid_of(const ole_device_context *context, const cuda_layout &layout) {
 
 } // namespace
 
-extern "C" void cuda_from_plain(ole_device_context *context, const cuda_layout *layout,
-                                const float *plain, bool accumulate, void *to) {
-    for_type(layout->type, [&](auto element) {
-        for_view(*layout, [&](auto view) {
-            from_plain<decltype(element)>
-                <<<grid_of(context, *layout), THREADS, 0, context->stream>>>(
-                    view, plain, layout->pixels, layout->c, (int64_t)layout->h * layout->w,
-                    accumulate, to);
-        });
+extern "C" void cuda_from_plain(ole_device_context *context, ole_layout given, const float *plain,
+                                bool accumulate, void *to) {
+    const cuda_layout *layout = static_cast<const cuda_layout *>(given);
+    for_type_and_view(layout->type, *layout, [&](auto element, auto view) {
+        from_plain<decltype(element)><<<grid_of(context, *layout), THREADS, 0, context->stream>>>(
+            view, plain, layout->pixels, layout->c, (int64_t)layout->h * layout->w, accumulate, to);
     });
     cuda_launched(context, "from_plain");
 }
 
-extern "C" void cuda_to_plain(ole_device_context *context, const cuda_layout *layout,
-                              const void *from, float *plain) {
-    for_type(layout->type, [&](auto element) {
-        for_view(*layout, [&](auto view) {
-            to_plain<decltype(element)><<<grid_of(context, *layout), THREADS, 0, context->stream>>>(
-                view, from, layout->pixels, layout->c, (int64_t)layout->h * layout->w, plain);
-        });
+extern "C" void cuda_to_plain(ole_device_context *context, ole_layout given, const void *from,
+                              float *plain) {
+    const cuda_layout *layout = static_cast<const cuda_layout *>(given);
+    for_type_and_view(layout->type, *layout, [&](auto element, auto view) {
+        to_plain<decltype(element)><<<grid_of(context, *layout), THREADS, 0, context->stream>>>(
+            view, from, layout->pixels, layout->c, (int64_t)layout->h * layout->w, plain);
     });
     cuda_launched(context, "to_plain");
 }

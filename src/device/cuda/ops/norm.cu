@@ -92,10 +92,6 @@ size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-size_t aligned(size_t bytes) {
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
-
 ole_status plan_norm(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
     const ole_node *node = request->node;
     if (request->n * node->in.h * node->in.w > INT32_MAX / 2)
@@ -107,8 +103,9 @@ ole_status plan_norm(const cuda_request *request, ole_op_plan *plan, ole_error *
     s->packs = request->x[1] && request->x[1]->stacked;
     s->residual = s->base.y;
     size_t partials = larger(partial_bytes(s->forward), partial_bytes(s->backward));
-    s->shared_at = aligned(larger(partials, partial_bytes(s->apply)));
-    s->residual_at = aligned(s->shared_at + 3 * (size_t)s->base.y.part[0].pitch * sizeof(double));
+    s->shared_at = cuda_aligned(larger(partials, partial_bytes(s->apply)));
+    s->residual_at =
+        cuda_aligned(s->shared_at + 3 * (size_t)s->base.y.part[0].pitch * sizeof(double));
     plan->scratch_bytes = s->residual_at + (s->packs ? s->residual.bytes : 0);
     plan->saved_bytes = 2 * (size_t)s->base.y.part[0].pitch * sizeof(float);
     plan->backward_reads_x = true;

@@ -114,21 +114,15 @@ struct norm_tile {
         vector8<T> v;
         const uint4 *from = slot(which, step);
 #pragma unroll
-        for (int k = 0; k < WORDS; k++) {
-            uint4 q = from[k * CHUNK_THREADS];
-            v.w[4 * k] = q.x;
-            v.w[4 * k + 1] = q.y;
-            v.w[4 * k + 2] = q.z;
-            v.w[4 * k + 3] = q.w;
-        }
+        for (int k = 0; k < WORDS; k++)
+            v.set(k, from[k * CHUNK_THREADS]);
         return v;
     }
     __device__ void store(int which, int step, const vector8<T> &v) const {
         uint4 *to = slot(which, step);
 #pragma unroll
         for (int k = 0; k < WORDS; k++)
-            to[k * CHUNK_THREADS] =
-                make_uint4(v.w[4 * k], v.w[4 * k + 1], v.w[4 * k + 2], v.w[4 * k + 3]);
+            to[k * CHUNK_THREADS] = v.get(k);
     }
     /* Begins to copy a vector in; __pipeline_wait_prior(0) after a commit ends it. */
     __device__ void fetch(int which, int step, const plain_column<T> &c, const void *tensor,

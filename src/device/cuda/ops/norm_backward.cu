@@ -272,45 +272,39 @@ __global__ void __launch_bounds__(CHUNK_THREADS, 1)
 
 bool norm_backward_fits(const cuda_layout &x, size_t tile) {
     bool fits = false;
-    for_type(x.type, [&](auto element) {
-        for_view(x, [&](auto view) {
-            fits = norm_fits(norm_gradient_fused<decltype(element), decltype(view)>, tile);
-        });
+    for_type_and_view(x.type, x, [&](auto element, auto view) {
+        fits = norm_fits(norm_gradient_fused<decltype(element), decltype(view)>, tile);
     });
     return fits;
 }
 
 void norm_run_backward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
                        const norm_backward &a) {
-    for_type(x.type, [&](auto element) {
+    for_type_and_view(x.type, x, [&](auto element, auto view) {
         typedef decltype(element) T;
-        for_view(x, [&](auto view) {
-            typedef decltype(view) View;
-            if (a.shared) {
-                norm_launch(context, shape, norm_gradient_apply<T, View, true>,
-                            "norm_gradient_apply", a, view);
-                return;
-            }
-            if (shape.way != NORM_TWO) {
-                norm_launch(context, shape, norm_gradient_fused<T, View>, "norm_gradient_fused", a,
-                            view, shape.way);
-                return;
-            }
-            norm_launch(context, shape, norm_gradient_sums<T, View>, "norm_gradient_sums", a, view);
-            norm_launch(context, shape, norm_gradient_apply<T, View, false>, "norm_gradient_apply",
+        typedef decltype(view) View;
+        if (a.shared) {
+            norm_launch(context, shape, norm_gradient_apply<T, View, true>, "norm_gradient_apply",
                         a, view);
-        });
+            return;
+        }
+        if (shape.way != NORM_TWO) {
+            norm_launch(context, shape, norm_gradient_fused<T, View>, "norm_gradient_fused", a,
+                        view, shape.way);
+            return;
+        }
+        norm_launch(context, shape, norm_gradient_sums<T, View>, "norm_gradient_sums", a, view);
+        norm_launch(context, shape, norm_gradient_apply<T, View, false>, "norm_gradient_apply", a,
+                    view);
     });
 }
 
 void norm_share_backward(ole_device_context *context, const cuda_layout &x, const norm_shape &shape,
                          const norm_backward &a) {
     norm_shape one = {NORM_TWO, 1, shape.chunks, 0};
-    for_type(x.type, [&](auto element) {
-        for_view(x, [&](auto view) {
-            norm_launch(context, shape, norm_gradient_sums<decltype(element), decltype(view)>,
-                        "norm_gradient_sums", a, view);
-        });
+    for_type_and_view(x.type, x, [&](auto element, auto view) {
+        norm_launch(context, shape, norm_gradient_sums<decltype(element), decltype(view)>,
+                    "norm_gradient_sums", a, view);
     });
     norm_launch(context, one, norm_gradient_share, "norm_gradient_share", a, shape.blocks);
 }

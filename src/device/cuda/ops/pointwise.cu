@@ -13,29 +13,9 @@ extern "C" {
 
 namespace {
 
-enum { THREADS = 256 };
-
-/* This thread's vectors of `count`. */
-#define FOR_VECTORS(i, count)                                                                      \
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < (count);                     \
-         i += (int64_t)gridDim.x * THREADS)
-
-const cuda_state *state_of(const cuda_call *c) {
-    return static_cast<const cuda_state *>(c->state);
-}
-
 /* y's vectors of eight, one a thread. */
 int64_t vectors_of(const cuda_call *c) {
     return vectors_of(state_of(c)->y);
-}
-
-unsigned blocks_of(const cuda_call *c) {
-    return blocks_for(c->context, vectors_of(c), THREADS);
-}
-
-ole_status plan_state(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
 }
 
 /* ---- ReLU and addition -------------------------------------------------------------------- */
@@ -43,15 +23,10 @@ ole_status plan_state(const cuda_request *request, ole_op_plan *plan, ole_error 
 /* y = a + b, or a where b is NULL; rectified where `relu`. */
 template <class T>
 __global__ void add(const void *a, const void *b, bool relu, void *y, int64_t count) {
-    FOR_VECTORS(i, count) {
-        float sum[8], other[8];
+    FOR_EACH(i, count) {
+        float sum[8];
         load8<T>(a, i, sum);
-        if (b) {
-            load8<T>(b, i, other);
-#pragma unroll
-            for (int k = 0; k < 8; k++)
-                sum[k] += other[k];
-        }
+        if (b) add_to(sum, load8<T>(b, i));
 #pragma unroll
         for (int k = 0; k < 8; k++)
             sum[k] = relu ? rectified(sum[k]) : sum[k];
@@ -82,7 +57,7 @@ __device__ void put(target to, int64_t i, const float (&gradient)[8]) {
 /* dy where y > 0 (everywhere if y is NULL) to both targets, which may be dy or each other. */
 template <class T>
 __global__ void pass(const void *dy, const void *y, target first, target second, int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         float gradient[8], value[8];
         load8<T>(dy, i, gradient);
         if (y) {
@@ -97,7 +72,7 @@ __global__ void pass(const void *dy, const void *y, target first, target second,
 }
 
 ole_status plan_relu(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    ole_status status = plan_state(request, plan, error);
+    ole_status status = cuda_plan_state(request, plan, error);
     if (status == OLE_OK) plan->backward_reads_y = plan->in_place = plan->dx_in_place = true;
     return status;
 }
@@ -108,43 +83,26 @@ ole_status plan_add(const cuda_request *request, ole_op_plan *plan, ole_error *e
     return status;
 }
 
-/* ReLU too: an addition without a second input. */
-void run_add(const cuda_call *c, bool relu) {
-    for_type(state_of(c)->y.type, [&](auto element) {
-        add<decltype(element)><<<blocks_of(c), THREADS, 0, c->context->stream>>>(
-            c->call->x[0], c->call->x[1], relu, c->call->y, vectors_of(c));
-    });
-    cuda_launched(c->context, "add");
+bool rectifies(const cuda_call *c) {
+    return c->node->relu || c->node->op == OLE_OP_RELU;
 }
 
-void run_pass(const cuda_call *c, bool relu) {
+/* A ReLU is an addition without a second input. */
+void add_forward(const cuda_call *c) {
+    LAUNCH_EACH(c->context, state_of(c)->y.type, vectors_of(c), add, c->call->x[0], c->call->x[1],
+                rectifies(c), c->call->y);
+}
+
+void add_backward(const cuda_call *c) {
+    bool relu = rectifies(c);
     target to[OLE_MAX_INPUTS];
     for (int k = 0; k < OLE_MAX_INPUTS; k++) {
         to[k] = {c->call->dx[k], c->call->accumulate[k]};
         if (to[k].dx == c->call->dy && !relu) to[k].dx = NULL; /* in place, and nothing to cut */
     }
     if (!to[0].dx && !to[1].dx) return;
-    for_type(state_of(c)->y.type, [&](auto element) {
-        pass<decltype(element)><<<blocks_of(c), THREADS, 0, c->context->stream>>>(
-            c->call->dy, relu ? c->call->y : NULL, to[0], to[1], vectors_of(c));
-    });
-    cuda_launched(c->context, "pass");
-}
-
-void relu_forward(const cuda_call *c) {
-    run_add(c, true);
-}
-
-void relu_backward(const cuda_call *c) {
-    run_pass(c, true);
-}
-
-void add_forward(const cuda_call *c) {
-    run_add(c, c->node->relu);
-}
-
-void add_backward(const cuda_call *c) {
-    run_pass(c, c->node->relu);
+    LAUNCH_EACH(c->context, state_of(c)->y.type, vectors_of(c), pass, c->call->dy,
+                relu ? c->call->y : NULL, to[0], to[1]);
 }
 
 /* ---- flattening --------------------------------------------------------------------------- */
@@ -157,7 +115,7 @@ struct flat_shape {
 /* y[n][c * area + p] = x[n][p][c]: eight neighbours of the vector from eight places. */
 template <class T>
 __global__ void flatten(const T *x, flat_shape s, void *y, int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         int64_t n = i / (s.row / 8), first = i % (s.row / 8) * 8;
         float value[8];
 #pragma unroll
@@ -171,7 +129,7 @@ __global__ void flatten(const T *x, flat_shape s, void *y, int64_t count) {
 
 template <class T>
 __global__ void unflatten(const T *dy, flat_shape s, target to, int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         int64_t pixel = i / (s.pitch / 8), first = i % (s.pitch / 8) * 8;
         int64_t n = pixel / s.area, p = pixel % s.area;
         float value[8];
@@ -184,7 +142,7 @@ __global__ void unflatten(const T *dy, flat_shape s, target to, int64_t count) {
 }
 
 ole_status plan_flatten(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    ole_status status = plan_state(request, plan, error);
+    ole_status status = cuda_plan_state(request, plan, error);
     if (status == OLE_OK)
         plan->in_place = plan->dx_in_place = request->node->in.h * request->node->in.w == 1;
     return status;
@@ -197,24 +155,17 @@ flat_shape flat_shape_of(const cuda_call *c) {
 
 void flatten_forward(const cuda_call *c) {
     if (c->call->y == c->call->x[0]) return;
-    for_type(state_of(c)->y.type, [&](auto element) {
-        typedef decltype(element) T;
-        flatten<T><<<blocks_of(c), THREADS, 0, c->context->stream>>>(
-            static_cast<const T *>(c->call->x[0]), flat_shape_of(c), c->call->y, vectors_of(c));
-    });
-    cuda_launched(c->context, "flatten");
+    LAUNCH_EACH(c->context, state_of(c)->y.type, vectors_of(c), flatten,
+                static_cast<const decltype(element) *>(c->call->x[0]), flat_shape_of(c),
+                c->call->y);
 }
 
 void flatten_backward(const cuda_call *c) {
     int64_t count = vectors_of(state_of(c)->x[0]);
     target to = {c->call->dx[0], c->call->accumulate[0]};
     if (!to.dx || to.dx == c->call->dy) return;
-    for_type(state_of(c)->y.type, [&](auto element) {
-        typedef decltype(element) T;
-        unflatten<T><<<blocks_for(c->context, count, THREADS), THREADS, 0, c->context->stream>>>(
-            static_cast<const T *>(c->call->dy), flat_shape_of(c), to, count);
-    });
-    cuda_launched(c->context, "unflatten");
+    LAUNCH_EACH(c->context, state_of(c)->y.type, count, unflatten,
+                static_cast<const decltype(element) *>(c->call->dy), flat_shape_of(c), to);
 }
 
 /* ---- dropout ------------------------------------------------------------------------------ */
@@ -254,7 +205,7 @@ __device__ uint32_t draw(const dropout_draw &d, int64_t i) {
 template <class T>
 __global__ void drop(const void *x, dropout_draw d, float factor, uint8_t *saved, void *y,
                      int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         float value[8];
         load8<T>(x, i, value);
         uint32_t stays = draw(d, i);
@@ -269,7 +220,7 @@ __global__ void drop(const void *x, dropout_draw d, float factor, uint8_t *saved
 template <class T>
 __global__ void drop_gradient(const void *dy, const uint8_t *saved, float factor, target to,
                               int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         float value[8];
         load8<T>(dy, i, value);
         uint32_t stays = saved[i];
@@ -281,7 +232,7 @@ __global__ void drop_gradient(const void *dy, const uint8_t *saved, float factor
 }
 
 ole_status plan_dropout(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    ole_status status = plan_state(request, plan, error);
+    ole_status status = cuda_plan_state(request, plan, error);
     if (status != OLE_OK) return status;
     const cuda_state *state = static_cast<const cuda_state *>(plan->state);
     plan->saved_bytes = request->train ? (size_t)vectors_of(state->y) : 0;
@@ -296,43 +247,32 @@ float factor_of(const ole_node *node) {
 void dropout_forward(const cuda_call *c) {
     const cuda_layout &x = state_of(c)->x[0];
     if (!c->call->train) {
-        if (c->call->y != c->call->x[0]) run_add(c, false);
+        if (c->call->y != c->call->x[0]) add_forward(c); /* of nothing: a copy */
         return;
     }
     dropout_draw d = {c->context->options.seed, c->context->clock,
                       c->node->index,           c->node->rate,
                       (int64_t)x.h * x.w,       x.c,
                       x.part[0].pitch,          ole_first_row(c->call)};
-    for_type(x.type, [&](auto element) {
-        drop<decltype(element)><<<blocks_of(c), THREADS, 0, c->context->stream>>>(
-            c->call->x[0], d, factor_of(c->node), static_cast<uint8_t *>(c->call->saved),
-            c->call->y, vectors_of(c));
-    });
-    cuda_launched(c->context, "drop");
+    LAUNCH_EACH(c->context, x.type, vectors_of(c), drop, c->call->x[0], d, factor_of(c->node),
+                static_cast<uint8_t *>(c->call->saved), c->call->y);
 }
 
 void dropout_backward(const cuda_call *c) {
     target to = {c->call->dx[0], c->call->accumulate[0]};
     if (!to.dx) return;
-    for_type(state_of(c)->y.type, [&](auto element) {
-        drop_gradient<decltype(element)><<<blocks_of(c), THREADS, 0, c->context->stream>>>(
-            c->call->dy, static_cast<const uint8_t *>(c->call->saved), factor_of(c->node), to,
-            vectors_of(c));
-    });
-    cuda_launched(c->context, "drop_gradient");
+    LAUNCH_EACH(c->context, state_of(c)->y.type, vectors_of(c), drop_gradient, c->call->dy,
+                static_cast<const uint8_t *>(c->call->saved), factor_of(c->node), to);
 }
 
 /* ---- a bias ------------------------------------------------------------------------------- */
 
 template <class T>
 __global__ void add_bias(const float *bias, int groups, void *y, int64_t count) {
-    FOR_VECTORS(i, count) {
-        float value[8], b[8];
+    FOR_EACH(i, count) {
+        float value[8];
         load8<T>(y, i, value);
-        load_channels(bias, (int)(i % groups) * 8, b);
-#pragma unroll
-        for (int k = 0; k < 8; k++)
-            value[k] += b[k];
+        add_to(value, load8<float>(bias + (int)(i % groups) * 8, 0));
         store8<T>(y, i, value);
     }
 }
@@ -341,16 +281,11 @@ __global__ void add_bias(const float *bias, int groups, void *y, int64_t count) 
 
 extern "C" void cuda_add_bias(ole_device_context *context, const cuda_layout *layout,
                               const float *bias, void *y) {
-    int64_t count = vectors_of(*layout);
-    for_type(layout->type, [&](auto element) {
-        add_bias<decltype(element)>
-            <<<blocks_for(context, count, THREADS), THREADS, 0, context->stream>>>(
-                bias, layout->part[0].pitch / 8, y, count);
-    });
-    cuda_launched(context, "add_bias");
+    LAUNCH_EACH(context, layout->type, vectors_of(*layout), add_bias, bias,
+                layout->part[0].pitch / 8, y);
 }
 
-const cuda_op cuda_relu = {false, plan_relu, relu_forward, relu_backward};
+const cuda_op cuda_relu = {false, plan_relu, add_forward, add_backward};
 const cuda_op cuda_add = {false, plan_add, add_forward, add_backward};
 const cuda_op cuda_dropout = {false, plan_dropout, dropout_forward, dropout_backward};
 const cuda_op cuda_flatten = {false, plan_flatten, flatten_forward, flatten_backward};

@@ -14,8 +14,6 @@ extern "C" {
 
 namespace {
 
-enum { THREADS = 256 };
-
 /* Sizes of a call: x [n, h, w, groups * 8], y [n, out_h, out_w, groups * 8]. */
 struct pool_shape {
     int n, h, w, out_h, out_w, groups;
@@ -37,10 +35,6 @@ struct pool_place {
     }
 };
 
-#define FOR_VECTORS(i, count)                                                                      \
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < (count);                     \
-         i += (int64_t)gridDim.x * THREADS)
-
 /* Vector of a pixel of image `image`. */
 __device__ int64_t vector_at(int image, int row, int column, int h, int w, int groups, int group) {
     return (((int64_t)image * h + row) * w + column) * groups + group;
@@ -57,7 +51,7 @@ __device__ void clear(float (&f)[8], float value) {
 /* saved: eight bytes a vector, or NULL. */
 template <class T>
 __global__ void max_forward(const void *x, pool_shape s, void *y, uint2 *saved, int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         pool_place at(i, s.groups, s.out_h, s.out_w);
         int top = at.row * s.stride - s.pad, left = at.column * s.stride - s.pad;
         float best[8];
@@ -87,7 +81,7 @@ __global__ void max_forward(const void *x, pool_shape s, void *y, uint2 *saved, 
 
 template <class T>
 __global__ void average_forward(const void *x, pool_shape s, void *y, int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         pool_place at(i, s.groups, s.out_h, s.out_w);
         int top = at.row * s.stride - s.pad, left = at.column * s.stride - s.pad;
         float sum[8];
@@ -106,8 +100,8 @@ __global__ void average_forward(const void *x, pool_shape s, void *y, int64_t co
 template <class T>
 __global__ void average_image(const void *x, int area, int groups, int width, float factor,
                               void *y) {
-    __shared__ float part[THREADS][9]; /* 9: neighbours in different banks */
-    int rows = THREADS / width, row = (int)threadIdx.x / width;
+    __shared__ float part[EACH_THREADS][9]; /* 9: neighbours in different banks */
+    int rows = EACH_THREADS / width, row = (int)threadIdx.x / width;
     int group = (int)blockIdx.x * width + (int)threadIdx.x % width;
     bool works = group < groups && row < rows;
     float sum[8];
@@ -154,7 +148,7 @@ __device__ void put(void *dx, bool accumulate, int64_t i, float (&sum)[8]) {
 template <class T>
 __global__ void pool_backward(const void *dy, const uint2 *saved, pool_shape s, bool accumulate,
                               void *dx, int64_t count) {
-    FOR_VECTORS(i, count) {
+    FOR_EACH(i, count) {
         pool_place at(i, s.groups, s.h, s.w);
         window_range rows(at.row, s.kernel_h, s.stride, s.pad, s.out_h);
         window_range columns(at.column, s.kernel, s.stride, s.pad, s.out_w);
@@ -183,10 +177,6 @@ __global__ void pool_backward(const void *dy, const uint2 *saved, pool_shape s, 
 
 /* ---- the ops ------------------------------------------------------------------------------ */
 
-const cuda_state *state_of(const cuda_call *c) {
-    return static_cast<const cuda_state *>(c->state);
-}
-
 pool_shape shape_of(const cuda_call *c) {
     const cuda_layout &x = state_of(c)->x[0], &y = state_of(c)->y;
     const ole_node *node = c->node;
@@ -200,17 +190,12 @@ pool_shape shape_of(const cuda_call *c) {
     return s;
 }
 
-ole_status plan_average(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
-    if (cuda_state_create(request, sizeof(cuda_state), plan)) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-}
-
 ole_status plan_max(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
     if (request->node->kernel > 15)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
                         "%s: max pooling over %dx%d: windows go up to 15x15", request->node->name,
                         request->node->kernel, request->node->kernel);
-    ole_status status = plan_average(request, plan, error);
+    ole_status status = cuda_plan_state(request, plan, error);
     if (status == OLE_OK && request->train)
         plan->saved_bytes =
             (size_t)vectors_of(static_cast<const cuda_state *>(plan->state)->y) * sizeof(uint2);
@@ -221,12 +206,8 @@ void run_max_forward(const cuda_call *c) {
     const cuda_state *s = state_of(c);
     int64_t count = vectors_of(s->y);
     uint2 *saved = s->train ? static_cast<uint2 *>(c->call->saved) : NULL;
-    for_type(s->y.type, [&](auto element) {
-        max_forward<decltype(element)>
-            <<<blocks_for(c->context, count, THREADS), THREADS, 0, c->context->stream>>>(
-                c->call->x[0], shape_of(c), c->call->y, saved, count);
-    });
-    cuda_launched(c->context, "max_forward");
+    LAUNCH_EACH(c->context, s->y.type, count, max_forward, c->call->x[0], shape_of(c), c->call->y,
+                saved);
 }
 
 void run_average_image(const cuda_call *c) {
@@ -234,7 +215,7 @@ void run_average_image(const cuda_call *c) {
     int width = s.groups < 32 ? s.groups : 32;
     dim3 grid((unsigned)((s.groups + width - 1) / width), (unsigned)s.n);
     for_type(state_of(c)->y.type, [&](auto element) {
-        average_image<decltype(element)><<<grid, THREADS, 0, c->context->stream>>>(
+        average_image<decltype(element)><<<grid, EACH_THREADS, 0, c->context->stream>>>(
             c->call->x[0], s.h * s.w, s.groups, width, s.factor, c->call->y);
     });
     cuda_launched(c->context, "average_image");
@@ -246,34 +227,20 @@ void run_average_forward(const cuda_call *c) {
         run_average_image(c);
         return;
     }
-    for_type(state_of(c)->y.type, [&](auto element) {
-        average_forward<decltype(element)>
-            <<<blocks_for(c->context, count, THREADS), THREADS, 0, c->context->stream>>>(
-                c->call->x[0], shape_of(c), c->call->y, count);
-    });
-    cuda_launched(c->context, "average_forward");
+    LAUNCH_EACH(c->context, state_of(c)->y.type, count, average_forward, c->call->x[0], shape_of(c),
+                c->call->y);
 }
 
-void run_backward(const cuda_call *c, const uint2 *saved) {
+void run_backward(const cuda_call *c) {
     int64_t count = vectors_of(state_of(c)->x[0]);
+    bool max = c->node->op == OLE_OP_MAXPOOL;
+    const uint2 *saved = max ? static_cast<const uint2 *>(c->call->saved) : NULL;
     if (!c->call->dx[0]) return;
-    for_type(state_of(c)->y.type, [&](auto element) {
-        pool_backward<decltype(element)>
-            <<<blocks_for(c->context, count, THREADS), THREADS, 0, c->context->stream>>>(
-                c->call->dy, saved, shape_of(c), c->call->accumulate[0], c->call->dx[0], count);
-    });
-    cuda_launched(c->context, "pool_backward");
-}
-
-void run_max_backward(const cuda_call *c) {
-    run_backward(c, static_cast<const uint2 *>(c->call->saved));
-}
-
-void run_average_backward(const cuda_call *c) {
-    run_backward(c, NULL);
+    LAUNCH_EACH(c->context, state_of(c)->y.type, count, pool_backward, c->call->dy, saved,
+                shape_of(c), c->call->accumulate[0], c->call->dx[0]);
 }
 
 } // namespace
 
-const cuda_op cuda_maxpool = {false, plan_max, run_max_forward, run_max_backward};
-const cuda_op cuda_avgpool = {false, plan_average, run_average_forward, run_average_backward};
+const cuda_op cuda_maxpool = {false, plan_max, run_max_forward, run_backward};
+const cuda_op cuda_avgpool = {false, cuda_plan_state, run_average_forward, run_backward};

@@ -26,7 +26,7 @@ void cuda_update_table_free(ole_device_context *context) {
 }
 
 static cuda_update_item item_of(const ole_device_context *context, const ole_update_item *given) {
-    int64_t size = cuda_param_size(given->node, given->param);
+    int64_t size = cuda_param_size(given->param);
     bool narrow = context->type == CUDA_BFLOAT16 && cuda_param_is_weight(given->param);
     return (cuda_update_item){.master = given->data,
                               .copy = narrow ? (float *)given->data + size : NULL,
@@ -36,15 +36,14 @@ static cuda_update_item item_of(const ole_device_context *context, const ole_upd
                               .gradient_type = narrow ? CUDA_BFLOAT16 : CUDA_FLOAT};
 }
 
-/* The thread blocks' pieces: [count, 2] of item and tile; free() it. */
-static int32_t *make_tiles(const cuda_update_item *items, int count, int *tile_count) {
+int32_t *cuda_make_tiles(const ole_update_item *items, int count, int *tile_count) {
     int64_t tiles = 0;
     for (int i = 0; i < count; i++)
-        tiles += (items[i].size + CUDA_UPDATE_TILE - 1) / CUDA_UPDATE_TILE;
+        tiles += (cuda_param_size(items[i].param) + CUDA_UPDATE_TILE - 1) / CUDA_UPDATE_TILE;
     int32_t *list = malloc((size_t)(tiles + 1) * 2 * sizeof *list), *next = list;
     *tile_count = (int)tiles;
     for (int i = 0; list && i < count; i++)
-        for (int64_t t = 0; t * CUDA_UPDATE_TILE < items[i].size; t++) {
+        for (int64_t t = 0; t * CUDA_UPDATE_TILE < cuda_param_size(items[i].param); t++) {
             *next++ = i;
             *next++ = (int32_t)t;
         }
@@ -52,11 +51,12 @@ static int32_t *make_tiles(const cuda_update_item *items, int count, int *tile_c
 }
 
 /* Takes `items` (malloc'd) over and brings them to the GPU. */
-static bool build(ole_device_context *context, cuda_update_item *items, int count) {
+static bool build(ole_device_context *context, const ole_update_item *given,
+                  cuda_update_item *items, int count) {
     cuda_update_table_free(context);
     cuda_update_table *table = calloc(1, sizeof *table);
     int tile_count = 0;
-    int32_t *tiles = make_tiles(items, count, &tile_count);
+    int32_t *tiles = cuda_make_tiles(given, count, &tile_count);
     if (!table || !tiles) {
         free(table);
         free(tiles);
@@ -65,18 +65,11 @@ static bool build(ole_device_context *context, cuda_update_item *items, int coun
     }
     *table = (cuda_update_table){.host = items, .count = count, .tile_count = tile_count};
     context->updates = table;
-    size_t item_bytes = (size_t)count * sizeof *items;
-    size_t tile_bytes = (size_t)tile_count * 2 * sizeof *tiles;
-    bool failed =
-        cuda_failed(context, cudaMalloc((void **)&table->items, item_bytes), "listing parameters");
-    failed = failed || cuda_failed(context, cudaMalloc((void **)&table->tiles, tile_bytes),
-                                   "listing parameters");
-    failed = failed || !cuda_copy(context, table->items, items, item_bytes, cudaMemcpyHostToDevice,
-                                  "listing parameters");
-    failed = failed || !cuda_copy(context, table->tiles, tiles, tile_bytes, cudaMemcpyHostToDevice,
-                                  "listing parameters");
+    table->items = cuda_send(context, items, (size_t)count * sizeof *items, "listing parameters");
+    table->tiles =
+        cuda_send(context, tiles, (size_t)tile_count * 2 * sizeof *tiles, "listing parameters");
     free(tiles);
-    return !failed;
+    return context->failed == OLE_OK;
 }
 
 void cuda_update_all(ole_device_context *context, const ole_update *update,
@@ -94,7 +87,7 @@ void cuda_update_all(ole_device_context *context, const ole_update *update,
                 memcmp(table->host, items, (size_t)count * sizeof *items) == 0;
     if (same)
         free(items);
-    else if (!build(context, items, count))
+    else if (!build(context, given, items, count))
         return;
     table = context->updates;
     cuda_update(context, update, table->items, table->tiles, table->tile_count);

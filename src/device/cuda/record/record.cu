@@ -7,7 +7,6 @@
 #include "device/cuda/ops/kernels.cuh"
 
 #include "base/philox.h"
-#include "ole/loss.h"
 
 /* ---- Batches: cropped, mirrored and normalised as in data/loader/augment.c ---------------- */
 
@@ -89,12 +88,12 @@ __global__ void tick(cuda_clock *clock, const double *rates) {
 }
 
 /* `judge`: all losses are in, so a bad one can be noted. */
-__global__ void check(cuda_clock *clock, cuda_ole_terms terms, bool judge) {
-    for (int i = 0; i < terms.count; i++) {
-        const ole_loss_outcome *outcome = static_cast<const ole_loss_outcome *>(terms.outcome[i]);
-        double value = terms.share[i] * outcome->value;
-        clock->now.loss += terms.weight[i] * value;
-        clock->now.ole += value;
+__global__ void check(cuda_clock *clock, cuda_added_losses added, bool judge) {
+    for (int i = 0; i < added.count; i++) {
+        const ole_loss_outcome *outcome = added.outcome[i];
+        double value = added.share[i] * outcome->value;
+        clock->now.loss += added.weight[i] * value;
+        clock->now.added += value;
         if (clock->bad_row < 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
     }
     if (judge && !isfinite(clock->now.loss) && clock->bad_step == 0)
@@ -103,7 +102,7 @@ __global__ void check(cuda_clock *clock, cuda_ole_terms terms, bool judge) {
 
 __global__ void tock(cuda_clock *clock) {
     clock->softmax_loss += clock->now.softmax;
-    clock->ole_loss += clock->now.ole;
+    clock->added_loss += clock->now.added;
     clock->correct += (int64_t)clock->now.right;
     if (clock->bad_step == 0) clock->loss += clock->now.loss;
     if (++clock->batch == clock->batches) clock->batch = 0;
@@ -126,12 +125,12 @@ extern "C" void cuda_tick(ole_device_context *context, const double *rates) {
 /* A loss that is NaN or Inf on one rank is so in the sum: all stop at the same step. */
 extern "C" void cuda_check(ole_device_context *context) {
     bool linked = context->link != NULL;
-    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole, !linked);
-    context->ole.count = 0;
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->added, !linked);
+    context->added.count = 0;
     cuda_launched(context, "check");
     if (!linked) return;
     cuda_linker.sum(context, &context->clock->now, CUDA_STEP_SUMS, OLE_F64);
-    check<<<1, 1, 0, context->stream>>>(context->clock, context->ole, true);
+    check<<<1, 1, 0, context->stream>>>(context->clock, context->added, true);
     cuda_launched(context, "check");
 }
 
@@ -145,12 +144,12 @@ extern "C" void cuda_set_clock(ole_device_context *context, uint64_t step, doubl
     cuda_launched(context, "set_clock");
 }
 
-extern "C" void cuda_add_ole(ole_device_context *context, const void *outcome, double weight,
-                             double share) {
-    cuda_ole_terms *terms = &context->ole;
-    terms->outcome[terms->count] = outcome;
-    terms->share[terms->count] = share;
-    terms->weight[terms->count++] = weight;
+extern "C" void cuda_add_loss(ole_device_context *context, const ole_loss_outcome *outcome,
+                              double weight, double share) {
+    cuda_added_losses *added = &context->added;
+    added->outcome[added->count] = outcome;
+    added->share[added->count] = share;
+    added->weight[added->count++] = weight;
 }
 
 /* ---- Features of an evaluation, collected batch by batch ---------------------------------- */
@@ -171,18 +170,16 @@ __global__ void keep_rows(const cuda_clock *clock, int64_t n, int c, int64_t are
 
 } // namespace
 
-extern "C" void cuda_keep(ole_device_context *context, const cuda_layout *layout, const void *from,
+extern "C" void cuda_keep(ole_device_context *context, ole_layout given, const void *from,
                           float *all) {
+    const cuda_layout *layout = static_cast<const cuda_layout *>(given);
     int64_t area = (int64_t)layout->h * layout->w, count = layout->n * area * layout->c;
     int blocks = (int)((count + THREADS - 1) / THREADS);
     if (blocks > 1024) blocks = 1024;
-    if (layout->type == CUDA_FLOAT)
-        keep_rows<<<blocks, THREADS, 0, context->stream>>>(context->clock, layout->n, layout->c,
-                                                           area, layout->part[0].pitch,
-                                                           (const float *)from, all);
-    else
-        keep_rows<<<blocks, THREADS, 0, context->stream>>>(context->clock, layout->n, layout->c,
-                                                           area, layout->part[0].pitch,
-                                                           (const __nv_bfloat16 *)from, all);
+    for_type(layout->type, [&](auto element) {
+        keep_rows<<<blocks, THREADS, 0, context->stream>>>(
+            context->clock, layout->n, layout->c, area, layout->part[0].pitch,
+            static_cast<const decltype(element) *>(from), all);
+    });
     cuda_launched(context, "keep");
 }

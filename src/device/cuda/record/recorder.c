@@ -57,21 +57,10 @@ void cuda_replays_free(ole_device_context *context) {
     context->replays = NULL;
 }
 
-static ole_status failure_of(const ole_device_context *context, ole_error *error) {
-    if (context->failed != OLE_OK && error) *error = context->failure;
-    return context->failed;
-}
-
 /* ---- samples ------------------------------------------------------------------------------ */
 
-/* Allocates device memory and copies `from`, if given, into it. */
 static void *send(ole_device_context *context, const void *from, size_t bytes) {
-    void *to = NULL;
-    if (cuda_failed(context, cudaMalloc(&to, bytes ? bytes : 1), "bringing the samples over"))
-        return NULL;
-    if (from && bytes)
-        cuda_copy(context, to, from, bytes, cudaMemcpyHostToDevice, "bringing the samples over");
-    return to;
+    return cuda_send(context, from, bytes, "bringing the samples over");
 }
 
 /* Concurrent runs on the same data set share one copy per GPU, found by its size, shape and a hash
@@ -163,7 +152,7 @@ static ole_status resident_create(ole_device_context *context, const ole_residen
     pthread_mutex_lock(&residents.mutex);
     *result = find_or_send(context, &wanted, data);
     pthread_mutex_unlock(&residents.mutex);
-    return failure_of(context, error);
+    return cuda_failure(context, error);
 }
 
 static void feed_free(ole_device_context *context, ole_feed *feed) {
@@ -225,7 +214,7 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
     };
     if (context->failed != OLE_OK) {
         feed_free(context, feed);
-        return failure_of(context, error);
+        return cuda_failure(context, error);
     }
     *result = feed;
     return OLE_OK;
@@ -233,22 +222,12 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
 
 /* ---- recording ---------------------------------------------------------------------------- */
 
-static void lock(ole_device_context *context) {
-    (void)context;
-    cuda_setup_lock();
-}
-
-static void unlock(ole_device_context *context) {
-    (void)context;
-    cuda_setup_unlock();
-}
-
 static ole_status begin(ole_device_context *context, ole_error *error) {
     cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "before recording");
     cuda_failed(context, cudaStreamBeginCapture(context->stream, cudaStreamCaptureModeRelaxed),
                 "recording");
-    return failure_of(context, error);
+    return cuda_failure(context, error);
 }
 
 static void recording_free(ole_device_context *context, ole_recording *recording) {
@@ -278,7 +257,7 @@ static ole_status end(ole_device_context *context, ole_recording **result, ole_e
     recording->nodes = (int64_t)nodes;
     if (context->failed != OLE_OK) {
         recording_free(context, recording);
-        return failure_of(context, error);
+        return cuda_failure(context, error);
     }
     *result = recording;
     return OLE_OK;
@@ -299,40 +278,16 @@ static void assemble(ole_device_context *context, const ole_feed *feed, int64_t 
     cuda_assemble(context, &feed->samples, feed->order, feed->batch, n, layout, images, labels);
 }
 
-static void softmax(ole_device_context *context, int64_t n, ole_layout layout, const void *logits,
+static void softmax(ole_device_context *context, ole_layout layout, const void *logits,
                     const int32_t *labels, double scale, void *dlogits) {
-    (void)n;
     cuda_softmax(context, layout, logits, labels, scale, dlogits, NULL, NULL, true);
 }
 
-static void add_loss(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
-                     double share) {
-    cuda_add_ole(context, outcome, weight, share);
-}
-
-static void keep(ole_device_context *context, int64_t n, ole_layout layout, ole_shape shape,
-                 const void *tensor, float *all) {
-    (void)n;
-    (void)shape;
-    cuda_keep(context, layout, tensor, all);
-}
-
-static ole_rows rows(ole_device_context *context, ole_layout layout, int64_t n, ole_shape shape) {
+static ole_rows rows(ole_device_context *context, ole_layout layout, ole_shape shape) {
     const cuda_layout *tensor = layout;
-    (void)n;
     if (tensor->stacked) return (ole_rows){false, ole_shape_size(shape), OLE_F32};
     return (ole_rows){true, shape.h * shape.w * tensor->part[0].pitch,
                       context->type == CUDA_BFLOAT16 ? OLE_BF16 : OLE_F32};
-}
-
-static void rows_read(ole_device_context *context, ole_layout layout, const void *tensor,
-                      float *plain) {
-    cuda_to_plain(context, layout, tensor, plain);
-}
-
-static void rows_add(ole_device_context *context, ole_layout layout, const float *plain,
-                     bool accumulate, void *tensor) {
-    cuda_from_plain(context, layout, plain, accumulate, tensor);
 }
 
 static void rows_take(ole_device_context *context, ole_layout layout, const void *rows,
@@ -390,7 +345,7 @@ static ole_status start(ole_device_context *context, ole_feed *feed, const ole_f
                         ole_error *error) {
     cudaSetDevice(context->gpu);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "starting an epoch");
-    if (!open_replays(context)) return failure_of(context, error);
+    if (!open_replays(context)) return cuda_failure(context, error);
     context->replays->queued = 0;
     context->replays->first_step = (int64_t)epoch->step;
     send_order(context, feed, epoch->order);
@@ -404,7 +359,7 @@ static ole_status start(ole_device_context *context, ole_feed *feed, const ole_f
                               .bad_row = -1};
     cuda_copy(context, context->clock, &clock, sizeof clock, cudaMemcpyHostToDevice,
               "starting an epoch");
-    return failure_of(context, error);
+    return cuda_failure(context, error);
 }
 
 static void replay(ole_device_context *context, ole_recording *recording) {
@@ -421,7 +376,7 @@ static ole_status follow(ole_device_context *context, int behind, ole_error *err
     int64_t wanted = replays->queued - behind - 1;
     if (wanted >= 0 && wanted > replays->queued - RING)
         cuda_failed(context, cudaEventSynchronize(replays->done[wanted % RING]), "a step");
-    return failure_of(context, error);
+    return cuda_failure(context, error);
 }
 
 static ole_status read_clock(ole_device_context *context, ole_step_sums *sums, ole_error *error) {
@@ -430,11 +385,11 @@ static ole_status read_clock(ole_device_context *context, ole_step_sums *sums, o
     *sums = (ole_step_sums){.steps = (int64_t)clock.step - context->replays->first_step,
                             .loss = clock.loss,
                             .softmax_loss = clock.softmax_loss,
-                            .added_loss = clock.ole_loss,
+                            .added_loss = clock.added_loss,
                             .correct = clock.correct,
                             .bad_step = clock.bad_step,
                             .bad_row = clock.bad_row};
-    return failure_of(context, error);
+    return cuda_failure(context, error);
 }
 
 const ole_recorder cuda_recorder = {
@@ -442,8 +397,8 @@ const ole_recorder cuda_recorder = {
     .resident_free = resident_free,
     .feed_create = feed_create,
     .feed_free = feed_free,
-    .lock = lock,
-    .unlock = unlock,
+    .lock = cuda_setup_lock,
+    .unlock = cuda_setup_unlock,
     .begin = begin,
     .end = end,
     .recording_free = recording_free,
@@ -451,13 +406,13 @@ const ole_recorder cuda_recorder = {
     .tick = tick,
     .assemble = assemble,
     .softmax = softmax,
-    .add_loss = add_loss,
+    .add_loss = cuda_add_loss,
     .check = cuda_check,
     .tock = cuda_tock,
-    .keep = keep,
+    .keep = cuda_keep,
     .rows = rows,
-    .rows_read = rows_read,
-    .rows_add = rows_add,
+    .rows_read = cuda_to_plain,
+    .rows_add = cuda_from_plain,
     .rows_take = rows_take,
     .stream = stream,
     .gpu = gpu,
