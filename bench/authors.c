@@ -1,6 +1,6 @@
 /*
- * bench/authors.c - sgesvd and sgemm from a threaded OpenBLAS loaded beside the serial one that the
- * library links, or from that one where there is none.
+ * bench/authors.c - the authors' algorithm on sgesvd and sgemm, from a threaded OpenBLAS loaded
+ * beside the serial one that the library links, or from the serial one if there is no other.
  */
 #include "authors.h"
 

@@ -1,4 +1,5 @@
-/* bench/authors.h - the loss as the authors' release computes it: sgesvd per class and whole. */
+/* bench/authors.h - the loss as the authors' release computes it: one sgesvd per class and one of
+ * all rows. */
 #ifndef OLE_BENCH_AUTHORS_H
 #define OLE_BENCH_AUTHORS_H
 
@@ -6,14 +7,14 @@
 
 typedef struct authors authors;
 
-/* Loads the BLAS it runs on; aborts when memory is short. */
+/* Loads the BLAS to run on; aborts if memory runs out. */
 authors *authors_open(void);
 void authors_close(authors *a);
 
-/* Which library, for the table's head. */
+/* The name of the library, for the head of the table. */
 const char *authors_library(const authors *a);
 
-/* Has an effect where a threaded OpenBLAS was found. */
+/* Has no effect unless a threaded OpenBLAS was found. */
 void authors_set_threads(authors *a, int threads);
 
 /* The loss of x[n, d] with weight 1, mean reduction; its gradient into gradient[n, d]. */

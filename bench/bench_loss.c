@@ -1,17 +1,17 @@
 /*
- * bench/bench_loss.c - the loss with its gradient beside the authors' way, in one run:
+ * bench/bench_loss.c - times the loss and its gradient beside the authors' algorithm, in one run:
  *
  *     ./dev bench loss [--json]
  *
- * The authors' way is what their release does: LAPACK sgesvd (float32) of each class and of the
- * whole, U V^T over the σ >= 1e-6.  It is given the best it can have: a threaded OpenBLAS where one
- * is found (OLE_BENCH_BLAS, or Debian's libopenblas0-pthread), with the kernels of this CPU
- * (OpenBLAS 0.3.21 does not know newer Intel models and falls back to its oldest code), work space
- * allocated once.
+ * The authors' release takes LAPACK's sgesvd (float32) of each class and of all rows, and U V^T
+ * over the σ >= 1e-6.  Here it runs under the best conditions: on a threaded OpenBLAS if one is
+ * found (OLE_BENCH_BLAS, or Debian's libopenblas0-pthread), with kernels for this CPU (OpenBLAS
+ * 0.3.21 does not know newer Intel models and falls back to its oldest code), and with its work
+ * space allocated once.
  *
- * Beside each time: the error of value and gradient against LAPACK in double, in the units of the
- * promise (value / sum_c ‖X_c‖_*, gradient / sqrt(N)); and the floor, the FLOP of the method at the
- * rate of our own matrix product, with the gap to it.
+ * Each time comes with the error of value and gradient against LAPACK in double, in the units of
+ * the promise (value / sum_c ‖X_c‖_*, gradient / sqrt(N)), and with the floor: the FLOP of the
+ * method at the rate of our own matrix product, and the gap to it.
  */
 #include "authors.h"
 #include "base/clock.h"

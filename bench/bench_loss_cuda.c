@@ -1,13 +1,13 @@
 /*
- * bench/bench_loss_cuda.c - the loss with its gradient on a GPU:
+ * bench/bench_loss_cuda.c - times the loss and its gradient on a GPU:
  *
  *     build/bench/bench_loss_cuda [--json]
  *
- * For each shape the median time on the GPU (between events) of evaluations queued one after the
- * other, and of replays of a graph of one evaluation; and the error of value and gradient against
+ * For each shape it prints the median GPU time (between events) of evaluations queued one after the
+ * other and of replays of a graph of one evaluation, and the error of value and gradient against
  * LAPACK in double on the same data, in the units of the promise (value / sum_c ‖X_c‖_*, gradient /
- * sqrt(N)).  Features are float32 of the kind a net gives in mid-training.  The reference of the
- * largest shape would take minutes and is left out.
+ * sqrt(N)).  The features are float32 and resemble those of a network in mid-training.  The largest
+ * shape has no reference, which would take minutes.
  */
 #include "base/cuda_module.h"
 #include "base/sort.h"

@@ -1,16 +1,17 @@
 /*
- * bench/bench_loss_ranks.c - the loss over ranks, by each of its routes, beside the same batch in
- * one place and what the model of docs/maths.md says of a cluster.
+ * bench/bench_loss_ranks.c - times each route of the loss over ranks beside the same batch on one
+ * rank, and prints what the cost model of docs/maths.md predicts for a cluster.
  *
  *     build/bench/bench_loss_ranks            a table for 2 and 4 ranks
  *     build/bench/bench_loss_ranks 8          for 8 ranks
  *
- * Ranks are threads of this process: there is no network, and with fewer cores than ranks they wait
- * for each other.  Rows are features as a net gives them in mid-training.
+ * Ranks are threads of this process, so there is no network, and with fewer cores than ranks they
+ * wait for each other.  The features resemble those of a network in mid-training.
  */
 #include "base/clock.h"
 #include "cases.h"
 #include "loss/ranks/ranks_parts.h"
+#include "thread_ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ static double measure(const problem *p, int size, ole_ranks_loss_route route,
     pthread_t threads[MOST_RANKS];
     rank_job jobs[MOST_RANKS];
     ole_error error;
-    if (ole_ranks_threads(groups, size, &error) != OLE_OK) {
+    if (thread_ranks(groups, size, &error) != OLE_OK) {
         fprintf(stderr, "%s\n", error.message);
         exit(1);
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A training step in PyTorch with OLÉ, and the loss alone, beside the ways a user has without it.
+"""Times a PyTorch training step with OLÉ, and the loss alone, beside the alternatives to ole.torch.
 
     python3 bench/bench_torch_step.py step [--nets resnet110,vgg16] [--modes eager,compile,graphs]
                                            [--precisions bf16,tf32] [--ways softmax,ours]
@@ -7,22 +7,21 @@
     python3 bench/bench_torch_step.py loss [--device cpu] [--threads 2] [--cpu-time]
     python3 bench/bench_torch_step.py call [--device cpu] [--modes eager,compile] [--cpu-time]
 
-`step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on a batch of 64 that is
-kept in memory, with softmax alone, with ole.torch, with the authors' way (SVDs by SciPy's gesvd on the
-host, class by class) and with torch.linalg.svd.  `compile` is torch.compile of the objective, `graphs` the
-same with mode="reduce-overhead" (CUDA graphs).  The ways take turns, on a GPU eight steps in a row each, in
-random order, and medians are given: steps in a row, for as in training the host has each way's code at hand.
+`step`: forward, softmax, OLÉ (λ = 0.25), backward and SGD with Nesterov momentum on one batch of 64 in memory:
+with softmax alone, with ole.torch, with the authors' algorithm (SciPy's gesvd on the host, class by class) and
+with torch.linalg.svd.  `compile` is torch.compile of the objective, `graphs` the same with
+mode="reduce-overhead" (CUDA graphs).  The variants alternate in random order, on a GPU eight consecutive steps
+at a time so that the host's caches are as warm as in training; the result is the median.
 
-`loss`: value and gradient through autograd, at the sizes of the paper's nets.  --cpu-time takes the processor's time of
-the process instead of the clock's, for a machine with other work (and, to be fair, OPENBLAS_NUM_THREADS=1).
+`loss`: value and gradient through autograd, at the sizes of the paper's networks.  On a busy machine use --cpu-time,
+which measures the CPU time of the process (and, to be fair, OPENBLAS_NUM_THREADS=1).
 
-`call`: what the host does for a call, forward and backward, on 8 x 16 features, in microseconds: with ole.torch, with
-an autograd.Function that does nothing (`nothing`) and, compiled, an operator that does nothing (`operator`); the call of
-the library alone (`library`).  `own` is what ole.torch adds to the last two.  Medians, and first deciles for a machine
-with other work.
+`call`: the host time of one call, forward and backward, on 8 x 16 features, in microseconds: with ole.torch, with
+an empty autograd.Function (`nothing`), compiled with an empty operator (`operator`), and the library call alone
+(`library`).  `own` is what ole.torch adds to the last two.  Medians, and first deciles for busy machines.
 
-One JSON object a line.  OLE_LIBRARY names the libole to use (its libole_cuda.so beside it); the package is
-taken from bindings/python.
+Prints one JSON object per line.  OLE_LIBRARY names the libole to use (with its libole_cuda.so beside it); the package
+comes from bindings/python.
 """
 import argparse
 import json

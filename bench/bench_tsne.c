@@ -1,12 +1,11 @@
 /*
- * bench/bench_tsne.c - how the time of t-SNE grows with the rows:
+ * bench/bench_tsne.c - measures how the time of t-SNE grows with the number of rows:
  *
  *     ./dev bench tsne
  *
- * Ten normal clusters in 50 dimensions; the neighbours by themselves, and a step in the middle of
- * the descent, on all processors.  Beside the time by the clock stands that of the processors,
- * which says more on a machine that others use too.  bench/peer_tsne.py puts scikit-learn beside
- * it.
+ * Ten normal clusters in 50 dimensions: the neighbour search alone, and a step in the middle of the
+ * descent, on all processors.  CPU time is printed beside wall time, because it says more on a
+ * shared machine.  bench/peer_tsne.py compares with scikit-learn.
  */
 #include "base/clock.h"
 #include "ole/tsne.h"
@@ -19,7 +18,7 @@
 
 enum { DIM = 50, CLUSTERS = 10, STEPS = 300, FROM = 100 };
 
-/* Of the whole process, all threads together. */
+/* CPU seconds of all threads of the process. */
 static double processor_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -72,7 +71,7 @@ int main(void) {
     o.callback = note;
     o.callback_context = &t;
     printf("%d threads\n%8s  %25s  %25s\n%8s  %12s %12s  %12s %12s  %s\n", o.threads, "",
-           "neighbours, s", "a step, ms", "rows", "clock", "processors", "clock", "processors",
+           "neighbours, s", "ms per step", "rows", "clock", "processors", "clock", "processors",
            "processors, twice the rows");
     double before = 0.0;
     for (int64_t rows = 1250; rows <= 40000; rows *= 2) {

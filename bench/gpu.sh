@@ -1,11 +1,11 @@
 #!/bin/bash
-# bench/gpu.sh [BUILD [RESULTS]] - on a machine with a GPU: builds, checks and measures the CUDA part
-# in one go and writes a results file (default gpu-results.txt).
+# bench/gpu.sh [BUILD [RESULTS]] - builds, tests and measures the CUDA part on a machine with a GPU, and
+# writes a results file (default gpu-results.txt).
 #
-# BUILD is a build folder (default build, made with ./dev's preset where it is missing); one that was
-# built elsewhere will do, with the libraries it needs in BUILD/lib.  Torch is the peer, where python3
-# has it.  OLE_NETS, OLE_PRECISIONS and OLE_PARTS (of "tests ranks loss steps seeds memory checkers")
-# choose a part of the work.
+# BUILD is a build folder (default build, created with ./dev's preset if it is missing). It may have been
+# built elsewhere, with the libraries it needs in BUILD/lib.  PyTorch is the peer, if python3 has it.
+# OLE_NETS, OLE_PRECISIONS and OLE_PARTS (of "tests ranks loss steps seeds memory checkers") select parts
+# of the work.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}
@@ -19,7 +19,7 @@ section() {
     echo "== $1"
 }
 
-run_test() { # NAME [PATTERN]: the closing lines, and what failed
+run_test() { # NAME [PATTERN]: prints the summary, and what failed
     local name=$1
     shift
     if ! "$build/tests/$name" "$@" >"$logs/$name" 2>&1; then
@@ -141,7 +141,7 @@ measure_ranks() { # unit tests; then the same run alone and on two ranks that sh
     train_ranks 2 --net C16-MP-C32-MP-FC32 --bn local --ole-scope local
 }
 
-measure_memory() { # a batch that no GPU has room for must be refused with a sentence
+measure_memory() { # a batch larger than any GPU must give a clear error
     if "$build/ole" bench --net vgg16 --device cuda --batch-size 65536 --input 3x224x224 >"$logs/memory" 2>&1 ||
         ! grep -q "memory" "$logs/memory"; then
         failed=1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What OLÉ's gradient is made of at the end of training: `python3 bench/gradient_noise.py MODEL [--ole build/ole]
-[--batch 64] [--batches 8] [--lambda 0.5]`.
+"""Measures how noisy OLÉ's gradient is at the end of training: `python3 bench/gradient_noise.py MODEL
+[--ole build/ole] [--batch 64] [--batches 8] [--lambda 0.5]`.
 
-Takes a model of CIFAR-10 into PyTorch, runs batches of training images ($OLE_DATA/cifar10) through it as in training (batch
-norm by the batch, no augmentation), and compares gradients of the last layer under the features, batch by batch: of softmax
-and of λ OLÉ, of one batch and another, and of OLÉ with everything in float32 and with weights and the output of each layer
-rounded to bfloat16, as --precision bf16 does.  Prints a JSON object: losses, norms of gradients, and means of cosines.
+Loads a CIFAR-10 model into PyTorch and runs batches of training images ($OLE_DATA/cifar10) through it as in training
+(batch statistics, no augmentation).  For the last layer before the features it compares the gradients of softmax and
+of λ OLÉ, of one batch and the next, and of OLÉ in float32 and with weights and layer outputs rounded to bfloat16, as
+--precision bf16 does.  Prints a JSON object with losses, gradient norms and mean cosines.
 """
 import argparse
 import itertools

@@ -1,13 +1,13 @@
 #!/bin/sh
-# bench/hosts.sh - runs a program as one rank on each of N hosts that are network namespaces of this
-# machine, joined by a switch of a given rate and delay:
+# bench/hosts.sh - runs a program with one rank on each of N hosts. The hosts are network namespaces of
+# this machine, connected by a switch with a given rate and delay:
 #
 #     bench/hosts.sh 2 1gbit 50us -- build/ole bench --ranks --net cnn5
 #
-# RATE is what each host can send and, apart from that, receive (as tc writes it); DELAY is added on
-# each way, where the kernel has netem; 0 for none.  Each host has a name of its own and one processor,
-# in turn.  Needs root, iproute2, util-linux and Open MPI.  Nothing is added to the machine's own
-# network: bridge, links and private addresses live in the namespaces, which are removed at the end.
+# RATE is what each host can send and, independently, receive (in tc's notation). DELAY is added in each
+# direction if the kernel has netem; 0 for none.  Each host has its own name and one processor, assigned
+# in turn.  Needs root, iproute2, util-linux and Open MPI.  The machine's own network is not touched:
+# bridge, links and private addresses live in the namespaces, which are removed at the end.
 set -eu
 
 fail() {
@@ -30,7 +30,7 @@ processors=$(nproc)
 work=$(mktemp -d)
 job=
 
-# shellcheck disable=SC2317 # the trap calls it
+# shellcheck disable=SC2317,SC2329 # the trap calls it
 clean() {
     trap '' EXIT HUP INT TERM
     if [ -n "$job" ]; then
@@ -57,7 +57,7 @@ ip -n "$prefix-0" link set bridge up
 shape() {
     if [ "$delay" != 0 ]; then
         tc -n "$1" qdisc add dev "$2" root netem rate "$rate" delay "$delay" 2>/dev/null && return
-        echo "bench/hosts.sh: the kernel has no netem: the rate is as asked for, the delay is not" \
+        echo "bench/hosts.sh: the kernel has no netem: the rate is as requested, without the delay" \
             >"$work/warning"
     fi
     tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 256kb latency 50ms

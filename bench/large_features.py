@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""large_features.py F.npy L.npy [ROWS DIM CLASSES] - features of any size, block by block, for
-measuring `ole analyze`: each class along a direction of its own, orthogonal to the others, and noise.
+"""large_features.py F.npy L.npy [ROWS DIM CLASSES] - writes features of any size, block by block, to
+measure `ole analyze`: each class lies along its own direction, orthogonal to the others, plus noise.
 """
 import sys
 

@@ -1,9 +1,10 @@
 """The OLÉ loss as a PyTorch user would write it, timed: `python3 bench/peer_loss_torch.py [cuda|cpu]`.
 
-Three ways: the authors' (SVDs on the host, class by class), torch.linalg.svd on the device, and one
-batched eigendecomposition of masked Gram matrices in float64.  Prints one JSON object a line: rows,
-dim, classes, and for each way the median in ms and the error of its gradient against the first way
-in float64.  Features are like those of a network in training: rectified, a direction a class, noise.
+Three variants: the authors' (SVDs on the host, class by class), torch.linalg.svd on the device, and one
+batched eigendecomposition of masked Gram matrices in float64.  Prints one JSON object per line: rows,
+dim, classes, and for each variant the median in ms and the error of its gradient against the first
+variant in float64.  The features resemble those of a network in training: one direction per class plus
+noise, rectified.
 """
 import json
 import statistics

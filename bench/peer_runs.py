@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Rows of Table 2 in PyTorch: what recipes/ROW.yaml, whose settings these runs read, is held against.
+"""Trains rows of Table 2 in PyTorch with the settings of recipes/ROW.yaml, for comparison.
 
     python3 bench/peer_runs.py ROW [--seeds 5] [--loss softmax|ole] [--precision fp32|tf32|bf16] [--epochs N]
                                [--init xavier|msra|release] [--test-every N] [--first-seed 0] [--processes K]
                                [--samples N]
 
-Reads the binary files of $OLE_DATA/stl10 or cifar10, and tests on all the test images that are there.  Prints a JSON
-object for each seed, with the test error after the last epoch and the seconds of training and test, then one with
-mean and standard deviation over the seeds.  With `--test-every` the smallest error seen is told, too: the authors'
-release prints that for CIFAR-10.
+Reads the binary files of $OLE_DATA/stl10 or cifar10 and tests on all test images there.  Prints a JSON object per
+seed, with the test error after the last epoch and the seconds of training and testing, then one with mean and
+standard deviation over the seeds.  With `--test-every` it also prints the lowest error seen, which is what the
+authors' release prints for CIFAR-10.
 
-On a GPU the images stay there and a step is a CUDA graph, the augmentation in it; without one the same steps run on
-the CPU, where `--epochs 1 --samples 320` is a quick check.  `--loss ole` adds OLÉ by ole.torch; where that does not
-load (OLE_LIBRARY names the libole to use, its libole_cuda.so beside it) by torch.linalg.svd, which no graph can hold.
+On a GPU the images stay in its memory and a step, augmentation included, is a CUDA graph; otherwise the same steps run
+on the CPU, where `--epochs 1 --samples 320` is a quick check.  `--loss ole` uses ole.torch (OLE_LIBRARY names the
+libole, with its libole_cuda.so beside it) or, if that cannot be loaded, torch.linalg.svd, which no graph can capture.
 """
 import argparse
 import bisect

@@ -1,9 +1,9 @@
-"""The same training step in PyTorch, for `ole bench --peer torch`.
+"""Times the same training step in PyTorch, for `ole bench --peer torch`.
 
-Reads one JSON object from standard input: the network's graph, batch, threads and device;
-writes {"library":..., "modes":{mode: ms}, "peak_bytes":{mode: bytes}}: the median time of each mode, and
-the memory of a process that ran it alone.
-The step is forward, softmax loss, backward and SGD with momentum, as `ole bench` does it.
+Reads one JSON object from standard input: the network's graph, batch, threads and device.
+Writes {"library":..., "modes":{mode: ms}, "peak_bytes":{mode: bytes}}: the median time of each mode, and
+the memory of a process that runs only that mode.
+The step is that of `ole bench`: forward, softmax loss, backward, SGD with momentum.
 """
 import json
 import os
@@ -20,7 +20,7 @@ except ImportError:
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Of images and of vectors alike."""
+    """For images and vectors."""
 
     def _check_input_dim(self, x):
         pass

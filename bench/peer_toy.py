@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The toy of Fig. 2 in PyTorch, OLÉ alone by torch.linalg.svd: what recipes/fig2-cifar10.yaml is held against.
+"""The toy of Fig. 2 in PyTorch, with OLÉ alone by torch.linalg.svd, for comparison with recipes/fig2-cifar10.yaml.
 
     python3 bench/peer_toy.py [--last plain|norm|relu] [--epochs 300] [--batch 64] [--weight-decay 1e-4]
                               [--rate 1e-4] [--seeds 1] [--every 50]
 
 Planes, cars and birds of $OLE_DATA/cifar10 (data_batch_1.bin to data_batch_5.bin, test_batch.bin; the first 1,000
-training images of each, all test images), four hidden layers of 100 with batch norm and ReLU, three features: as they
-are (`plain`), behind batch norm (`norm`) or behind batch norm and ReLU (`relu`).  Prints a JSON object every so many epochs: the
-loss of a batch, the accuracy of 1-NN with the cosine on test images and on training images (itself left out), and how
-the training features lie: the part of a class's nuclear norm that is its first singular value, the largest cosine
-between first directions of two classes, and the part of images whose feature is shorter than a tenth of its class's longest.
+training images of each, all test images), four hidden layers of 100 with batch norm and ReLU, and three features:
+linear (`plain`), after batch norm (`norm`), or after batch norm and ReLU (`relu`).  Every few epochs it prints a JSON
+object with the loss of a batch, the 1-NN accuracy by cosine on the test images and (leave-one-out) on the training
+images, and the geometry of the training features: the share of the first singular value in a class's nuclear norm, the
+largest cosine between the first directions of two classes, and the share of images whose feature is shorter than a
+tenth of the longest of its class.
 """
 import argparse
 import json

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""t-SNE beside scikit-learn's, in one run: `python3 bench/peer_tsne.py build/ole [DATA...]`.
+"""Compares t-SNE with scikit-learn's in one run: `python3 bench/peer_tsne.py build/ole [DATA...]`.
 
 DATA is digits, or mnist:N for the first N training images of MNIST, found by OLE_DATA (default:
-digits mnist:10000).  Both programs are given the same 50 principal components, the same start, and
-two threads; the maps of both are measured by the same functions (`ole tsne --quality`).  Besides
-the seconds by the clock, those of the processors are printed: on a machine that others use too, the
-clock tells little.
+digits mnist:10000).  Both programs get the same 50 principal components, the same initial map and two
+threads, and both maps are measured by the same functions (`ole tsne --quality`).  CPU seconds are
+printed beside wall time, which says little on a shared machine.
 
-With --ours-only scikit-learn is left out: for sizes that would take it an hour.
+--ours-only skips scikit-learn, for sizes that would take it an hour.
 """
 import gzip
 import json

@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
 """scaling.py GROUP=FILE[,FILE...]... - the cost model of docs/scaling.md, fitted to measurements.
 
-A FILE is what `mpirun ... ole bench --ranks --json` printed; the files of a GROUP were measured on the
-same machines ("cores=a.json,b.json hosts=c.json").  Prints Markdown: what was measured beside the
-model, the fitted numbers, and the model carried to GPUs that were not there to measure, whose network
-is an assumption (--alpha-us, --gbytes, --jitter) and whose steps are those of docs/results.md.
+A FILE is the output of `mpirun ... ole bench --ranks --json`; the files of a GROUP were measured on the
+same machines ("cores=a.json,b.json hosts=c.json").  Prints Markdown: measurements beside the model, the
+fitted numbers, and a prediction for GPUs, which were not measured: it assumes a network (--alpha-us,
+--gbytes, --jitter) and takes the steps from docs/results.md.
 """
 import argparse
 import json
 import math
 
-# Seconds of a step of 64 images (CNN-5: 32) on one H200 in bf16, from docs/results.md.  Of the loss
-# there: up to 64 rows, measured; beyond, 14 steps of products of all matrices at once (docs/maths.md,
-# 7), with a constant and a rate that meet the measured 1024 x 512 (1.12 ms) and 4096 x 2048 (36.7 ms)
-# and miss 256 x 512 and 512 x 512 by a third at most.
-CARD_STEP = {"cnn5": (32, 0.493e-3), "vgg16": (64, 1.083e-3), "resnet110": (64, 5.15e-3)}
-CARD_SMALL = {32: 0.049e-3, 64: 0.165e-3}
-CARD_STEPS, CARD_CONSTANT, CARD_FLOPS = 14, 0.55e-3, 40e12
+# Seconds per step of 64 images (CNN-5: 32) on one H200 in bf16, from docs/results.md.  Seconds of the
+# loss: measured up to 64 rows; beyond, 14 steps of products of all matrices at once (docs/maths.md, 7),
+# with a constant and a rate fitted to 1024 x 512 (1.12 ms) and 4096 x 2048 (36.7 ms), which miss
+# 256 x 512 and 512 x 512 by at most a third.
+GPU_STEP = {"cnn5": (32, 0.493e-3), "vgg16": (64, 1.083e-3), "resnet110": (64, 5.15e-3)}
+GPU_SMALL = {32: 0.049e-3, 64: 0.165e-3}
+GPU_STEPS, GPU_CONSTANT, GPU_FLOPS = 14, 0.55e-3, 40e12
 BACKWARD = 2 / 3  # of a step's arithmetic, under which gradients can travel
 
 
 # ---- The model ----------------------------------------------------------------------------------
 
 class Network:
-    """alpha: seconds of a step of a collective; beta: seconds a byte into a rank."""
+    """alpha: seconds per step of a collective; beta: seconds per byte into a rank."""
 
     def __init__(self, alpha, beta):
         self.alpha, self.beta = alpha, beta
@@ -154,21 +154,21 @@ def report_group(name, files):
     print(f"\nLargest error of the model: {100 * worst:.0f} %.")
 
 
-# ---- Cards that were not there ------------------------------------------------------------------
+# ---- Prediction for GPUs --------------------------------------------------------------------------
 
 def products(rows, features):
     """FLOP of the iteration on a matrix of which all rows are there."""
     small, large = min(rows, features), max(rows, features)
-    return CARD_STEPS * 4 * (large * small * small + small ** 3)
+    return GPU_STEPS * 4 * (large * small * small + small ** 3)
 
 
 def gpu_loss(rows, features, classes):
     """Seconds of a GPU that has all rows."""
     if rows <= 64:
-        return CARD_SMALL[32 if rows <= 32 else 64]
+        return GPU_SMALL[32 if rows <= 32 else 64]
     each = rows / classes
     flop = products(rows, features) + (classes * products(each, features) if each > 64 else 0)
-    return CARD_CONSTANT + flop / CARD_FLOPS
+    return GPU_CONSTANT + flop / GPU_FLOPS
 
 
 def gpu_routes(rows, features, classes, ranks, network):
@@ -185,22 +185,22 @@ def gpu_routes(rows, features, classes, ranks, network):
     flop = 2 * own * products(features, features) + 6 * 2 * rows / ranks * features * features
     ways["Gram"] = (network.sum(ranks, 8 * features * features * grams) +
                     network.gather(ranks, 8 * features * features * grams) +
-                    CARD_CONSTANT + flop / CARD_FLOPS)
+                    GPU_CONSTANT + flop / GPU_FLOPS)
     if each <= features:  # the rows of small classes have to come together
         solved = math.ceil(classes / ranks) * products(each, features)
-        ways["Gram"] += network.gather(ranks, 4 * rows * features) + solved / CARD_FLOPS
+        ways["Gram"] += network.gather(ranks, 4 * rows * features) + solved / GPU_FLOPS
     return ways
 
 
 def print_gpus(nets, network, jitter, counts):
-    print(f"\n### Cards: α {network.alpha * 1e6:.1f} µs, {1e-9 / network.beta:.0f} GB/s into each, "
+    print(f"\n### GPUs: α {network.alpha * 1e6:.1f} µs, {1e-9 / network.beta:.0f} GB/s into each, "
           f"{100 * jitter:.0f} % lost by ranks out of step\n")
     print("Weak scaling; the gradients travel under the backward pass, as far as it lasts.\n")
     print("| net | GPUs | batch | arithmetic ms | sync BN ms | gradients, exposed ms | "
           "OLÉ gathered / Gram / local ms | step ms, exact | efficiency | with local BN |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for net in nets:
-        rows, seconds = CARD_STEP[net["net"]]
+        rows, seconds = GPU_STEP[net["net"]]
         one = seconds + gpu_loss(rows, net["features"], net["classes"])
         for ranks in counts:
             batch = rows * ranks
@@ -255,11 +255,11 @@ def main():
                 files.append(json.load(file))
         report_group(name, files)
         for net in files:
-            if net["net"] in CARD_STEP:
+            if net["net"] in GPU_STEP:
                 nets.setdefault(net["net"], net)
     network = Network(options.alpha_us * 1e-6, 1e-9 / options.gbytes)
     print_gpus(list(nets.values()), network, options.jitter, (1, 8, 64, 256, 1024))
-    print_loss(network, 1024, CARD_STEP["vgg16"][1])
+    print_loss(network, 1024, GPU_STEP["vgg16"][1])
 
 
 if __name__ == "__main__":

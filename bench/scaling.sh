@@ -1,9 +1,9 @@
 #!/bin/sh
-# bench/scaling.sh [BUILD [FOLDER]] - the measurements of docs/scaling.md, on a quiet machine of two or
-# more cores, in under six minutes: strong and weak scaling of three nets on its cores, and of CNN-5
-# on two hosts with a shaped network where network namespaces are allowed (root); then the model.
-# BUILD has the program (default build); FOLDER takes the JSON and scaling.md (default scaling).
-# OLE_NETS and OLE_SECONDS choose less.
+# bench/scaling.sh [BUILD [FOLDER]] - repeats the measurements of docs/scaling.md on an idle machine with
+# two or more cores, in under six minutes: strong and weak scaling of three networks on its cores, and
+# of CNN-5 on two hosts with a shaped network if network namespaces are allowed (root); then the model.
+# BUILD contains the program (default build); FOLDER receives the JSON and scaling.md (default scaling).
+# OLE_NETS and OLE_SECONDS shorten the run.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}

@@ -12,13 +12,13 @@
 #include "report/drawing.h"
 
 #include <inttypes.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 const char analyze_summary[] = "errors, angles, spectra and a map of features in .npy files";
 
-enum { PAIRS = 5, PAIRS_ON_PAGE = 10, CELL = 48 };
+enum { PAIRS_ON_PAGE = 10 };
 
 typedef struct arguments {
     const char *features, *labels;
@@ -36,10 +36,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_analyze_options_init(&a->options);
     a->options.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
-        {"LABELS.npy", &a->labels,
-         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
-         "are ignored"},
+        FEATURES_POSITIONAL(&a->features),
+        LABELS_POSITIONAL(&a->labels),
         {0},
     };
     const ole_option options[] = {
@@ -99,18 +97,32 @@ static void json_errors(ole_json *w, const ole_analysis *a) {
     ole_json_close(w);
 }
 
+/* The numbers that sum up the angles of pairs. */
+static const struct {
+    const char *key, *title;
+    size_t offset;
+} summary[] = {
+    {"mean", "mean", offsetof(ole_angle_summary, mean)},
+    {"min", "least", offsetof(ole_angle_summary, minimum)},
+    {"q05", "5 %", offsetof(ole_angle_summary, q05)},
+    {"q25", "25 %", offsetof(ole_angle_summary, q25)},
+    {"median", "median", offsetof(ole_angle_summary, median)},
+    {"q75", "75 %", offsetof(ole_angle_summary, q75)},
+    {"q95", "95 %", offsetof(ole_angle_summary, q95)},
+    {"max", "most", offsetof(ole_angle_summary, maximum)},
+};
+enum { SUMMARY = sizeof summary / sizeof *summary };
+
+static double summary_value(const ole_angle_summary *s, int i) {
+    return *(const double *)((const char *)s + summary[i].offset);
+}
+
 static void json_angles_of(ole_json *w, const char *key, const ole_angle_summary *s,
                            const int64_t *bins) {
     ole_json_open(w, key, '{');
     ole_json_integer(w, "pairs", s->pairs);
-    ole_json_number(w, "mean", s->mean);
-    ole_json_number(w, "min", s->minimum);
-    ole_json_number(w, "q05", s->q05);
-    ole_json_number(w, "q25", s->q25);
-    ole_json_number(w, "median", s->median);
-    ole_json_number(w, "q75", s->q75);
-    ole_json_number(w, "q95", s->q95);
-    ole_json_number(w, "max", s->maximum);
+    for (int i = 0; i < SUMMARY; i++)
+        ole_json_number(w, summary[i].key, summary_value(s, i));
     ole_json_open(w, "histogram", '[');
     for (int i = 0; i < OLE_ANGLE_BINS; i++)
         ole_json_integer(w, NULL, bins[i]);
@@ -130,18 +142,6 @@ static void json_spectrum(ole_json *w, const char *key, const ole_row_spectrum *
     for (int64_t i = 0; i < s->count; i++)
         ole_json_number(w, NULL, s->sigma[i]);
     ole_json_close(w);
-    ole_json_close(w);
-}
-
-static void json_overlaps(ole_json *w, const ole_analysis *a) {
-    ole_json_open(w, "principal_angles", '[');
-    for (int64_t i = 0; i < a->overlap_count; i++) {
-        ole_json_open(w, NULL, '{');
-        ole_json_integer(w, "a", a->overlaps[i].label_a);
-        ole_json_integer(w, "b", a->overlaps[i].label_b);
-        ole_json_number(w, "angle", a->overlaps[i].angle);
-        ole_json_close(w);
-    }
     ole_json_close(w);
 }
 
@@ -169,7 +169,7 @@ static void print_json(const ole_analysis *a, const embedding *e) {
     for (int64_t c = 0; c < a->spectra.classes; c++)
         json_spectrum(&w, NULL, &a->spectra.of[c], e);
     ole_json_close(&w);
-    json_overlaps(&w, a);
+    json_overlaps(&w, a->overlaps, a->overlap_count);
     if (a->map) {
         ole_json_open(&w, "map", '{');
         ole_json_integer(&w, "n", a->points);
@@ -229,127 +229,99 @@ static void print_text(const ole_analysis *a, const embedding *e) {
     print_errors(a);
     print_angles(&a->angles);
     print_spectra(&a->spectra);
-    if (a->overlap_count == 0) return;
-    printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
-    for (int64_t i = 0; i < a->overlap_count && i < PAIRS; i++) {
-        char names[64], first[LABEL_ROOM], second[LABEL_ROOM];
-        snprintf(names, sizeof names, "%.28s and %.28s",
-                 embedding_label(e, a->overlaps[i].label_a, first),
-                 embedding_label(e, a->overlaps[i].label_b, second));
-        print_lines("  %-20s %8.2f\n", names, a->overlaps[i].angle);
-    }
+    print_overlaps(e, a->overlaps, a->overlap_count);
 }
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-static void headline(figure_output *p, const char *label, const char *format, double value,
+static void headline(ole_page *page, const char *label, const char *format, double value,
                      const char *note) {
-    char text[CELL];
+    char text[48];
     snprintf(text, sizeof text, format, value);
-    figure_output_headline(p, label, text, note);
+    ole_page_headline(page, label, text, note);
 }
 
-static void add_headlines(figure_output *p, const ole_analysis *a) {
+static void add_headlines(ole_page *page, const ole_analysis *a) {
     char note[96];
     const ole_feature_errors *e = &a->errors;
-    const char *how = a->tested ? "test rows" : "rows, each by all others";
-    snprintf(note, sizeof note, "%" PRId64 " %s", e->queries, how);
-    headline(p, "1-NN error", "%.2f %%", e->knn1, note);
+    snprintf(note, sizeof note, "%" PRId64 " %s", e->queries,
+             a->tested ? "test rows" : "rows, each by all others");
+    headline(page, "1-NN error", "%.2f %%", e->knn1, note);
     snprintf(note, sizeof note, "%.1f directions a class", e->directions);
-    headline(p, "nearest-subspace error", "%.2f %%", e->subspace, note);
+    headline(page, "nearest-subspace error", "%.2f %%", e->subspace, note);
     if (a->angles.within.pairs > 0)
-        headline(p, "angle inside classes", "%.1f°", a->angles.within.median, "median; OLÉ: 0°");
+        headline(page, "angle inside classes", "%.1f°", a->angles.within.median, "median; OLÉ: 0°");
     if (a->angles.between.pairs > 0)
-        headline(p, "angle between classes", "%.1f°", a->angles.between.median, "median; OLÉ: 90°");
+        headline(page, "angle between classes", "%.1f°", a->angles.between.median,
+                 "median; OLÉ: 90°");
     snprintf(note, sizeof note, "(%.5g − %.5g) / %" PRId64, a->spectra.class_term,
              a->spectra.global_norm, a->rows);
-    headline(p, "OLÉ loss", "%.4g", a->spectra.loss, note);
+    headline(page, "OLÉ loss", "%.4g", a->spectra.loss, note);
 }
 
-static void add_errors(figure_output *p, const ole_analysis *a) {
-    const ole_feature_errors *e = &a->errors;
-    const struct {
-        const char *name;
-        double percent;
-    } rows[] = {{"1-NN, cosine", e->knn1},
-                {"", e->knn},
-                {"nearest centroid, cosine", e->centroid},
-                {"nearest class subspace", e->subspace}};
+static void add_errors(ole_page *page, const ole_analysis *a) {
     static const char *const names[] = {"classifier", "error, %"};
-    char text[4][2][CELL], caption[160];
-    const char *cells[8];
-    for (int i = 0; i < 4; i++) {
-        snprintf(text[i][0], CELL, "%s", rows[i].name);
-        if (i == 1) snprintf(text[i][0], CELL, "%d-NN, cosine", e->k);
-        snprintf(text[i][1], CELL, "%.2f", rows[i].percent);
-        cells[2 * i] = text[i][0];
-        cells[2 * i + 1] = text[i][1];
-    }
+    const ole_feature_errors *e = &a->errors;
+    page_table table = {.columns = 2};
+    char caption[160];
+    page_table_print(&table, "1-NN, cosine");
+    page_table_print(&table, "%.2f", e->knn1);
+    page_table_print(&table, "%d-NN, cosine", e->k);
+    page_table_print(&table, "%.2f", e->knn);
+    page_table_print(&table, "nearest centroid, cosine");
+    page_table_print(&table, "%.2f", e->centroid);
+    page_table_print(&table, "nearest class subspace");
+    page_table_print(&table, "%.2f", e->subspace);
     snprintf(caption, sizeof caption, "%s: %" PRId64 " of %" PRId64 " rows, by %" PRId64 " rows.",
              a->tested ? "Test set" : "Each row by all others", e->queries, e->of_queries,
              e->references);
-    figure_output_table(p, caption, 4, 2, names, cells);
+    page_table_add(page, &table, names, caption);
 }
 
-static void add_angle_table(figure_output *p, const ole_analysis *a) {
-    static const char *const names[] = {"pairs", "number", "mean", "least", "5 %",
-                                        "25 %",  "median", "75 %", "95 %",  "most"};
-    enum { COLUMNS = sizeof names / sizeof *names };
-    const ole_angle_summary *of[] = {&a->angles.within, &a->angles.between};
-    char text[2][COLUMNS][CELL];
-    const char *cells[2 * COLUMNS];
+static void add_angle_table(ole_page *page, const ole_analysis *a) {
+    const char *names[2 + SUMMARY] = {"pairs", "number"};
+    page_table table = {.columns = 2 + SUMMARY};
+    for (int i = 0; i < SUMMARY; i++)
+        names[2 + i] = summary[i].title;
     for (int r = 0; r < 2; r++) {
-        const ole_angle_summary *s = of[r];
-        const double values[] = {s->mean,   s->minimum, s->q05, s->q25,
-                                 s->median, s->q75,     s->q95, s->maximum};
-        snprintf(text[r][0], CELL, "%s", r == 0 ? "inside a class" : "between classes");
-        snprintf(text[r][1], CELL, "%" PRId64, s->pairs);
-        for (int c = 2; c < COLUMNS; c++)
-            snprintf(text[r][c], CELL, s->pairs > 0 ? "%.2f" : "–", values[c - 2]);
-        for (int c = 0; c < COLUMNS; c++)
-            cells[r * COLUMNS + c] = text[r][c];
+        const ole_angle_summary *s = r == 0 ? &a->angles.within : &a->angles.between;
+        page_table_print(&table, "%s", r == 0 ? "inside a class" : "between classes");
+        page_table_print(&table, "%" PRId64, s->pairs);
+        for (int i = 0; i < SUMMARY; i++)
+            if (s->pairs > 0)
+                page_table_print(&table, "%.2f", summary_value(s, i));
+            else
+                page_table_print(&table, "–");
     }
-    figure_output_table(p, "Angles in degrees.", 2, COLUMNS, names, cells);
+    page_table_add(page, &table, names, "Angles in degrees.");
 }
 
-static void add_overlap_table(figure_output *p, const ole_analysis *a, const embedding *e) {
+static void add_overlap_table(ole_page *page, const ole_analysis *a, const embedding *e) {
     static const char *const names[] = {"class", "class", "angle, degrees"};
-    char text[PAIRS_ON_PAGE][3][CELL];
-    const char *cells[3 * PAIRS_ON_PAGE];
-    int64_t rows = a->overlap_count < PAIRS_ON_PAGE ? a->overlap_count : PAIRS_ON_PAGE;
-    for (int64_t i = 0; i < rows; i++) {
-        cells[3 * i] = embedding_label(e, a->overlaps[i].label_a, text[i][0]);
-        cells[3 * i + 1] = embedding_label(e, a->overlaps[i].label_b, text[i][1]);
-        snprintf(text[i][2], CELL, "%.2f", a->overlaps[i].angle);
-        cells[3 * i + 2] = text[i][2];
+    page_table table = {.columns = 3};
+    for (int64_t i = 0; i < a->overlap_count && i < PAIRS_ON_PAGE; i++) {
+        char room[LABEL_ROOM];
+        page_table_print(&table, "%s", embedding_label(e, a->overlaps[i].label_a, room));
+        page_table_print(&table, "%s", embedding_label(e, a->overlaps[i].label_b, room));
+        page_table_print(&table, "%.2f", a->overlaps[i].angle);
     }
-    if (rows > 0) figure_output_table(p, "Classes that overlap most.", rows, 3, names, cells);
+    if (table.count > 0) page_table_add(page, &table, names, "Classes that overlap most.");
 }
 
+/* A drawing, if there is one; the map is a figure only as a file, as the page has one to zoom. */
 static void add_drawing(figure_output *p, const ole_analysis *a, ole_drawing_kind kind) {
     ole_drawing *drawing;
     ole_error error;
     if (p->failed) return;
-    if (ole_analysis_draw(&drawing, a, kind, &error) != OLE_OK) {
-        fail_command(p->command, "%s", error.message);
-        p->failed = true;
-        return;
-    }
-    if (!drawing) return;
-    figure_output_add(p, ole_drawing_figure(drawing), ole_drawing_name(drawing),
-                      ole_drawing_caption(drawing));
+    p->failed = ole_analysis_draw(&drawing, a, kind, &error) != OLE_OK;
+    if (p->failed) fail_command("analyze", "%s", error.message);
+    if (p->failed || !drawing) return;
+    const ole_figure *figure = ole_drawing_figure(drawing);
+    if (kind == OLE_DRAW_MAP)
+        figure_output_save(p, figure, ole_drawing_name(drawing));
+    else
+        figure_output_add(p, figure, ole_drawing_name(drawing), ole_drawing_caption(drawing));
     ole_drawing_free(drawing);
-}
-
-/* The map: one to pan and zoom on the page, a plain figure in the folder. */
-static void add_map(figure_output *p, const ole_analysis *a) {
-    if (!a->map) return;
-    figure_output_section(p, "Map");
-    if (p->page) ole_analysis_add_map(p->page, a, NULL, NULL);
-    figure_output files = *p;
-    files.page = NULL;
-    add_drawing(&files, a, OLE_DRAW_MAP);
-    p->failed = files.failed;
 }
 
 /* --out and --figures; the exit code. */
@@ -357,55 +329,52 @@ static int write_page(const figure_options *options, const ole_analysis *a, cons
                       const char *source) {
     figure_output p;
     char subtitle[320];
+    if (!figures_requested(options)) return EXIT_DONE;
     snprintf(subtitle, sizeof subtitle,
              "%.200s: %" PRId64 " rows of %" PRId64 " dimensions, %" PRId64 " classes", source,
              a->rows, a->dim, a->classes);
     int code = figure_output_open(&p, "analyze", options, "Features", subtitle);
     if (code != EXIT_DONE) return code;
-    add_headlines(&p, a);
-    figure_output_section(&p, "Errors");
-    add_errors(&p, a);
-    add_map(&p, a);
-    if (a->space) figure_output_section(&p, "Features");
+    add_headlines(p.page, a);
+    ole_page_section(p.page, "Errors");
+    add_errors(p.page, a);
+    if (a->map) ole_page_section(p.page, "Map");
+    ole_analysis_add_map(p.page, a, NULL, NULL);
+    add_drawing(&p, a, OLE_DRAW_MAP);
+    if (a->space) ole_page_section(p.page, "Features");
     add_drawing(&p, a, OLE_DRAW_SPACE);
-    figure_output_section(&p, "Angles");
+    ole_page_section(p.page, "Angles");
     add_drawing(&p, a, OLE_DRAW_ANGLES);
     add_drawing(&p, a, OLE_DRAW_HISTOGRAM);
-    add_angle_table(&p, a);
-    figure_output_section(&p, "Singular values");
+    add_angle_table(p.page, a);
+    ole_page_section(p.page, "Singular values");
     add_drawing(&p, a, OLE_DRAW_SPECTRUM);
     add_drawing(&p, a, OLE_DRAW_CLASS_SPECTRA);
-    figure_output_section(&p, "Overlaps");
+    ole_page_section(p.page, "Overlaps");
     add_drawing(&p, a, OLE_DRAW_OVERLAPS);
-    add_overlap_table(&p, a, e);
+    add_overlap_table(p.page, a, e);
     return figure_output_close(&p);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static ole_embedding view_of(const embedding *e) {
-    return (ole_embedding){e->rows, e->dim, e->dtype, e->features, e->labels};
-}
-
-/* "F.npy: " before a message about a row. */
-static int fail_analysis(const arguments *a, const ole_error *error) {
-    bool is_data = error->status == OLE_ERROR_DATA;
-    bool of_test = strncmp(error->message, "test ", 5) == 0;
-    return fail_command("analyze", "%s%s%s", is_data ? of_test ? a->test[0] : a->features : "",
-                        is_data ? ": " : "", error->message);
-}
-
 static int analyze(arguments *a, const embedding *e, const embedding *test) {
-    const ole_embedding train_view = view_of(e), test_view = view_of(test);
+    const ole_embedding train_view = embedding_view(e), test_view = embedding_view(test);
     progress line = progress_start();
     if (a->test[0]) a->options.test = &test_view;
+    if (e->names) {
+        a->options.names = e->names;
+        a->options.name_count = e->classes;
+    }
     a->options.progress = progress_share;
     a->options.context = &line;
     ole_analysis analysis;
-    ole_error error;
+    ole_error error = {0};
     ole_status status = ole_analyze(&analysis, &train_view, &a->options, &error);
     progress_clear(&line);
-    if (status != OLE_OK) return fail_analysis(a, &error);
+    bool of_test = strncmp(error.message, "test ", 5) == 0;
+    if (status != OLE_OK)
+        return embedding_fail("analyze", of_test ? a->test[0] : a->features, &error);
     int code = write_page(&a->figures, &analysis, e, a->features);
     (a->json ? print_json : print_text)(&analysis, e); /* also where a picture failed */
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 22);

@@ -61,13 +61,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"softmax-only", OLE_SWITCH, .to = &a->bench.softmax_only,
          .help = "train with softmax alone"},
         {"peer", OLE_CHOICE, &a->peer, "none|torch", .help = "also time the same step in PyTorch"},
-        {"ranks", OLE_SWITCH, .to = &a->ranks,
+        JSON_OPTION(&a->json),
+        {"ranks", OLE_SWITCH, .to = &a->ranks, .heading = "Multiple ranks",
          .help = "under mpirun: strong and weak scaling over 1, 2, ... ranks"},
         {"bn", OLE_TEXT, &a->bench.bn, "sync|local",
          .help = "with --ranks: batch norm over the whole batch or each rank's part"},
         {"ole-scope", OLE_TEXT, &a->bench.ole_scope, "global|local",
          .help = "with --ranks: OLE of the whole batch or each rank's part"},
-        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {
@@ -207,11 +207,13 @@ static void print_peer(const peer_answer *peer, double ours_ms) {
 
 static void print_text(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
     const double mebi = 1024.0 * 1024.0;
+    bool vectors = a->bench.height == 1 && a->bench.width == 1;
+    const char *samples = vectors ? "vectors" : "images";
     printf("%s, %d x %dx%dx%d, device %s, %d thread%s\n\n", a->bench.net, (int)a->bench.batch_size,
            a->bench.channels, a->bench.height, a->bench.width, r->device, r->threads,
            r->threads == 1 ? "" : "s");
-    printf("step          %10.3f ms, %.1f images/s (median of %d)\n", r->step_ms, r->images_per_s,
-           (int)r->steps);
+    printf("step          %10.3f ms, %.1f %s/s (median of %d)\n", r->step_ms, r->images_per_s,
+           samples, (int)r->steps);
     for (int s = 0; s < OLE_BENCH_STAGES; s++) {
         printf("  %-12s%10.3f ms", ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);
         if (s == OLE_BENCH_OLE) printf(", %.2f %% of the step", 100.0 * ole_share(r));
@@ -219,8 +221,8 @@ static void print_text(const arguments *a, const ole_bench_result *r, const peer
     }
     if (r->launches) printf("launches      %10d per step\n", (int)r->launches);
     if (r->loader_images_per_s > 0.0)
-        printf("loader        %10.0f images/s per thread (crop, mirror, normalise)\n",
-               r->loader_images_per_s);
+        printf("loader        %10.0f %s/s per thread (%snormalise)\n", r->loader_images_per_s,
+               samples, vectors ? "" : "crop, mirror, ");
     print_kinds(r);
     printf(
         "\nmemory        %10.1f MiB planned (%.1f if nothing were shared), %.1f MiB parameters\n",

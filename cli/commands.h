@@ -1,46 +1,61 @@
-/* cli/commands.h - the commands of the program, one file each. */
+/*
+ * cli/commands.h - the commands of the program, one file each.
+ *
+ * A new command is a row here, a source in CMakeLists.txt, and in that source `run_NAME`, which
+ * returns the exit code (argv[0] is the name), and `NAME_summary`, its line in `ole --help`.
+ */
 #ifndef OLE_CLI_COMMANDS_H
 #define OLE_CLI_COMMANDS_H
 
-/* A command returns the exit code. argv[0] is its name. */
-int run_score(int argc, char **argv);
-int run_analyze(int argc, char **argv);
-int run_tsne(int argc, char **argv);
-int run_demo(int argc, char **argv);
-int run_info(int argc, char **argv);
-int run_net(int argc, char **argv);
-int run_train(int argc, char **argv);
-int run_tune(int argc, char **argv);
-int run_sweep(int argc, char **argv);
-int run_reproduce(int argc, char **argv);
-int run_eval(int argc, char **argv);
-int run_predict(int argc, char **argv);
-int run_report(int argc, char **argv);
-int run_novelty(int argc, char **argv);
-int run_verify(int argc, char **argv);
-int run_features(int argc, char **argv);
-int run_export(int argc, char **argv);
-int run_bench(int argc, char **argv);
-int run_data(int argc, char **argv);
+#include "common/args.h"
 
-extern const char score_summary[];
-extern const char analyze_summary[];
-extern const char tsne_summary[];
-extern const char demo_summary[];
-extern const char info_summary[];
-extern const char net_summary[];
-extern const char train_summary[];
-extern const char tune_summary[];
-extern const char sweep_summary[];
-extern const char reproduce_summary[];
-extern const char eval_summary[];
-extern const char predict_summary[];
-extern const char report_summary[];
-extern const char novelty_summary[];
-extern const char verify_summary[];
-extern const char features_summary[];
-extern const char export_summary[];
-extern const char bench_summary[];
-extern const char data_summary[];
+enum {
+    RANKS = 1,     /* the processes of a launch work together; else the first one works alone */
+    LONG_WORK = 2, /* of several threads */
+};
+
+#ifdef OLE_TRAIN
+#define IF_TRAIN(...) __VA_ARGS__
+#else
+#define IF_TRAIN(...)
+#endif
+
+/* clang-format off */
+#define COMMANDS(ROW)                                                                              \
+    IF_TRAIN(ROW(demo, LONG_WORK)                                                                  \
+             ROW(train, RANKS | LONG_WORK)                                                         \
+             ROW(tune, RANKS | LONG_WORK)                                                          \
+             ROW(sweep, RANKS | LONG_WORK)                                                         \
+             ROW(reproduce, RANKS | LONG_WORK)                                                     \
+             ROW(eval, LONG_WORK)                                                                  \
+             ROW(predict, 0)                                                                       \
+             ROW(report, 0)                                                                        \
+             ROW(features, LONG_WORK)                                                              \
+             ROW(novelty, LONG_WORK)                                                               \
+             ROW(export, 0))                                                                       \
+    ROW(score, LONG_WORK)                                                                          \
+    ROW(analyze, LONG_WORK)                                                                        \
+    ROW(verify, 0)                                                                                 \
+    ROW(tsne, LONG_WORK)                                                                           \
+    IF_TRAIN(ROW(bench, RANKS | LONG_WORK)                                                         \
+             ROW(data, 0)                                                                          \
+             ROW(net, 0))                                                                          \
+    ROW(info, 0)                                                                                   \
+    ROW(completion, 0)                                                                             \
+    ROW(man, 0)
+
+#define DECLARE(name, traits)                                                                      \
+    int run_##name(int argc, char **argv);                                                         \
+    extern const char name##_summary[];
+COMMANDS(DECLARE)
+#undef DECLARE
+/* clang-format on */
+
+/* All of them, and lines that show some at work. */
+extern const arg_action ole_commands[];
+extern const char program_examples[];
+
+/* What may follow in the last of these words, which the shell has of the line (completion.c). */
+int complete_words(int argc, char **argv);
 
 #endif

@@ -55,7 +55,7 @@ static int run_list(int argc, char **argv) {
     const ole_option options[] = {JSON_OPTION(&json), {0}};
     const arg_command command = {
         .name = "data list",
-        .summary = data_summary,
+        .summary = "the known data sets and where they are",
         .example = "  $ ole data list\n",
         .about = "Prints the known data sets and where they are.\n",
         .options = options,
@@ -79,7 +79,8 @@ static int run_list(int argc, char **argv) {
         ole_json_close(&w);
         return EXIT_DONE;
     }
-    printf("%-14s one subfolder per class, of png, jpeg, pgm or ppm images\n", "folder:PATH");
+    printf("%-14s one subfolder per class, of png, jpeg, webp, bmp, tiff or pgm images\n",
+           "folder:PATH");
     printf("%-14s images or vectors and labels from NumPy; npy:X,y,Xtest,ytest too\n", "npy:X,y");
     return EXIT_DONE;
 }
@@ -181,7 +182,7 @@ static int run_get(int argc, char **argv) {
     };
     const arg_command command = {
         .name = "data get",
-        .summary = data_summary,
+        .summary = "downloads a data set, with resume and checksum",
         .example = "  $ ole data get cifar10\n"
                    "  $ ole data get https://example.org/photos.tar.gz --out photos\n",
         .about =
@@ -213,28 +214,41 @@ static const char *const state_names[] = {"good", "unchecked", "differs", "missi
 typedef struct checking {
     ole_json *json; /* NULL: text */
     int bad;        /* files missing or different */
+    int unreadable; /* images */
     progress line;
 } checking;
-
-static void print_file(const checking *c, const ole_file_check *file) {
-    if (!c->json) {
-        printf("%-10s %s\n", state_names[file->state], file->name);
-        return;
-    }
-    ole_json_open(c->json, NULL, '{');
-    ole_json_string(c->json, "name", file->name);
-    ole_json_string(c->json, "state", state_names[file->state]);
-    ole_json_integer(c->json, "bytes", file->size);
-    ole_json_string(c->json, "md5", file->md5);
-    ole_json_close(c->json);
-}
 
 static void report_file(void *context, const ole_file_check *file) {
     checking *c = context;
     if (file->state == OLE_FILE_DIFFERS || file->state == OLE_FILE_MISSING) c->bad++;
     progress_clear(&c->line);
-    print_file(c, file);
+    if (c->json) {
+        ole_json_open(c->json, NULL, '{');
+        ole_json_string(c->json, "name", file->name);
+        ole_json_string(c->json, "state", state_names[file->state]);
+        ole_json_integer(c->json, "bytes", file->size);
+        ole_json_string(c->json, "md5", file->md5);
+        ole_json_close(c->json);
+    } else {
+        printf("%-10s %s\n", state_names[file->state], file->name);
+    }
     progress_wait(&c->line, "next file");
+}
+
+static void report_image(void *context, const char *path, const char *reason) {
+    checking *c = context;
+    c->unreadable++;
+    progress_clear(&c->line);
+    if (c->json) {
+        ole_json_open(c->json, NULL, '{');
+        ole_json_string(c->json, "file", path);
+        ole_json_string(c->json, "reason", reason);
+        ole_json_close(c->json);
+    } else {
+        printf("%-10s ", "unreadable");
+        print_name(stdout, path);
+        printf(": %s\n", reason);
+    }
 }
 
 static bool is_known(const char *name) {
@@ -329,9 +343,13 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
     progress_wait(&c.line, "first file");
     if (is_known(name)) status = ole_dataset_check(name, report_file, &c, &error);
     if (json) ole_json_close(&w);
+    if (json) ole_json_open(&w, "unreadable", '[');
     progress_wait(&c.line, "reading");
+    options->bad_image = report_image;
+    options->bad_image_context = &c;
     if (status == OLE_OK) status = ole_dataset_open(&set, name, options, &error);
     progress_clear(&c.line);
+    if (json) ole_json_close(&w);
     if (status == OLE_OK && json) json_contents(&w, ole_dataset_get_info(set), resized);
     if (status == OLE_OK && !json) print_contents(ole_dataset_get_info(set), resized);
     ole_dataset_close(set);
@@ -340,6 +358,10 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
         ole_json_bool(&w, "good", good);
         ole_json_close(&w);
     }
+    if (status != OLE_OK && c.unreadable > 0 && !options->skip_bad)
+        return fail_command(
+            "data check", "%s: %d unreadable image%s: fix or remove %s, or train with --skip-bad",
+            name, c.unreadable, c.unreadable == 1 ? "" : "s", c.unreadable == 1 ? "it" : "them");
     if (status != OLE_OK) return fail_with("data check", &error);
     return good ? EXIT_DONE : fail_different(name, c.bad);
 }
@@ -359,17 +381,17 @@ static int run_check(int argc, char **argv) {
          .help = "image folders: scale to NxN pixels (default: keep their size)", .min = 1,
          .max = 4096},
         {"skip-bad", OLE_SWITCH, .to = &set.skip_bad,
-         .help = "image folders: count unreadable images instead of stopping"},
+         .help = "image folders: unreadable images are no error"},
         JSON_OPTION(&json),
         {0},
     };
     const arg_command command = {
         .name = "data check",
-        .summary = data_summary,
+        .summary = "compares a data set with what its authors publish, and reads all of it",
         .example = "  $ ole data check mnist\n"
                    "  $ ole data check folder:photos\n",
         .about = "Compares a data set's files with what its authors publish, where that is known,\n"
-                 "and reads all of it.\n",
+                 "and reads all of it. Lists every image that cannot be read, and why.\n",
         .positionals = positionals,
         .options = options,
     };
@@ -386,22 +408,21 @@ static int run_check(int argc, char **argv) {
 /* ---- The command -------------------------------------------------------------------------- */
 
 int run_data(int argc, char **argv) {
-    const char *action = argc > 1 ? argv[1] : "";
-    if (strcmp(action, "list") == 0) return run_list(argc - 1, argv + 1);
-    if (strcmp(action, "get") == 0) return run_get(argc - 1, argv + 1);
-    if (strcmp(action, "check") == 0) return run_check(argc - 1, argv + 1);
-    bool help = strcmp(action, "--help") == 0 || strcmp(action, "-h") == 0;
-    if (!help) {
-        fprintf(stderr, "ole data: %s%slist, get or check expected; see 'ole data --help'\n",
-                action, *action ? ": " : "");
-        return EXIT_USAGE;
-    }
-    printf("  $ ole data list\n"
-           "  $ ole data get cifar10\n"
-           "  $ ole data check cifar10\n\n"
-           "ole data list   the known data sets and where they are\n"
-           "ole data get    downloads one, with resume and checksum\n"
-           "ole data check  compares one with what its authors publish, and reads all of it\n\n"
-           "'ole data get --help' and so on explain each.\n");
-    return EXIT_DONE;
+    static const arg_action actions[] = {
+        {"list", "the known data sets and where they are", run_list, 0},
+        {"get", "downloads one, with resume and checksum", run_get, 0},
+        {"check", "compares one with what its authors publish, and reads all of it", run_check, 0},
+        {0},
+    };
+    const arg_command command = {
+        .name = "data",
+        .summary = data_summary,
+        .example = "  $ ole data list\n"
+                   "  $ ole data get cifar10\n"
+                   "  $ ole data check cifar10\n",
+        .about = "Lists, fetches and checks data sets; 'ole data get --help' and so on explain "
+                 "each action.",
+        .actions = actions,
+    };
+    return args_act(&command, argc, argv);
 }

@@ -11,13 +11,14 @@
  */
 #include "commands.h"
 #include "common/common.h"
+#include "common/figure_output.h"
 #include "common/outputs.h"
 #include "common/progress.h"
 
 #include "base/spread.h"
 #include "formats/json.h"
 #include "report/feature_page.h"
-#include "train/options/option_table.h"
+#include "report/run_view.h"
 #include <ole/npy.h>
 #include <ole/train/evaluate.h>
 #include <ole/train/study.h>
@@ -35,7 +36,7 @@ static const char toy_classes[] = "3,5,8";
 static const double lambdas[] = {0.25, 0.5, 1.0}, val_split = 0.2;
 static const int64_t few_samples[] = {5, 10, 20};
 enum { LAMBDAS = 3, FEW = 3, MORE_RUNS = 2, MORE_EPOCHS = 2 /* times --seeds, --epochs */ };
-enum { PATH_ROOM = 4200, TEXT = 64, SIDE = 8 /* pixels of a digit */ };
+enum { PATH_ROOM = 4200, TEXT = 64 };
 
 /* A line of a table: a measure with softmax, and with OLÉ. */
 typedef struct row {
@@ -62,12 +63,8 @@ static const char *const keys[2] = {"softmax", "ole"};
 typedef struct experiment {
     const char *study, *suffix;       /* its folder; what its arrays' names have */
     const char *titles[2], *names[2]; /* of the losses, on a terminal and on the page */
-    ole_dataset *set;
-    int64_t count; /* of test samples */
-    int64_t *labels;
     row rows[FIGURES];
-    float *features[2]; /* [count, dim], the test set's, of the runs that are shown */
-    ole_analysis analyses[2];
+    ole_run_view shown[2]; /* runs whose test features page and arrays have */
 } experiment;
 
 typedef struct demo {
@@ -80,6 +77,7 @@ typedef struct demo {
     experiment digits, toy;
     row few[FEW];
     int64_t trained, trainings; /* runs: of the studies that have ended, in all */
+    ole_report_options report;  /* how models are run */
     progress line;
     ole_error error;
 } demo;
@@ -128,91 +126,58 @@ static bool conduct(demo *d, const char *name, study_function *study, ole_train_
     return true;
 }
 
-static bool load_model(demo *d, const experiment *x, const ole_study_run *run, ole_model **model) {
+/* Takes the test set through the model of a run and analyses its features; for the page, with a
+ * map.  Close the view either way. */
+static bool view_run(demo *d, const experiment *x, const ole_study_run *run, bool map,
+                     ole_run_view *view) {
     char folder[PATH_ROOM + 4 * TEXT];
+    ole_analyze_options analyze;
+    ole_analyze_options_init(&analyze);
+    analyze.map = map;
+    analyze.errors = analyze.overlap = false;
     snprintf(folder, sizeof folder, "%s/%s/%s", d->studies, x->study, run->folder);
-    return ole_model_load(model, folder, d->threads, &d->error) == OLE_OK;
+    bool good = ole_run_view_open(view, folder, &d->error) == OLE_OK &&
+                ole_run_view_measure(view, &d->report, &analyze, &d->error) == OLE_OK;
+    if (good && view->without[0])
+        snprintf(d->error.message, sizeof d->error.message, "%.500s", view->without);
+    return good && view->measured;
 }
 
-/* The run with the lowest 1-NN error on its validation set; NULL after an error. */
-static const ole_study_run *find_best(demo *d, const experiment *x, const ole_train_options *train,
-                                      const ole_study_run *runs) {
-    const ole_study_run *best = runs;
-    double least = HUGE_VAL;
-    for (int64_t i = 0; i < train->seeds && best; i++) {
-        ole_dataset_options options;
-        ole_dataset *set = NULL;
-        ole_model *model = NULL;
-        ole_evaluation e = {0};
-        ole_train_dataset_options(train, &options);
-        options.seed = runs[i].seed;
-        if (!load_model(d, x, &runs[i], &model) ||
-            ole_dataset_open(&set, train->data, &options, &d->error) != OLE_OK ||
-            ole_evaluate(&e, model, set, OLE_SPLIT_VALIDATION, d->threads, &d->error) != OLE_OK)
-            best = NULL;
-        else if (e.knn1_error < least)
-            best = &runs[i];
-        least = fmin(least, e.knn1_error);
-        ole_evaluation_free(&e);
-        ole_dataset_close(set);
-        ole_model_free(model);
-    }
-    return best;
+/* The 1-NN error on the validation set; NaN after an error. */
+static double judge_view(demo *d, const ole_run_view *view) {
+    ole_evaluation e = {.knn1_error = NAN};
+    ole_evaluate(&e, view->model, view->set, OLE_SPLIT_VALIDATION, d->threads, &d->error);
+    ole_evaluation_free(&e);
+    return e.knn1_error;
 }
 
-static bool is_interrupted(void *context) {
-    (void)context;
-    return interrupted();
-}
-
-/* Runs the test set through the model of a run, and analyses its features; for the page with a map.
- */
-static bool analyze_run(demo *d, const experiment *x, const ole_study_run *run, bool map,
-                        float **features, ole_analysis *analysis) {
-    const ole_dataset_info *info = ole_dataset_get_info(x->set);
-    ole_analyze_options options;
-    ole_analyze_options_init(&options);
-    options.map = map;
-    options.errors = options.overlap = false;
-    options.threads = d->threads;
-    options.progress = progress_share;
-    options.stop = is_interrupted;
-    options.context = &d->line;
-    options.names = info->class_names;
-    options.name_count = info->classes;
-    ole_model *model;
-    if (!load_model(d, x, run, &model)) return false;
-    int64_t dim = ole_model_get_info(model)->features;
-    *features = malloc((size_t)(x->count * dim) * sizeof **features);
-    const ole_embedding e = {x->count, dim, OLE_F32, *features, x->labels};
-    bool good =
-        *features &&
-        ole_model_run_split(model, x->set, OLE_SPLIT_TEST, *features, NULL, &d->error) == OLE_OK &&
-        ole_analyze(analysis, &e, &options, &d->error) == OLE_OK && analysis->rows > 0;
-    ole_model_free(model);
-    return good;
-}
-
-/* Column `side` of the table: means and deviations over the runs, of which the first is shown. */
-static bool measure(demo *d, experiment *x, int side, const ole_study_run *runs, int64_t count) {
+/* Column `side` of the table: means and deviations over the runs, of which the first is shown; or,
+ * with `best`, only the run with the lowest 1-NN error on its validation set. */
+static bool measure(demo *d, experiment *x, int side, const ole_study_run *runs, int64_t count,
+                    bool best) {
     ole_spread spread[FIGURES] = {0};
-    bool good = runs != NULL;
+    double least = HUGE_VAL;
+    bool good = true;
     for (int64_t k = 0; k < count && good; k++) {
-        ole_analysis a = {0};
-        float *features = NULL;
-        good = analyze_run(d, x, &runs[k], k == 0 && x == &d->digits, &features, &a);
-        const double values[FIGURES] = {a.angles.between.mean, a.angles.within.mean,
-                                        a.spectra.all.effective_rank, runs[k].test_error,
-                                        runs[k].knn1_error};
-        for (int i = 0; i < FIGURES; i++)
-            ole_spread_add(&spread[i], values[i]);
-        if (k == 0) {
-            x->features[side] = features;
-            x->analyses[side] = a;
-        } else {
-            free(features);
-            if (good) ole_analysis_free(&a);
+        ole_run_view view;
+        good = view_run(d, x, &runs[k], k == 0 && x == &d->digits, &view);
+        double error = good && best ? judge_view(d, &view) : (double)k; /* else the first */
+        good = good && !isnan(error);
+        if (good && best && error < least) memset(spread, 0, sizeof spread);
+        if (good && (!best || error < least)) {
+            const double values[FIGURES] = {
+                view.analysis.angles.between.mean, view.analysis.angles.within.mean,
+                view.analysis.spectra.all.effective_rank, runs[k].test_error, runs[k].knn1_error};
+            for (int i = 0; i < FIGURES; i++)
+                ole_spread_add(&spread[i], values[i]);
         }
+        if (good && error < least) {
+            ole_run_view last = x->shown[side];
+            x->shown[side] = view;
+            view = last;
+            least = error;
+        }
+        ole_run_view_close(&view);
     }
     for (int i = 0; i < FIGURES; i++) {
         snprintf(x->rows[i].text, TEXT, "%s", figures[i].text);
@@ -220,18 +185,6 @@ static bool measure(demo *d, experiment *x, int side, const ole_study_run *runs,
             (ole_study_error){ole_spread_mean(&spread[i]), ole_spread_deviation(&spread[i])};
     }
     return good;
-}
-
-static bool open_set(demo *d, experiment *x, const char *classes) {
-    ole_dataset_options options;
-    ole_dataset_options_init(&options);
-    options.classes = classes;
-    if (ole_dataset_open(&x->set, "digits", &options, &d->error) != OLE_OK) return false;
-    x->count = ole_dataset_get_info(x->set)->count[OLE_SPLIT_TEST];
-    x->labels = malloc((size_t)x->count * sizeof *x->labels);
-    for (int64_t i = 0; x->labels && i < x->count; i++)
-        x->labels[i] = ole_dataset_labels(x->set, OLE_SPLIT_TEST)[i];
-    return x->labels != NULL;
 }
 
 static ole_train_options train_options(const demo *d) {
@@ -250,11 +203,10 @@ static bool run_digits(demo *d) {
     ole_study_result r = {0};
     ole_train_options train = train_options(d);
     train.val_split = val_split;
-    bool good = open_set(d, &d->digits, NULL) &&
-                conduct(d, d->digits.study, ole_tune, &train, lambdas, LAMBDAS, &r);
+    bool good = conduct(d, d->digits.study, ole_tune, &train, lambdas, LAMBDAS, &r);
     if (good) d->lambda = r.points[r.picked].lambda;
     for (int i = 0; i < 2 && good; i++) /* the retrained points come last */
-        good = measure(d, &d->digits, i, &r.runs[(LAMBDAS + i) * r.seeds], r.seeds);
+        good = measure(d, &d->digits, i, &r.runs[(LAMBDAS + i) * r.seeds], r.seeds, false);
     ole_study_result_free(&r);
     return good;
 }
@@ -290,10 +242,9 @@ static bool run_toy(demo *d) {
     train.opt = "adam";
     train.lr = 3e-3;
     train.val_split = val_split;
-    bool good = open_set(d, &d->toy, toy_classes) &&
-                conduct(d, d->toy.study, ole_compare, &train, grid, 2, &r);
+    bool good = conduct(d, d->toy.study, ole_compare, &train, grid, 2, &r);
     for (int i = 0; i < 2 && good; i++)
-        good = measure(d, &d->toy, i, find_best(d, &d->toy, &train, &r.runs[i * r.seeds]), 1);
+        good = measure(d, &d->toy, i, &r.runs[i * r.seeds], r.seeds, true);
     ole_study_result_free(&r);
     return good;
 }
@@ -329,18 +280,15 @@ static void add_table(ole_page *page, const row *rows, int count, const experime
                       const char *caption) {
     const char *const titles[] = {"", x->names[0], x->names[1],
                                   "runs in which OLÉ has the lower error"};
-    char text[FIGURES][3][TEXT];
-    const char *cells[FIGURES * 4];
-    int columns = pairs > 0 ? 4 : 3;
+    page_table table = {.columns = pairs > 0 ? 4 : 3};
     for (int i = 0; i < count; i++) {
-        const char **cell = &cells[i * columns];
-        cell[0] = rows[i].text;
-        cell[1] = value_text(text[i][0], rows[i].values[0], "");
-        cell[2] = value_text(text[i][1], rows[i].values[1], "");
-        snprintf(text[i][2], TEXT, "%d of %d", (int)rows[i].better, pairs);
-        if (pairs > 0) cell[3] = text[i][2];
+        char text[TEXT];
+        page_table_print(&table, "%s", rows[i].text);
+        for (int k = 0; k < 2; k++)
+            page_table_print(&table, "%s", value_text(text, rows[i].values[k], ""));
+        if (pairs > 0) page_table_print(&table, "%d of %d", (int)rows[i].better, pairs);
     }
-    ole_page_table(page, caption, count, columns, titles, cells);
+    page_table_add(page, &table, titles, caption);
 }
 
 /* Saves a figure as NAME.svg in --out. */
@@ -359,7 +307,8 @@ static bool draw(demo *d, ole_page *page, const experiment *x, ole_drawing_kind 
     for (int i = 0; i < 2 && good; i++) {
         char file[TEXT];
         ole_drawing *drawing;
-        if (ole_analysis_draw(&drawing, &x->analyses[i], kind, &d->error) != OLE_OK) return false;
+        if (ole_analysis_draw(&drawing, &x->shown[i].analysis, kind, &d->error) != OLE_OK)
+            return false;
         ole_figure figure = *ole_drawing_figure(drawing);
         figure.title = x->names[i];
         if (page) ole_page_figure(page, &figure, ole_drawing_caption(drawing));
@@ -370,36 +319,23 @@ static bool draw(demo *d, ole_page *page, const experiment *x, ole_drawing_kind 
     return good;
 }
 
-/* The test set's images, [count, SIDE, SIDE]; NULL after an error. */
-static uint8_t *read_images(demo *d) {
-    float sample[SIDE * SIDE];
-    uint8_t *pixels = malloc((size_t)d->digits.count * SIDE * SIDE);
-    for (int64_t i = 0; pixels && i < d->digits.count; i++) {
-        if (ole_dataset_sample(d->digits.set, OLE_SPLIT_TEST, i, sample, &d->error) != OLE_OK) {
-            free(pixels);
-            return NULL;
-        }
-        for (int k = 0; k < SIDE * SIDE; k++)
-            pixels[i * SIDE * SIDE + k] = (uint8_t)(sample[k] * 255 + 0.5f);
-    }
-    return pixels;
-}
-
 static bool add_digits(demo *d, ole_page *page) {
     const experiment *x = &d->digits;
-    const ole_feature_view views[2] = {{x->names[0], &x->analyses[0]},
-                                       {x->names[1], &x->analyses[1]}};
-    uint8_t *pixels = read_images(d);
-    const ole_page_images images = {x->count, SIDE, SIDE, 1, pixels, NULL};
-    if (!pixels) return false;
+    const ole_feature_view views[2] = {{x->names[0], &x->shown[0].analysis},
+                                       {x->names[1], &x->shown[1].analysis}};
+    uint8_t *pixels;
+    ole_page_images images;
+    if (ole_run_view_images(&x->shown[0], NULL, x->shown[0].kept, OLE_THUMBNAIL, &images, &pixels,
+                            &d->error) != OLE_OK)
+        return false;
     ole_page_section(page, "Ten digits, 64 features");
     for (int i = 0; i < 2; i++)
-        ole_analysis_add_map(page, &x->analyses[i], x->names[i], &images);
+        ole_analysis_add_map(page, views[i].analysis, x->names[i], &images);
     free(pixels);
     ole_page_add_angles(page, views, 2);
     add_table(page, x->rows, FIGURES, x, 0,
               "Means and standard deviations over the seeds, on the test set.");
-    ole_page_section(page, "Spectra");
+    ole_page_section(page, "Singular values");
     ole_page_add_spectra(page, views, 2);
     return draw(d, NULL, x, OLE_DRAW_HISTOGRAM, "angles");
 }
@@ -414,8 +350,9 @@ static bool add_few(demo *d, ole_page *page) {
             spread[k][i] = d->few[i].values[k].std;
         }
     }
-    const ole_series series[2] = {{d->digits.names[0], FEW, x, y[0], .spread = spread[0]},
-                                  {d->digits.names[1], FEW, x, y[1], .spread = spread[1]}};
+    const ole_series series[2] = {
+        {d->digits.names[0], FEW, x, y[0], .spread = spread[0], .band = true},
+        {d->digits.names[1], FEW, x, y[1], .spread = spread[1], .band = true}};
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Few images per class";
@@ -428,9 +365,10 @@ static bool add_few(demo *d, ole_page *page) {
     figure.series = series;
     figure.series_count = 2;
     ole_page_section(page, figure.title);
-    ole_page_figure(page, &figure,
-                    "Test error of the same network, trained on a few images of each class. Both "
-                    "losses see the same images; bars are standard deviations over the draws.");
+    ole_page_figure(
+        page, &figure,
+        "Test error of the same network, trained on a few images of each class. Both "
+        "losses see the same images; the bands are standard deviations over the draws.");
     add_table(page, d->few, FEW, &d->digits, d->seeds,
               "Test error, %: means and standard deviations over the seeds.");
     return save_figure(d, &figure, "few");
@@ -468,13 +406,19 @@ static bool write_arrays(demo *d, const experiment *x) {
     char path[PATH_ROOM + TEXT];
     ole_status status = OLE_OK;
     for (int i = 0; i < 2 && status == OLE_OK; i++) {
-        const int64_t shape[2] = {x->count, x->analyses[i].dim};
+        const ole_run_view *v = &x->shown[i];
+        const int64_t shape[2] = {v->count, v->analysis.dim};
+        float *features = malloc((size_t)(shape[0] * shape[1]) * sizeof *features);
+        if (!features) return false;
         snprintf(path, sizeof path, "%s/F%s-%s.npy", d->out, x->suffix, keys[i]);
-        status = ole_npy_write(path, OLE_F32, 2, shape, x->features[i], &d->error);
+        status = ole_model_run_split(v->model, v->set, v->split, features, NULL, &d->error);
+        if (status == OLE_OK) status = ole_npy_write(path, OLE_F32, 2, shape, features, &d->error);
+        free(features);
     }
+    const ole_run_view *v = &x->shown[0];
     snprintf(path, sizeof path, "%s/L%s.npy", d->out, x->suffix);
     return status == OLE_OK &&
-           ole_npy_write(path, OLE_I32, 1, &x->count, ole_dataset_labels(x->set, OLE_SPLIT_TEST),
+           ole_npy_write(path, OLE_I32, 1, &v->count, ole_dataset_labels(v->set, v->split),
                          &d->error) == OLE_OK;
 }
 
@@ -620,15 +564,6 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
     return remove(path);
 }
 
-static void free_experiment(experiment *x) {
-    for (int i = 0; i < 2; i++) {
-        if (x->analyses[i].rows > 0) ole_analysis_free(&x->analyses[i]);
-        free(x->features[i]);
-    }
-    free(x->labels);
-    ole_dataset_close(x->set);
-}
-
 int run_demo(int argc, char **argv) {
     demo d = {
         .seeds = 5,
@@ -648,6 +583,11 @@ int run_demo(int argc, char **argv) {
     int code;
     if (!parse(&d, argc, argv, &code)) return code;
     d.trainings = (LAMBDAS + 2 + 2 * FEW + 2 * MORE_RUNS) * d.seeds;
+    ole_report_options_init(&d.report);
+    d.report.device = "cpu";
+    d.report.threads = d.threads;
+    d.report.callback = progress_stoppable;
+    d.report.callback_context = &d.line;
     catch_interrupts();
     bool good = prepare(&d) && run_digits(&d) && run_few(&d) && run_toy(&d) && write_page(&d) &&
                 (!d.out || (write_arrays(&d, &d.digits) && write_arrays(&d, &d.toy)));
@@ -659,8 +599,10 @@ int run_demo(int argc, char **argv) {
                                              : "nothing is kept without --out");
     else
         code = fail_command("demo", "%s", d.error.message);
-    free_experiment(&d.digits);
-    free_experiment(&d.toy);
+    for (int i = 0; i < 2; i++) {
+        ole_run_view_close(&d.digits.shown[i]);
+        ole_run_view_close(&d.toy.shown[i]);
+    }
     if (!d.out && *d.studies) nftw(d.studies, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     return good ? EXIT_DONE : code;
 }

@@ -20,60 +20,36 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One command a line, whatever the #ifdef. */
-/* clang-format off */
-static const struct {
-    const char *name;
-    const char *summary;
-    int (*run)(int argc, char **argv);
-    bool together; /* the processes of a launch work together; else the first one works alone */
-    bool long_work; /* of several threads */
-} commands[] = {
-#ifdef OLE_TRAIN
-    {"demo", demo_summary, run_demo, false, true},
-    {"train", train_summary, run_train, true, true},
-    {"tune", tune_summary, run_tune, true, true},
-    {"sweep", sweep_summary, run_sweep, true, true},
-    {"reproduce", reproduce_summary, run_reproduce, true, true},
-    {"eval", eval_summary, run_eval, false, true},
-    {"predict", predict_summary, run_predict, false, false},
-    {"report", report_summary, run_report, false, false},
-    {"features", features_summary, run_features, false, true},
-    {"novelty", novelty_summary, run_novelty, false, true},
-    {"export", export_summary, run_export, false, false},
-#endif
-    {"score", score_summary, run_score, false, true},
-    {"analyze", analyze_summary, run_analyze, false, true},
-    {"verify", verify_summary, run_verify, false, false},
-    {"tsne", tsne_summary, run_tsne, false, true},
-#ifdef OLE_TRAIN
-    {"bench", bench_summary, run_bench, true, true},
-    {"data", data_summary, run_data, false, false},
-    {"net", net_summary, run_net, false, false},
-#endif
-    {"info", info_summary, run_info, false, false},
+const arg_action ole_commands[] = {
+#define ROW(name, traits) {#name, name##_summary, run_##name, traits},
+    COMMANDS(ROW)
+#undef ROW
+        {0},
 };
-/* clang-format on */
-enum { COMMANDS = sizeof commands / sizeof *commands };
+enum { COUNT = sizeof ole_commands / sizeof *ole_commands - 1 };
+
+const char program_examples[] =
+#ifdef OLE_TRAIN
+    "ole demo\n"
+    "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n"
+#endif
+    "ole score features.npy labels.npy\n";
 
 static int print_usage(void) {
-#ifdef OLE_TRAIN
-    printf("ole demo\n"
-           "ole train digits --net C32-MP-C64-MP-FC64 --out runs/first\n");
-#endif
-    printf("ole score features.npy labels.npy\n\n"
-           "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n");
-    for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+    printf("%s\n"
+           "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n",
+           program_examples);
+    for (const arg_action *c = ole_commands; c->name; c++)
+        printf("  %-10s %s\n", c->name, c->summary);
     printf("\n'ole COMMAND --help' explains a command; 'ole --version' prints the version.\n");
     return EXIT_DONE;
 }
 
 static int unknown_command(const char *name) {
-    const char *names[COMMANDS];
-    for (size_t i = 0; i < COMMANDS; i++)
-        names[i] = commands[i].name;
-    const char *nearest = ole_nearest_name(name, names, COMMANDS);
+    const char *names[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        names[i] = ole_commands[i].name;
+    const char *nearest = ole_nearest_name(name, names, COUNT);
     const char *what = name[0] == '-' ? "option" : "command";
     if (nearest)
         fprintf(failures(), "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);
@@ -88,33 +64,18 @@ static bool is_needed(bool together) {
     return together && freopen("/dev/null", "w", stdout);
 }
 
-/* False, after a message, where OLE_CPU is wrong. */
-static bool prepare(char **argv, bool long_work) {
+static int run_command(const arg_action *command, int argc, char **argv) {
+    bool together = command->traits & RANKS;
     ole_cpu cpu;
     ole_error error;
-    if (ole_cpu_describe(&cpu, &error) != OLE_OK) {
+    if (ole_cpu_describe(&cpu, &error) != OLE_OK) { /* OLE_CPU is wrong */
         if (ole_ranks_launched_rank() == 0) fprintf(stderr, "ole: %s\n", error.message);
-        return false;
+        return EXIT_USAGE;
     }
-    start_again(argv, cpu.openblas_core, long_work);
-    return true;
-}
-
-/* Without training no command is one of several processes. */
-static void expect_others(const char *command) {
-#ifdef OLE_TRAIN
-    launch_expect(command);
-#else
-    (void)command;
-#endif
-}
-
-static int settle(int code) {
-#ifdef OLE_TRAIN
-    return launch_settle(code);
-#else
-    return code;
-#endif
+    start_again(argv - 1, cpu.openblas_core, command->traits & LONG_WORK);
+    if (!is_needed(together)) return EXIT_DONE;
+    if (together) launch_expect(command->name);
+    return launch_settle(command->run(argc, argv));
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
@@ -134,15 +95,11 @@ static int dispatch(int argc, char **argv) {
         if (is_needed(false)) printf("ole %s\n", ole_version());
         return EXIT_DONE;
     }
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) != 0) continue;
-        if (!prepare(argv, commands[i].long_work)) return EXIT_USAGE;
-        if (!is_needed(commands[i].together)) return EXIT_DONE;
-        if (commands[i].together) expect_others(name);
-        return settle(commands[i].run(argc - 1, argv + 1));
-    }
-    expect_others(name);
-    return settle(unknown_command(name));
+    if (strcmp(name, "__complete") == 0) return complete_words(argc - 2, argv + 2);
+    const arg_action *command = args_find(ole_commands, name);
+    if (command) return run_command(command, argc - 1, argv + 1);
+    launch_expect(name);
+    return launch_settle(unknown_command(name));
 }
 
 /*

@@ -65,11 +65,6 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     return !a->input || parse_shape("net", a->input, a->shape);
 }
 
-static ole_status create(ole_net **net, const char *name, const int shape[3], int classes,
-                         ole_error *error) {
-    return ole_net_create(net, name, shape[0], shape[1], shape[2], classes, error);
-}
-
 static void write_totals(ole_json *w, const ole_net *net) {
     ole_net_sums sums = ole_net_totals(net);
     ole_json_integer(w, "features", sums.features);
@@ -131,9 +126,12 @@ static void print_text(const arguments *a, const ole_net *net) {
         size_t length = strlen(ole_net_get_layer(net, i).name);
         if (length > widest) widest = length;
     }
-    printf("%s\nimages of %dx%dx%d, batches of %d, %" PRId64 " features, %d classes\n\n",
-           notation_of(a), a->shape[0], a->shape[1], a->shape[2], a->batch_size, sums.features,
-           a->classes);
+    char input[48];
+    snprintf(input, sizeof input, "images of %dx%dx%d", a->shape[0], a->shape[1], a->shape[2]);
+    if (a->shape[1] == 1 && a->shape[2] == 1)
+        snprintf(input, sizeof input, "vectors of %d", a->shape[0]);
+    printf("%s\n%s, batches of %d, %" PRId64 " features, %d classes\n\n", notation_of(a), input,
+           a->batch_size, sums.features, a->classes);
     printf("%-*s  %-15s %-14s %10s %10s %10s\n", (int)widest, "layer", "kind", "output", "weights",
            "MFLOP", "MiB");
     for (int i = 0; i < ole_net_layers(net); i++) {
@@ -150,7 +148,8 @@ static void print_text(const arguments *a, const ole_net *net) {
 static int show(const arguments *a) {
     ole_net *net;
     ole_error error;
-    if (create(&net, a->net, a->shape, a->classes, &error) != OLE_OK)
+    const int *shape = a->shape;
+    if (ole_net_create(&net, a->net, shape[0], shape[1], shape[2], a->classes, &error) != OLE_OK)
         return fail_with("net", &error);
     ole_json w;
     ole_json_init(&w, stdout, 0);
@@ -196,7 +195,8 @@ static int list(const arguments *a) {
         if (!a->input) ole_net_input(*name, &shape[0], &shape[1], &shape[2]);
         ole_net *net;
         ole_error error;
-        if (create(&net, *name, shape, a->classes, &error) == OLE_ERROR_MEMORY)
+        if (ole_net_create(&net, *name, shape[0], shape[1], shape[2], a->classes, &error) ==
+            OLE_ERROR_MEMORY)
             return fail_command("net", "%s", error.message);
         if (a->json)
             list_json(&w, *name, shape, net);

@@ -78,9 +78,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"out", OLE_TEXT, &a->options.out, "PAGE.html",
          .help = "the page (default RUN/report.html; of several runs report.html)"},
         {"no-tsne", OLE_SWITCH, .to = &no_map, .help = "no map of the features"},
-        {"threads", OLE_INTEGER, &a->options.threads, "N",
-         .help = "threads (default: all processors)", .min = 1, .max = 1024},
-        {"json", OLE_SWITCH, .to = &a->json, .help = "print JSON"},
+        THREADS_OPTION(&a->options.threads),
+        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {

@@ -8,19 +8,18 @@
 #include "common/progress.h"
 
 #include "formats/json.h"
-#include <ole/analyze.h>
-#include <ole/geometry.h>
+#include "report/drawing.h"
 #include <ole/loss.h>
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char score_summary[] = "the OLE loss and gradient of features and labels in .npy files";
 
-enum { PAIRS = 5 };
 static const double energy = 0.95; /* of a class, held by the directions compared */
 
 typedef struct arguments {
@@ -40,10 +39,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_loss_options_init(&a->loss);
     a->loss.threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
-        {"LABELS.npy", &a->labels,
-         "[rows], numbers or words, as .npy, .npz, .txt or FILE.csv:COLUMN; rows with a label < 0 "
-         "are ignored"},
+        FEATURES_POSITIONAL(&a->features),
+        LABELS_POSITIONAL(&a->labels),
         {0},
     };
     const ole_option options[] = {
@@ -102,32 +99,33 @@ static ole_status evaluate(const arguments *a, const embedding *e, void *gradien
 typedef struct extras {
     double rank;       /* effective, of all rows */
     double class_rank; /* effective, mean over the classes */
-    ole_overlap pairs[PAIRS];
+    ole_overlap pairs[OVERLAPS_PRINTED];
     int64_t pair_count;
     progress line; /* how far they are */
 } extras;
 
 static ole_status find_extras(const embedding *e, int threads, extras *x, ole_error *error) {
-    const ole_embedding all = {e->rows, e->dim, e->dtype, e->features, e->labels};
+    const ole_embedding all = embedding_view(e);
     ole_spectra spectra;
     progress_wait(&x->line, "effective ranks");
     ole_status status = ole_spectra_measure(&spectra, &all, threads, error);
     progress_clear(&x->line);
     if (status != OLE_OK) return status;
     x->rank = spectra.all.effective_rank;
-    for (int64_t c = 0; c < spectra.classes; c++)
-        x->class_rank += spectra.of[c].effective_rank / (double)spectra.classes;
+    x->class_rank = ole_class_rank(&spectra);
     ole_spectra_free(&spectra);
     progress_wait(&x->line, "overlaps");
-    status = ole_overlaps(&all, energy, threads, x->pairs, PAIRS, &x->pair_count, progress_share,
-                          &x->line, error);
+    status = ole_overlaps(&all, energy, threads, x->pairs, OVERLAPS_PRINTED, &x->pair_count,
+                          progress_share, &x->line, error);
     progress_clear(&x->line);
     return status;
 }
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
-static void print_json(const embedding *e, const ole_loss_result *r, const extras *x) {
+static void print_json(const arguments *a, const embedding *e, const ole_loss_result *r,
+                       const extras *x) {
+    (void)a;
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
@@ -153,33 +151,19 @@ static void print_json(const embedding *e, const ole_loss_result *r, const extra
     ole_json_integer(&w, "ignored", e->rows - r->rows);
     ole_json_number(&w, "effective_rank", x->rank);
     ole_json_number(&w, "class_effective_rank", x->class_rank);
-    ole_json_open(&w, "principal_angles", '[');
-    for (int64_t i = 0; i < x->pair_count; i++) {
-        ole_json_open(&w, NULL, '{');
-        ole_json_integer(&w, "a", x->pairs[i].label_a);
-        ole_json_integer(&w, "b", x->pairs[i].label_b);
-        ole_json_number(&w, "angle", x->pairs[i].angle);
-        ole_json_close(&w);
-    }
-    ole_json_close(&w);
+    json_overlaps(&w, x->pairs, x->pair_count);
     ole_json_close(&w);
 }
 
 /* One line: name, value, and what the value is, where that needs saying. */
-static void print_row(const char *name, const char *value, const char *note) {
+__attribute__((format(printf, 3, 4))) static void print_row(const char *name, const char *note,
+                                                            const char *format, ...) {
+    char value[32];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(value, sizeof value, format, args);
+    va_end(args);
     printf(*note ? "%-16s %-12s %s\n" : "%-16s %s%s\n", name, value, note);
-}
-
-static void print_number(const char *name, double value, const char *note) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    print_row(name, text, note);
-}
-
-static void print_count(const char *name, int64_t value, const char *note) {
-    char text[32];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    print_row(name, text, note);
 }
 
 static double mean_rank(const ole_loss_result *r) {
@@ -189,17 +173,6 @@ static double mean_rank(const ole_loss_result *r) {
     return sum / (double)r->classes;
 }
 
-static void print_pairs(const embedding *e, const extras *x) {
-    if (x->pair_count == 0) return;
-    printf("\nclasses that overlap most, by principal angle (90 degrees: orthogonal)\n");
-    for (int64_t i = 0; i < x->pair_count; i++) {
-        char names[64], a[LABEL_ROOM], b[LABEL_ROOM];
-        snprintf(names, sizeof names, "%.28s and %.28s", embedding_label(e, x->pairs[i].label_a, a),
-                 embedding_label(e, x->pairs[i].label_b, b));
-        print_lines("  %-16s %6.2f degrees\n", names, x->pairs[i].angle);
-    }
-}
-
 static void print_text(const arguments *a, const embedding *e, const ole_loss_result *r,
                        const extras *x) {
     char note[128], factor[48] = "", divisor[48] = "", ignored[48] = "";
@@ -207,35 +180,23 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
     if (a->loss.reduction == OLE_REDUCTION_MEAN)
         snprintf(divisor, sizeof divisor, " / %" PRId64, r->rows);
     snprintf(note, sizeof note, "%s(class term - global norm)%s", factor, divisor);
-    print_number("loss", r->value, note);
+    print_row("loss", note, "%.6g", r->value);
     snprintf(note, sizeof note, "sum over classes of max(%g, nuclear norm)", a->loss.delta_floor);
-    print_number("class term", r->class_term, note);
-    print_number("global norm", r->global_norm, "nuclear norm of all rows");
+    print_row("class term", note, "%.6g", r->class_term);
+    print_row("global norm", "nuclear norm of all rows", "%.6g", r->global_norm);
     if (r->rows < e->rows)
         snprintf(ignored, sizeof ignored, "and %" PRId64 " ignored", e->rows - r->rows);
-    print_count("rows", r->rows, ignored);
-    print_count("dimensions", e->dim, "");
-    print_count("classes", r->classes, "");
+    print_row("rows", ignored, "%" PRId64, r->rows);
+    print_row("dimensions", "", "%" PRId64, e->dim);
+    print_row("classes", "", "%" PRId64, r->classes);
     snprintf(note, sizeof note, "effective rank %.2f", x->rank);
-    print_count("rank", r->rank, note);
+    print_row("rank", note, "%" PRId64, r->rank);
     snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
-    print_number("rank of a class", mean_rank(r), note);
-    print_pairs(e, x);
+    print_row("rank of a class", note, "%.6g", mean_rank(r));
+    print_overlaps(e, x->pairs, x->pair_count);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
-
-static int report(const arguments *a, const embedding *e, const ole_loss_result *r) {
-    extras x = {.line = progress_start()};
-    ole_error error;
-    if (find_extras(e, a->loss.threads, &x, &error) != OLE_OK)
-        return fail_command("score", "%s", error.message);
-    if (a->json)
-        print_json(e, r, &x);
-    else
-        print_text(a, e, r, &x);
-    return EXIT_DONE;
-}
 
 /* Evaluates, writes the gradient where one is requested, and prints even if that failed. */
 static int score(const arguments *a, const embedding *e) {
@@ -249,15 +210,16 @@ static int score(const arguments *a, const embedding *e) {
         code = fail_command("score", "out of memory for %" PRId64 " rows of %" PRId64 " dimensions",
                             e->rows, e->dim);
     } else if (evaluate(a, e, gradient, &result, &error) != OLE_OK) {
-        bool is_data = error.status == OLE_ERROR_DATA;
-        code = fail_command("score", "%s%s%s", is_data ? a->features : "", is_data ? ": " : "",
-                            error.message);
+        code = embedding_fail("score", a->features, &error);
     } else {
         const int64_t shape[] = {e->rows, e->dim};
         bool lost = gradient && ole_npy_write(a->gradient, e->dtype, 2, shape, gradient, &error);
         if (lost) fail_command("score", "%s", error.message);
-        code = report(a, e, &result);
-        if (lost) code = EXIT_FAILED;
+        extras x = {.line = progress_start()};
+        bool found = find_extras(e, a->loss.threads, &x, &error) == OLE_OK;
+        if (!found) fail_command("score", "%s", error.message);
+        if (found) (a->json ? print_json : print_text)(a, e, &result, &x);
+        code = lost || !found ? EXIT_FAILED : EXIT_DONE;
     }
     free(gradient);
     free(classes);

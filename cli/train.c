@@ -11,15 +11,19 @@
 #include "common/train_flags.h"
 #include "common/trained_data.h"
 
+#include "base/quote.h"
 #include "formats/json.h"
 #include <ole/train/report.h>
 #include <ole/train/train.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,12 +42,19 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         {"DATA", &f->train.data, "NAME[:PATH]: digits, mnist, cifar10, stl10, folder:photos, ..."},
         {0},
     };
+    static const arg_positional files[] = {
+        {"config.yaml", NULL, "all options, as a recipe"},
+        {"metrics.jsonl", NULL, "a line of JSON per epoch: losses, errors, learning rate, time"},
+        {"last.safetensors", NULL, "the weights and what --resume needs"},
+        {"best.safetensors", NULL, "the model with the lowest validation error"},
+        {"report.html", NULL, "the page of the run, which follows it while it trains"},
+        {0},
+    };
     ole_option options[TRAIN_FLAGS + 3] = {{0}};
     ole_option *rows = train_flags_rows(&f->train, NULL, options);
     rows[0] = (ole_option){"json", OLE_SWITCH, &f->json, .help = "print the result as JSON"};
     rows[0].heading = "Output";
-    rows[1] = (ole_option){"no-report", OLE_SWITCH, &f->no_report,
-                           .help = "do not write report.html at the end"};
+    rows[1] = (ole_option){"no-report", OLE_SWITCH, &f->no_report, .help = "write no report.html"};
     const arg_command command = {
         .name = "train",
         .summary = train_summary,
@@ -59,17 +70,23 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         .positionals = positionals,
         .none_will_do = true,
         .options = options,
+        .files = files,
     };
     return args_parse(&command, argc, argv, code);
 }
 
 /* ---- While it runs ------------------------------------------------------------------------ */
 
+enum { PATH = 4096, REFRESH = 5, PAUSE = 2 }; /* bytes; seconds */
+
 typedef struct view {
     progress line;
     bool quiet;          /* another process prints */
     const char *folder;  /* to be printed when training has begun; NULL: the user chose it */
     int64_t epoch, step; /* where it was stopped */
+    const char *out;     /* of the page; NULL: without one */
+    double page_due;     /* when the next page so far may be written, by progress_clock() */
+    bool has_page;
 } view;
 
 /* "softmax 0.0487  OLE 0.5929  ", what there is of it. */
@@ -97,11 +114,46 @@ static const char *run_text(const ole_train_progress *p, char out[48]) {
 static void print_epoch(view *v, const ole_train_progress *p) {
     char run[48], losses[64], train[40], validation[40], test[40], knn[40];
     progress_clear(&v->line);
-    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %s%s%s%s%s%.0f images/s\n", run_text(p, run),
+    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %s%s%s%s%s%.0f samples/s\n", run_text(p, run),
             p->epoch, p->epochs, losses_text(p, losses), error_text("train", p->train_error, train),
             error_text("validation", p->validation_error, validation),
             error_text("test", p->test_error, test), error_text("1-NN", p->knn1_error, knn),
             p->images_per_second);
+}
+
+/*
+ * The page so far: the curves alone, and in browsers that have it open a new one each time until
+ * `refresh` is 0.  That it cannot be written is for the page at the end to say.
+ */
+static void write_page_so_far(view *v, int refresh) {
+    char path[PATH];
+    ole_report_options options;
+    ole_report report;
+    ole_error error;
+    ole_report_options_init(&options);
+    options.out = path;
+    options.curves_only = true;
+    options.refresh = refresh;
+    snprintf(path, sizeof path, "%s/report.html", v->out);
+    if (!own_file_ready(path, true, &error) ||
+        ole_report_run(&report, &v->out, 1, &options, &error) != OLE_OK)
+        return;
+    ole_report_free(&report);
+    if (!v->has_page && v->line.terminal) {
+        progress_clear(&v->line);
+        tell_command("train", "%s shows the curves so far and refreshes itself", path);
+    }
+    v->has_page = true;
+}
+
+/* Pages so far take at most a fiftieth of the time; what is over in seconds has none. */
+static void follow(view *v) {
+    enum { SHARE = 50 }; /* a pause lasts so many times as long as the page took */
+    double now = progress_clock();
+    if (!v->out || now < v->page_due) return;
+    write_page_so_far(v, REFRESH);
+    double ended = progress_clock();
+    v->page_due = ended + fmax(PAUSE, SHARE * (ended - now));
 }
 
 static bool show(void *context, const ole_train_progress *p) {
@@ -116,9 +168,10 @@ static bool show(void *context, const ole_train_progress *p) {
     }
     if (p->epoch_done) {
         print_epoch(v, p);
+        follow(v);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
         char bar[BAR_ROOM], run[48], losses[64], error[40], left[32];
-        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s%s%.0f images/s, %s left",
+        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s%s%.0f samples/s, %s left",
                       run_text(p, run), p->epoch, p->epochs,
                       bar_text((double)p->step / (double)p->steps, bar), losses_text(p, losses),
                       error_text("error", p->train_error, error), p->images_per_second,
@@ -133,8 +186,6 @@ static void say(void *context, const char *text) {
 }
 
 /* ---- The folder --------------------------------------------------------------------------- */
-
-enum { PATH = 4096 };
 
 /* Makes the first of ole-run, ole-run-2, ... that is not there yet; the exit code. */
 static int make_folder(char name[PATH]) {
@@ -189,9 +240,67 @@ static bool write_page(const ole_train_options *o, const ole_train_summary *summ
     return good;
 }
 
+/* ---- What next ---------------------------------------------------------------------------- */
+
+static int is_shown(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
+}
+
+/* The first image of a folder of classes, by name, in `path`, which holds the folder. */
+static bool find_image(char path[PATH], int depth) {
+    static const char *const ends[] = {".png", ".jpg",  ".jpeg", ".webp", ".bmp",
+                                       ".tif", ".tiff", ".pgm",  ".ppm",  ".pnm"};
+    struct dirent **entries;
+    size_t length = strlen(path);
+    bool found = false;
+    int count = depth > 0 ? scandir(path, &entries, is_shown, alphasort) : -1;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
+        if (!found && snprintf(path + length, PATH - length, "/%s", name) < (int)(PATH - length)) {
+            for (size_t k = 0; dot && k < sizeof ends / sizeof *ends; k++)
+                found |= strcasecmp(dot, ends[k]) == 0;
+            found = found || find_image(path, depth - 1);
+        }
+        free(entries[i]);
+    }
+    if (count >= 0) free(entries);
+    if (!found) path[length] = '\0';
+    return found;
+}
+
+/* "ole VERB RUN WHAT", quoted for the shell; NULL without memory. */
+static char *next_command(const char *verb, const char *run, const char *option, const char *what) {
+    char *words[2] = {ole_shell_word(run), ole_shell_word(what)}, *line = NULL;
+    if (words[0] && words[1] &&
+        asprintf(&line, "ole %s %s %s%s", verb, words[0], option, words[1]) < 0)
+        line = NULL;
+    free(words[0]);
+    free(words[1]);
+    return line;
+}
+
+enum { NEXT = 2 };
+
+/* What one does with a model: labels a sample of the data, or judges the model where these are in
+ * no files of their own; and exports it. */
+static void next_commands(const ole_train_options *o, char *commands[NEXT]) {
+    char run[PATH], path[PATH], *comma;
+    bool folder = strncmp(o->data, "folder:", 7) == 0, npy = strncmp(o->data, "npy:", 4) == 0;
+    snprintf(run, sizeof run, "%s", o->out);
+    if (o->seeds > 1) snprintf(run, sizeof run, "%.4000s/seed-%" PRIu64, o->out, o->seed);
+    snprintf(path, sizeof path, "%s", strchr(o->data, ':') ? strchr(o->data, ':') + 1 : "");
+    comma = strchr(path, ',');
+    if (npy && comma) *comma = '\0';
+    bool labels = o->loss != OLE_LOSS_OLE && (npy || (folder && find_image(path, 3)));
+    commands[0] = next_command(labels ? "predict" : "eval", run, "", labels ? path : o->data);
+    snprintf(path, sizeof path, "%.4000s/model.onnx", run);
+    commands[1] = next_command("export", run, "--onnx ", path);
+}
+
 /* ---- The result --------------------------------------------------------------------------- */
 
-static void print_json(const train_setup *s, const ole_train_summary *r, const char *page) {
+static void print_json(const train_setup *s, const ole_train_summary *r, const char *page,
+                       char *const next[NEXT]) {
     bool several = s->options.seeds > 1;
     ole_json w;
     ole_json_init(&w, stdout, 2);
@@ -211,6 +320,10 @@ static void print_json(const train_setup *s, const ole_train_summary *r, const c
     }
     ole_json_number(&w, "seconds", r->seconds);
     if (page) ole_json_string(&w, "report", page);
+    ole_json_open(&w, "next", '[');
+    for (int i = 0; i < NEXT && !r->interrupted; i++)
+        if (next[i]) ole_json_string(&w, NULL, next[i]);
+    ole_json_close(&w);
     ole_json_close(&w);
 }
 
@@ -221,7 +334,8 @@ static void print_error_row(const char *name, double mean, double deviation) {
     printf("%-18s %.2f%s %%\n", name, mean, spread);
 }
 
-static void print_text(const train_setup *s, const ole_train_summary *r, const char *page) {
+static void print_text(const train_setup *s, const ole_train_summary *r, const char *page,
+                       char *const next[NEXT]) {
     print_error_row("test error", r->test_error, r->test_error_std);
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
@@ -237,6 +351,8 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
     print_lines("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder",
                 s->options.out);
     if (page) print_lines("%-18s %s\n", "report", page);
+    for (int i = 0; i < NEXT; i++)
+        if (next[i]) print_lines("%-18s %s\n", i == 0 ? "what next" : "", next[i]);
 }
 
 /* Prints the result; the exit code. */
@@ -251,10 +367,14 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
     const char *page = wanted && write_page(&s->options, summary, path) ? path : NULL;
+    char *next[NEXT];
+    next_commands(&s->options, next);
     if (f->json)
-        print_json(s, summary, page);
+        print_json(s, summary, page, next);
     else if (!summary->interrupted)
-        print_text(s, summary, page);
+        print_text(s, summary, page, next);
+    for (int i = 0; i < NEXT; i++)
+        free(next[i]);
     bool lacks_page = wanted && !page;
     if (summary->interrupted || (lacks_page && interrupted())) return EXIT_INTERRUPTED;
     return lacks_page ? EXIT_FAILED : EXIT_DONE;
@@ -266,6 +386,8 @@ static int train(train_setup *s, const flags *f) {
     ole_ranks *ranks;
     if (!launch_join("train", s->options.out, &ranks)) return EXIT_FAILED;
     v.quiet = !launch_prints(ranks);
+    if (!f->no_report) v.out = s->options.out;
+    v.page_due = progress_clock() + PAUSE;
     s->options.ranks = ranks;
     s->options.callback = show;
     s->options.message = say;
@@ -279,12 +401,14 @@ static int train(train_setup *s, const flags *f) {
     ole_status status = ole_train(&s->options, &summary, &error);
     progress_clear(&v.line);
     if (status != OLE_OK) {
-        launch_fail(ranks, error.message);
+        if (v.has_page) write_page_so_far(&v, 0);
+        ole_ranks_fail(ranks, error.message); /* the process may end here: another was lost */
         if (!v.quiet) fail_command("train", "%s", error.message);
         return exit_code(status);
     }
     int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!v.quiet) code = conclude(s, f, &v, &summary);
+    if (v.has_page && code != EXIT_DONE) write_page_so_far(&v, 0);
     ole_model_free(model);
     return launch_leave(ranks, code);
 }

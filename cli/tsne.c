@@ -8,7 +8,7 @@
 #include "common/progress.h"
 
 #include "formats/json.h"
-#include "report/figure.h"
+#include "report/drawing.h"
 #include <ole/tsne.h>
 
 #include <inttypes.h>
@@ -33,12 +33,17 @@ typedef struct arguments {
     bool quality, json;
 } arguments;
 
+typedef struct labelled {
+    int64_t label, row;
+} labelled;
+
 /* A map under way, and then done. */
 typedef struct job {
     const arguments *a;
     const embedding *e;
-    double *map; /* [rows, 2] */
-    double *start;
+    double *map;     /* [rows, 2] */
+    labelled *order; /* [rows], by label; NULL: nothing is drawn */
+    int64_t groups;  /* different labels */
     double kl, exact_kl, trustworthiness, seconds;
     progress line;
     double began, previewed;
@@ -79,7 +84,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     ole_tsne_options_init(o);
     o->threads = default_threads();
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        FEATURES_POSITIONAL(&a->features),
         {0},
     };
     const ole_option options[] = {
@@ -128,71 +133,55 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 /* ---- The figure --------------------------------------------------------------------------- */
 
 static int compare_labels(const void *x, const void *y) {
-    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    return (a > b) - (a < b);
+    const labelled *a = x, *b = y;
+    int order = (a->label > b->label) - (a->label < b->label);
+    return order ? order : (a->row > b->row) - (a->row < b->row);
 }
 
-/* The different labels of the rows, rising, at most `room`; how many there are. */
-static int64_t list_labels(const embedding *e, int64_t *sorted, int64_t *different, int64_t room) {
-    if (!e->labels) return 0;
-    memcpy(sorted, e->labels, (size_t)e->rows * sizeof *sorted);
-    qsort(sorted, (size_t)e->rows, sizeof *sorted, compare_labels);
-    int64_t count = 0;
-    for (int64_t i = 0; i < e->rows; i++) {
-        if (i && sorted[i] == sorted[i - 1]) continue;
-        if (count < room) different[count] = sorted[i];
-        count++;
-    }
-    return count;
-}
-
-/* Points by group into x and y: one series per label, or a single one for too many labels. */
-static int group_points(const job *j, const double *map, double *x, double *y, ole_series *series,
-                        char names[][LABEL_ROOM], int64_t *sorted) {
+/* Orders the rows by label, for figures; warns of more labels than a figure has colours. */
+static bool order_rows(job *j) {
+    const arguments *a = j->a;
     const embedding *e = j->e;
-    int64_t label[MOST_GROUPS];
-    int64_t groups = list_labels(e, sorted, label, MOST_GROUPS);
-    bool one = groups == 0 || groups > MOST_GROUPS;
-    int64_t used = 0;
-    for (int64_t g = 0; g < (one ? 1 : groups); g++) {
-        series[g] = (ole_series){.x = x + used, .y = y + used};
-        if (!one) {
-            series[g].name = embedding_label(e, label[g], names[g]);
-        }
-        for (int64_t i = 0; i < e->rows; i++) {
-            if (!one && e->labels[i] != label[g]) continue;
-            x[used] = map[2 * i];
-            y[used++] = map[2 * i + 1];
-            series[g].count++;
-        }
-    }
-    return one ? 1 : (int)groups;
+    if (!a->figure && !(a->preview && is_picture(a->preview))) return true;
+    j->order = malloc((size_t)e->rows * sizeof *j->order);
+    if (!j->order) return false;
+    for (int64_t i = 0; i < e->rows; i++)
+        j->order[i] = (labelled){e->labels ? e->labels[i] : 0, i};
+    qsort(j->order, (size_t)e->rows, sizeof *j->order, compare_labels);
+    j->groups = 1;
+    for (int64_t i = 1; i < e->rows; i++)
+        j->groups += j->order[i].label != j->order[i - 1].label;
+    if (j->groups > MOST_GROUPS)
+        tell_command("tsne",
+                     "warning: %s has %" PRId64 " labels; a figure distinguishes up to %d, so all "
+                     "points have one colour",
+                     a->labels, j->groups, MOST_GROUPS);
+    return true;
 }
 
 static ole_status draw(const job *j, const double *map, const char *path, ole_error *error) {
-    size_t rows = (size_t)j->e->rows;
-    double *x = malloc(rows * sizeof *x), *y = malloc(rows * sizeof *y);
-    int64_t *sorted = malloc(rows * sizeof *sorted);
-    ole_status status;
-    if (x && y && sorted) {
-        ole_series series[MOST_GROUPS];
-        char names[MOST_GROUPS][LABEL_ROOM];
-        ole_figure figure;
-        ole_figure_init(&figure);
-        figure.kind = OLE_FIGURE_SCATTER;
-        figure.title = "t-SNE";
-        figure.width = 480.0;
-        figure.height = 420.0;
-        figure.series = series;
-        figure.series_count = group_points(j, map, x, y, series, names, sorted);
-        status = ole_figure_save(&figure, path, error);
-    } else {
-        snprintf(error->message, sizeof error->message, "out of memory for the figure");
-        status = error->status = OLE_ERROR_MEMORY;
+    const embedding *e = j->e;
+    double *points = malloc((size_t)e->rows * 2 * sizeof *points);
+    int64_t *labels = malloc((size_t)e->rows * sizeof *labels);
+    ole_status status = OLE_ERROR_MEMORY;
+    snprintf(error->message, sizeof error->message, "out of memory for the figure");
+    for (int64_t i = 0; points && labels && i < e->rows; i++) {
+        memcpy(points + 2 * i, map + 2 * j->order[i].row, 2 * sizeof *points);
+        labels[i] = j->order[i].label;
     }
-    free(x);
-    free(y);
-    free(sorted);
+    const ole_analysis drawn = {.rows = e->rows,
+                                .points = e->rows,
+                                .map = points,
+                                .point_labels = labels,
+                                .classes = e->labels ? j->groups : MOST_GROUPS + 1, /* no groups */
+                                .names = e->names,
+                                .name_count = e->classes};
+    ole_drawing *drawing = NULL;
+    if (points && labels) status = ole_analysis_draw(&drawing, &drawn, OLE_DRAW_MAP, error);
+    if (status == OLE_OK) status = ole_figure_save(ole_drawing_figure(drawing), path, error);
+    ole_drawing_free(drawing);
+    free(points);
+    free(labels);
     return status;
 }
 
@@ -200,21 +189,6 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
 static ole_status write_map(const job *j, const double *map, const char *path, ole_error *error) {
     if (is_picture(path)) return draw(j, map, path, error);
     return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
-}
-
-/* Warns that a figure of too many labels has points of one colour. */
-static void warn_of_labels(const job *j) {
-    const arguments *a = j->a;
-    bool drawn = a->figure || (a->preview && is_picture(a->preview));
-    if (!j->e->labels || !drawn) return;
-    int64_t *sorted = malloc((size_t)j->e->rows * sizeof *sorted), count = 0;
-    if (sorted) count = list_labels(j->e, sorted, NULL, 0);
-    free(sorted);
-    if (count <= MOST_GROUPS) return;
-    fprintf(stderr,
-            "ole tsne: warning: %s has %" PRId64 " labels; a figure distinguishes up to %d, so all "
-            "points have one colour\n",
-            a->labels, count, MOST_GROUPS);
 }
 
 /* ---- Making the map ------------------------------------------------------------------------- */
@@ -248,26 +222,13 @@ static bool on_progress(void *context, const ole_tsne_progress *p) {
 }
 
 /* The start from its file; false after an error that was printed. */
-static bool read_start(job *j) {
-    const char *path = j->a->start;
-    ole_npy *file;
-    ole_error error;
-    if (ole_npy_open(&file, path, &error) != OLE_OK) {
-        fail_command("tsne", "%s", error.message);
-        return false;
-    }
-    const ole_npy_header *h = ole_npy_get_header(file);
-    bool good = h->ndim == 2 && h->shape[0] == j->e->rows && h->shape[1] == 2;
-    if (!good)
-        fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers per row of %s",
-                     path, j->e->rows, j->a->features);
-    j->start = good ? malloc((size_t)h->count * sizeof *j->start) : NULL;
-    if (good && (!j->start || ole_npy_read(file, OLE_F64, j->start, &error) != OLE_OK)) {
-        fail_command("tsne", "%s", j->start ? error.message : "out of memory");
-        good = false;
-    }
-    ole_npy_close(file);
-    return good;
+static bool open_start(const job *j, embedding *start) {
+    const embedding_reader reader = {.command = "tsne", .dtype = DTYPE_FLOAT64};
+    if (!embedding_open(start, &reader, j->a->start, NULL)) return false;
+    if (start->rows == j->e->rows && start->dim == 2) return true;
+    fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers per row of %s",
+                 j->a->start, j->e->rows, j->a->features);
+    return false;
 }
 
 /* KL and trustworthiness of the map against the features as t-SNE saw them.  Neither can be stopped
@@ -335,15 +296,11 @@ static void print_text(const job *j) {
 static int failed(const job *j, const ole_error *error) {
     static const char start[] = "start: ";
     const char *message = error->message;
-    bool is_data = error->status == OLE_ERROR_DATA || error->status == OLE_ERROR_ARGUMENT;
-    if (is_data && j->start && strncmp(message, start, sizeof start - 1) == 0)
+    if (strncmp(message, start, sizeof start - 1) == 0)
         return fail_command("tsne", "%s: %s", j->a->start, message + sizeof start - 1);
-    return fail_command("tsne", "%s%s%s", is_data ? j->a->features : "", is_data ? ": " : "",
-                        message);
-}
-
-static int stopped(void) {
-    return end_interrupted("tsne", "no map was written");
+    if (error->status == OLE_ERROR_ARGUMENT)
+        return fail_command("tsne", "%s: %s", j->a->features, message);
+    return embedding_fail("tsne", j->a->features, error);
 }
 
 /* Writes map and figure, and prints what was found: also where one of them failed. */
@@ -360,10 +317,11 @@ static int write_all(job *j) {
     return code;
 }
 
-static int make(job *j) {
+/* `start`: [rows, 2]; NULL: random. */
+static int make(job *j, const double *start) {
     const embedding *e = j->e;
     ole_tsne_options o = j->a->tsne;
-    o.start = j->start;
+    o.start = start;
     if (e->rows > OFTEN_FROM) o.every = 10; /* so that Ctrl-C is heard within a second or two */
     o.callback = on_progress;
     o.callback_context = j;
@@ -377,13 +335,13 @@ static int make(job *j) {
     j->seconds = progress_clock() - j->began;
     if (status != OLE_OK) return failed(j, &error);
     if (j->failed) return EXIT_FAILED;
-    if (interrupted()) return stopped();
+    if (interrupted()) return end_interrupted("tsne", "no map was written");
     if (j->a->quality) {
         progress_wait(&j->line, "quality");
         status = measure(j, &error);
         progress_clear(&j->line);
         if (status != OLE_OK) return failed(j, &error);
-        if (interrupted()) return stopped();
+        if (interrupted()) return end_interrupted("tsne", "no map was written");
     }
     return write_all(j);
 }
@@ -395,19 +353,19 @@ int run_tsne(int argc, char **argv) {
     const char *const outputs[] = {a.out, a.preview, a.figure};
     if (!outputs_ready("tsne", outputs, 3, NULL)) return EXIT_FAILED;
     const embedding_reader reader = {.command = "tsne", .keeps_all = true};
-    embedding e;
+    embedding e, start = {0};
     job j = {.a = &a, .e = &e};
     code = EXIT_FAILED;
     if (embedding_open(&e, &reader, a.features, a.labels)) {
-        warn_of_labels(&j);
         j.map = malloc((size_t)e.rows * 2 * sizeof *j.map);
-        if (!j.map)
+        if (!j.map || !order_rows(&j))
             fail_command("tsne", "out of memory for %" PRId64 " rows", e.rows);
-        else if (!a.start || read_start(&j))
-            code = make(&j);
+        else if (!a.start || open_start(&j, &start))
+            code = make(&j, start.features);
     }
     free(j.map);
-    free(j.start);
+    embedding_close(&start);
+    free(j.order);
     embedding_close(&e);
     return code;
 }

@@ -15,13 +15,17 @@
 #include <math.h>
 #include <stdio.h>
 
+enum { DRAWN = 10000 }; /* pairs of each kind, at most */
+
 const char verify_summary[] = "same or different: ROC, AUC and 10-fold accuracy of pairs";
 
 typedef struct arguments {
     const char *features;
-    const char *pairs;
-    const char *names; /* NULL: the pairs are rows */
+    const char *pairs;  /* NULL: drawn from the labels */
+    const char *labels; /* NULL: the pairs are in a file */
+    const char *names;  /* NULL: the pairs are rows */
     int folds;
+    uint64_t seed;
     int dtype; /* auto, float32, float64 */
     bool json;
     figure_options figures;
@@ -30,12 +34,14 @@ typedef struct arguments {
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.folds = 10};
     const arg_positional positionals[] = {
-        {"FEATURES.npy", &a->features, "[rows, dimensions], as .npy, .npz or .csv"},
+        FEATURES_POSITIONAL(&a->features),
         {0},
     };
     const ole_option options[] = {
-        {"pairs", OLE_TEXT, &a->pairs, "PAIRS.txt", .help = "pairs to verify",
-         .flags = OLE_REQUIRED},
+        {"pairs", OLE_TEXT, &a->pairs, "PAIRS.txt", .help = "pairs to verify"},
+        {"labels", OLE_TEXT, &a->labels, "L.npy",
+         .help = "instead of --pairs: labels [rows] to draw up to 10,000 pairs of each kind from"},
+        {"seed", OLE_SEED, &a->seed, "N", .help = "with --labels: random seed"},
         {"names", OLE_TEXT, &a->names, "NAMES.txt",
          .help = "names of the rows, one per line, for pairs given by name"},
         {"folds", OLE_INTEGER, &a->folds, "N",
@@ -48,16 +54,25 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_command command = {
         .name = "verify",
         .summary = verify_summary,
-        .example = "  $ ole verify features.npy --pairs pairs.txt\n"
+        .example = "  $ ole verify features.npy --labels labels.npy\n"
+                   "  $ ole verify features.npy --pairs pairs.txt\n"
                    "  $ ole verify lfw.npy --pairs pairs.txt --names lfw.txt --out lfw.html\n",
         .about = "Two rows are called the same where their cosine reaches a threshold, found for "
-                 "each\nfold on the others. A pair is 'ROW ROW 1' (same) or 'ROW ROW 0'; or LFW's "
-                 "pairs.txt:\n'NAME N N', 'NAME N NAME N' under a line '10 300', with --names as "
-                 "'NAME_0001.jpg'.\n",
+                 "each\nfold on the others. Pairs are drawn from labels, or come from a file: 'ROW "
+                 "ROW 1'\n(same) or 'ROW ROW 0'; or LFW's pairs.txt: 'NAME N N', 'NAME N NAME N' "
+                 "under a\nline '10 300', with --names as 'NAME_0001.jpg'.\n",
         .positionals = positionals,
         .options = options,
     };
-    return args_parse(&command, argc, argv, code);
+    if (!args_parse(&command, argc, argv, code)) return false;
+    bool one = !a->pairs != !a->labels;
+    if (one && !(a->labels && a->names)) return true;
+    fail_command("verify", one        ? "--names goes with --pairs, not with --labels"
+                           : a->pairs ? "--pairs and --labels: give one of them"
+                                      : "--pairs PAIRS.txt or --labels L.npy is missing; see 'ole "
+                                        "verify --help'");
+    *code = EXIT_USAGE;
+    return false;
 }
 
 /* ---- Printing ----------------------------------------------------------------------------- */
@@ -76,6 +91,7 @@ static void print_json(const ole_verification *v) {
     ole_json_number(&w, "accuracy", v->accuracy);
     ole_json_number(&w, "accuracy_std", v->accuracy_std);
     ole_json_number(&w, "standard_error", standard_error(v));
+    ole_json_number(&w, "threshold", v->threshold);
     ole_json_open(&w, "folds", '[');
     for (int f = 0; f < v->folds; f++) {
         ole_json_open(&w, NULL, '{');
@@ -102,20 +118,24 @@ static void print_text(const ole_verification *v) {
     printf("%-16s %.2f ± %.2f %% over %d folds (standard error %.2f)\n", "accuracy", v->accuracy,
            v->accuracy_std, v->folds, standard_error(v));
     printf("%-16s %.4f\n", "AUC", v->roc.auroc);
+    printf("%-16s %.4f: call new pairs the same from this cosine on\n", "threshold", v->threshold);
 }
 
 /* ---- Pictures ----------------------------------------------------------------------------- */
 
 static int draw(const arguments *a, const ole_verification *v) {
     figure_output p;
+    if (!figures_requested(&a->figures)) return EXIT_DONE;
     int code = figure_output_open(&p, "verify", &a->figures, "Verification", a->features);
     if (code != EXIT_DONE) return code;
     char text[64], note[64];
     snprintf(text, sizeof text, "%.2f %%", v->accuracy);
     snprintf(note, sizeof note, "± %.2f over %d folds", v->accuracy_std, v->folds);
-    figure_output_headline(&p, "accuracy", text, note);
+    ole_page_headline(p.page, "accuracy", text, note);
     snprintf(text, sizeof text, "%.4f", v->roc.auroc);
-    figure_output_headline(&p, "AUC", text, NULL);
+    ole_page_headline(p.page, "AUC", text, NULL);
+    snprintf(text, sizeof text, "%.4f", v->threshold);
+    ole_page_headline(p.page, "threshold", text, "on the cosine, best on all pairs");
     double x[CURVE_POINTS], y[CURVE_POINTS];
     const ole_series roc = thin_curve("ROC", v->roc.points, v->roc.fpr, v->roc.tpr, x, y);
     ole_figure figure;
@@ -141,16 +161,21 @@ static int verify(const arguments *a, const embedding *e) {
     ole_error error;
     progress line = progress_start();
     progress_wait(&line, "reading pairs");
-    ole_status status = ole_pairs_read(&pairs, a->pairs, a->names, e->rows, a->folds, &error);
+    ole_status status =
+        a->labels ? ole_pairs_draw(&pairs, e->rows, e->labels, DRAWN, a->folds, a->seed, &error)
+                  : ole_pairs_read(&pairs, a->pairs, a->names, e->rows, a->folds, &error);
     progress_clear(&line);
-    if (status != OLE_OK) return fail_command("verify", "%s", error.message);
+    if (status != OLE_OK)
+        return a->labels ? fail_command("verify", "%s: %s", a->labels, error.message)
+                         : fail_command("verify", "%s", error.message);
     progress_wait(&line, "comparing pairs");
     status = ole_verify(&v, e->rows, e->dim, e->dtype, e->features, &pairs, progress_share, &line,
                         &error);
     progress_clear(&line);
     ole_pairs_free(&pairs);
+    const char *file = a->labels ? a->labels : a->pairs;
     if (status != OLE_OK)
-        return fail_command("verify", "%s: %s", status == OLE_ERROR_DATA ? a->features : a->pairs,
+        return fail_command("verify", "%s: %s", status == OLE_ERROR_DATA ? a->features : file,
                             error.message);
     int code = draw(a, &v);
     (a->json ? print_json : print_text)(&v); /* also where a picture failed */
@@ -163,12 +188,12 @@ int run_verify(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
-    const char *const inputs[] = {a.features, a.pairs, a.names};
-    if (!spares_inputs("verify", &a.figures.page, 1, inputs, 3)) return EXIT_USAGE;
+    const char *const inputs[] = {a.features, a.pairs, a.labels, a.names};
+    if (!spares_inputs("verify", &a.figures.page, 1, inputs, 4)) return EXIT_USAGE;
     if (!outputs_ready("verify", &a.figures.page, 1, a.figures.folder)) return EXIT_FAILED;
     const embedding_reader reader = {.command = "verify", .converts = true, .dtype = a.dtype};
     embedding e;
-    bool opened = embedding_open(&e, &reader, a.features, NULL);
+    bool opened = embedding_open(&e, &reader, a.features, a.labels);
     code = opened ? verify(&a, &e) : EXIT_FAILED;
     embedding_close(&e);
     return code;

@@ -13,10 +13,28 @@ if(TARGET ole_cli)
     install(TARGETS ole_cli)
 endif()
 
+# The program writes its manual pages; one for another machine needs an emulator for that.
+if(TARGET ole_cli AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+    set(pages ${PROJECT_BINARY_DIR}/man1)
+    add_custom_command(OUTPUT ${pages}/ole.1
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}
+        COMMAND ole_cli man --out ${pages}
+        DEPENDS ole_cli VERBATIM)
+    add_custom_target(ole_manual ALL DEPENDS ${pages}/ole.1)
+    install(DIRECTORY ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR})
+endif()
+if(TARGET ole_cli)
+    install(FILES cli/completion/ole.bash
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ole)
+    install(FILES cli/completion/_ole DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES cli/completion/ole.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 # ole_installed builds all that is installed, for `./dev build`. The demo builds the program alone, without waiting for
 # nvcc.
 add_custom_target(ole_installed)
-foreach(target IN ITEMS ole oletrain ole_cli ole_cuda ole_mpi)
+foreach(target IN ITEMS ole oletrain ole_cli ole_manual ole_cuda ole_mpi)
     if(TARGET ${target})
         add_dependencies(ole_installed ${target})
     endif()

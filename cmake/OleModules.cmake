@@ -26,15 +26,17 @@ function(ole_kernels owner source)
     endforeach()
 endfunction()
 
-# ole_optional_library(OWNER PACKAGE DEFINITION TARGET WHAT ROW): a library that OWNER can do without; `ole info` shows
-# in ROW whether WHAT was found.
+# ole_optional_library(OWNER PACKAGE DEFINITION TARGET WHAT ROW SOURCES...): a library that OWNER can do without, and the
+# sources that need it; `ole info` shows in ROW whether WHAT was found.
 function(ole_optional_library owner package definition target what row)
     find_package(${package} QUIET)
     if(TARGET ${target})
         target_compile_definitions(${owner} PUBLIC ${definition}=1)
         target_link_libraries(${owner} PUBLIC ${target})
+        target_sources(${owner} PRIVATE ${ARGN})
         ole_part("${row}" "${what}")
     else()
+        list(JOIN package " " package)
         ole_part("${row}" "not built (${package} not found)")
     endif()
 endfunction()

@@ -74,7 +74,7 @@ def deviation(found):
 
 x, y = data("train")
 test = data("t10k")
-print(f"{SAMPLES} images a class, {SEEDS} seeds, accuracy on {len(test[1])} test images")
+print(f"{SAMPLES} images per class, {SEEDS} seeds, accuracy on {len(test[1])} test images")
 results = []
 for name, weight in (("softmax", 0.0), (f"softmax + OLE, weight {WEIGHT:g}", WEIGHT)):
     chosen = [few(y, seed) for seed in range(SEEDS)]

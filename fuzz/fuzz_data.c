@@ -2,8 +2,8 @@
  * fuzz/fuzz_data.c - damaged data files: whatever the bytes are, reading ends with images in order
  * or with an error of one line.
  *
- * The cases are small whole files (pgm, ppm, and where the libraries are there png and jpeg; idx;
- * .npy), changed at random: bytes replaced, pieces cut out, doubled or cut off.
+ * The cases are small whole files (pgm, ppm, bmp, and where the libraries are there png, jpeg, webp
+ * and tiff; idx; .npy), changed at random: bytes replaced, pieces cut out, doubled or cut off.
  *
  *     fuzz_data [COUNT [SEED]]
  */
@@ -24,8 +24,14 @@
 #ifdef OLE_HAVE_JPEG
 #include <jpeglib.h>
 #endif
+#ifdef OLE_HAVE_WEBP
+#include <webp/encode.h>
+#endif
+#ifdef OLE_HAVE_TIFF
+#include <tiffio.h>
+#endif
 
-enum { MAX_FILE = 4096, MAX_SEEDS = 8 };
+enum { MAX_FILE = 4096, MAX_SEEDS = 16 };
 
 typedef struct seed_file {
     const char *name;
@@ -79,6 +85,37 @@ static void adopt(const char *name, bool image) {
     add_seed(name, image, bytes, size);
 }
 
+/* A bmp of 8 bits, 16 colours and 16 x 16 pixels, plain or run-length encoded. */
+static void make_bmp(const char *name, bool runs) {
+    unsigned char bytes[54 + 64 + 256] = {
+        'B', 'M', [10] = 54 + 64, [14] = 40, [18] = 16, [22] = 16, [26] = 1, [28] = 8, [46] = 16};
+    bytes[30] = runs;
+    for (int i = 54; i < 54 + 64 + 256; i++)
+        bytes[i] = (unsigned char)(runs && i % 2 == 0 ? 1 + i % 16 : i % 16);
+    add_seed(name, true, bytes, sizeof bytes);
+}
+
+#ifdef OLE_HAVE_TIFF
+/* A tiff of 16 x 16 colours, packed. */
+static void make_tiff(const char *name, int packing, unsigned char *pixels) {
+    TIFF *tiff = TIFFOpen(path_of(name), "w");
+    require(tiff != NULL, "cannot write");
+    TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, 16);
+    TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, 16);
+    TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+    TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 3);
+    TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
+    TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    TIFFSetField(tiff, TIFFTAG_COMPRESSION, packing);
+    TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, 8);
+    for (unsigned strip = 0; strip < 2; strip++)
+        require(TIFFWriteEncodedStrip(tiff, strip, pixels + strip * 384, 384) == 384,
+                "cannot write");
+    TIFFClose(tiff);
+    adopt(name, true);
+}
+#endif
+
 static void make_images(void) {
     unsigned char pixels[16 * 16 * 3];
     for (size_t i = 0; i < sizeof pixels; i++)
@@ -87,6 +124,21 @@ static void make_images(void) {
     memcpy(grey + 13, pixels, 256);
     add_seed("g.pgm", true, grey, 13 + 256);
     add_seed("t.ppm", true, "P3 # text\n2 1 9\n1 2 3 4 5 6\n", 28);
+    make_bmp("p.bmp", false);
+    make_bmp("r.bmp", true);
+#ifdef OLE_HAVE_WEBP
+    uint8_t *webp;
+    size_t size = WebPEncodeLosslessRGB(pixels, 16, 16, 48, &webp);
+    add_seed("l.webp", true, webp, size);
+    WebPFree(webp);
+    size = WebPEncodeRGB(pixels, 16, 16, 48, 80, &webp);
+    add_seed("v.webp", true, webp, size);
+    WebPFree(webp);
+#endif
+#ifdef OLE_HAVE_TIFF
+    make_tiff("n.tif", COMPRESSION_NONE, pixels);
+    make_tiff("z.tif", COMPRESSION_LZW, pixels);
+#endif
 #ifdef OLE_HAVE_PNG
     png_image png = {
         .version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB, .width = 16, .height = 16};

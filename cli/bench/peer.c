@@ -12,6 +12,7 @@
 
 #include "net/write_graph.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -79,40 +80,23 @@ static int wait_for(pid_t child, int from, char *text, size_t size) {
     return status;
 }
 
-/* The text between the next two quotation marks, which the answer has no escapes in; what follows
- * them, or NULL. */
-static const char *read_word(const char *at, char out[PEER_NAME]) {
-    const char *start = at ? strchr(at, '"') : NULL;
-    const char *end = start ? strchr(start + 1, '"') : NULL;
-    if (!end) return NULL;
-    snprintf(out, PEER_NAME, "%.*s", (int)(end - start - 1), start + 1);
-    return end + 1;
-}
-
-/* Behind "key": in the answer; NULL: it is not there. */
-static const char *find_key(const char *text, const char *key) {
-    char quoted[PEER_NAME + 4];
-    snprintf(quoted, sizeof quoted, "\"%s\":", key);
-    const char *at = strstr(text, quoted);
-    return at ? at + strlen(quoted) : NULL;
-}
-
-/* "modes": {"fp32-nchw": 1.5, ...}, and "peak_bytes" of the same names. */
+/* {"library": "torch 2.5", "modes": {"fp32-nchw": 1.5, ...}, "peak_bytes": {...}} */
 static void read_answer(const char *text, peer_answer *answer) {
+    json_t *json = json_loads(text, 0, NULL), *ms;
+    const json_t *memory = json_object_get(json, "peak_bytes");
+    const char *name, *library = json_string_value(json_object_get(json, "library"));
     *answer = (peer_answer){.best_ms = HUGE_VAL};
-    read_word(find_key(text, "library"), answer->library);
-    const char *at = find_key(text, "modes"), *end = at ? strchr(at, '}') : NULL;
-    const char *memory = find_key(text, "peak_bytes");
-    while (answer->modes < PEER_MODES) {
-        peer_mode *mode = &answer->mode[answer->modes];
-        at = read_word(at, mode->name);
-        if (!at || !end || at > end || *at != ':') return;
-        mode->ms = strtod(at + 1, NULL);
-        const char *bytes = memory ? find_key(memory, mode->name) : NULL;
-        mode->peak_bytes = bytes ? strtod(bytes, NULL) : NAN;
+    snprintf(answer->library, sizeof answer->library, "%s", library ? library : "");
+    json_object_foreach(json_object_get(json, "modes"), name, ms) {
+        if (answer->modes == PEER_MODES) break;
+        peer_mode *mode = &answer->mode[answer->modes++];
+        const json_t *bytes = json_object_get(memory, name);
+        snprintf(mode->name, sizeof mode->name, "%s", name);
+        mode->ms = json_number_value(ms);
+        mode->peak_bytes = json_is_number(bytes) ? json_number_value(bytes) : NAN;
         answer->best_ms = fmin(answer->best_ms, mode->ms);
-        answer->modes++;
     }
+    json_decref(json);
 }
 
 bool peer_run(const peer_job *job, peer_answer *answer) {

@@ -71,28 +71,38 @@ static void put_default(const ole_option *o, char *out, size_t size) {
         snprintf(out, size, " (default on)");
 }
 
-static void print_option(const ole_option *o) {
-    char left[128], flag[OLE_OPTION_FLAG], help[512], usual[64];
+void args_option_text(const ole_option *o, char left[ARG_LEFT], char help[ARG_HELP]) {
+    char flag[OLE_OPTION_FLAG], usual[64];
     const char letter[] = {'-', o->letter, ',', ' ', '\0'};
     const char *no = o->kind == OLE_SWITCH && *(const bool *)o->to ? "[no-]" : "";
-    if (o->heading) printf("\n%s:\n", o->heading);
-    snprintf(left, sizeof left, "%s--%s%s%s%s", o->letter ? letter : "", no,
+    snprintf(left, ARG_LEFT, "%s--%s%s%s%s", o->letter ? letter : "", no,
              ole_option_flag(o, flag) + 2, o->value ? " " : "", o->value ? o->value : "");
     put_default(o, usual, sizeof usual);
-    snprintf(help, sizeof help, "%s%s", o->help, o->flags & OLE_REQUIRED ? " (required)" : usual);
+    snprintf(help, ARG_HELP, "%s%s", o->help, o->flags & OLE_REQUIRED ? " (required)" : usual);
+}
+
+static void print_option(const ole_option *o) {
+    char left[ARG_LEFT], help[ARG_HELP];
+    if (o->heading) printf("\n%s:\n", o->heading);
+    args_option_text(o, left, help);
     print_help_row(left, help);
 }
 
 static void print_help(const arg_command *command) {
     printf("%s\nole %s", command->example, command->name);
+    if (command->actions) printf(" ACTION");
     for (const arg_positional *p = command->positionals; p && p->name; p++)
-        printf(command->none_will_do ? " [%s%s]" : " %s%s", p->name,
-               command->many && !p[1].name ? "..." : "");
+        printf(command->none_will_do || (command->last_optional && !p[1].name) ? " [%s%s]"
+                                                                               : " %s%s",
+               p->name, command->many && !p[1].name ? "..." : "");
     printf(" [options]\n\n");
     print_words(command->about, 0, 0);
-    printf("\n");
+    if (command->positionals || command->actions) printf("\n");
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         print_help_row(p->name, p->help);
+    for (const arg_action *a = command->actions; a && a->name; a++)
+        print_help_row(a->name, a->summary);
+    if (!command->options || !command->options->heading) printf("\nOptions:\n");
     for (const ole_option *o = command->options; o && o->name; o++)
         print_option(o);
     print_help_row("--help", "print this text");
@@ -134,7 +144,14 @@ static bool take_value(const arg_command *command, const ole_option *o, const ch
 
 /* Parses the option argv[*i], and its value where that is a word of its own. */
 static bool parse_option(const arg_command *command, int argc, char **argv, int *i) {
-    const char *name = argv[*i] + 2;
+    const char *word = argv[*i], *name = word + 2;
+    if (word[1] != '-') { /* a letter */
+        for (const ole_option *o = command->options; o && o->name; o++)
+            if (o->letter && o->letter == word[1] && !word[2])
+                return take_value(command, o, NULL, argc, argv, i);
+        return mistake(command, "unknown option %s; 'ole %s --help' lists them", word,
+                       command->name);
+    }
     const char *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     const ole_option *o = ole_option_find(command->options, name, length);
@@ -143,15 +160,6 @@ static bool parse_option(const arg_command *command, int argc, char **argv, int 
     o = no ? ole_option_find(command->options, name + 3, length - 3) : NULL;
     if (o && o->kind == OLE_SWITCH && o->initial) return set_value(command, o, "false");
     return unknown_option(command, name, length);
-}
-
-/* The same for -c. */
-static bool parse_letter(const arg_command *command, int argc, char **argv, int *i) {
-    const char *word = argv[*i];
-    for (const ole_option *o = command->options; o && o->name; o++)
-        if (o->letter && o->letter == word[1] && !word[2])
-            return take_value(command, o, NULL, argc, argv, i);
-    return mistake(command, "unknown option %s; 'ole %s --help' lists them", word, command->name);
 }
 
 /* A word that is no option: the next positional. */
@@ -181,7 +189,8 @@ static bool check_complete(const arg_command *command, const arg_positional *nex
     char flag[OLE_OPTION_FLAG];
     bool none = next == command->positionals && command->none_will_do;
     bool some = command->many && *command->many > 0;
-    if (next && next->name && !none && !some)
+    bool last = next && next->name && !next[1].name && command->last_optional;
+    if (next && next->name && !none && !some && !last)
         return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,
                        command->name);
     for (const ole_option *o = command->options; o && o->name; o++)
@@ -198,10 +207,8 @@ static bool parse_all(const arg_command *command, int argc, char **argv) {
         const char *word = argv[i];
         if (options && strcmp(word, "--") == 0) {
             options = false;
-        } else if (options && strncmp(word, "--", 2) == 0) {
-            if (!parse_option(command, argc, argv, &i)) return false;
         } else if (options && word[0] == '-' && word[1]) {
-            if (!parse_letter(command, argc, argv, &i)) return false;
+            if (!parse_option(command, argc, argv, &i)) return false;
         } else if (!take_positional(command, &next, word)) {
             return false;
         }
@@ -209,12 +216,45 @@ static bool parse_all(const arg_command *command, int argc, char **argv) {
     return check_complete(command, next);
 }
 
+arg_reader *args_reader;
+
 bool args_parse(const arg_command *command, int argc, char **argv, int *code) {
-    if (asks_for_help(argc, argv)) {
+    bool help = asks_for_help(argc, argv);
+    *code = args_reader || help ? EXIT_DONE : EXIT_USAGE;
+    if (args_reader)
+        args_reader(command, argc, argv);
+    else if (help)
         print_help(command);
-        *code = EXIT_DONE;
-        return false;
+    else
+        return parse_all(command, argc, argv);
+    return false;
+}
+
+const arg_action *args_find(const arg_action *actions, const char *name) {
+    for (const arg_action *a = actions; a && a->name; a++)
+        if (strcmp(a->name, name) == 0) return a;
+    return NULL;
+}
+
+int args_act(const arg_command *command, int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    const arg_action *action = args_find(command->actions, name);
+    int code;
+    if (action && (argc > 2 || !args_reader)) return action->run(argc - 1, argv + 1);
+    if (args_reader || asks_for_help(argc, argv)) {
+        args_parse(command, argc, argv, &code);
+        return code;
     }
-    *code = EXIT_USAGE;
-    return parse_all(command, argc, argv);
+    char names[256] = "";
+    for (const arg_action *a = command->actions; a->name; a++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s",
+                 a == command->actions ? ""
+                 : a[1].name           ? ", "
+                                       : " or ",
+                 a->name);
+    }
+    fail_command(command->name, "%s%s%s expected; see 'ole %s --help'", name, *name ? ": " : "",
+                 names, command->name);
+    return EXIT_USAGE;
 }

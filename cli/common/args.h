@@ -11,6 +11,8 @@
  * Options are rows of base/option.h: `--name value` or `--name=value`, anywhere on the line; `--`
  * ends them; the last of several counts.  A few also have a letter, `-c value`.  A switch that is
  * on by default is turned off by `--no-name`.
+ *
+ * The same tables give the manual pages (cli/man.c) and what the shell completes (completion.c).
  */
 #ifndef OLE_CLI_COMMON_ARGS_H
 #define OLE_CLI_COMMON_ARGS_H
@@ -36,6 +38,14 @@ typedef struct arg_positional {
     const char *help;
 } arg_positional;
 
+/* A command by its name: those of the program, or `get` of `ole data get`. */
+typedef struct arg_action {
+    const char *name; /* NULL ends a table */
+    const char *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is the name; returns the exit code */
+    unsigned traits;                   /* of the program's commands (commands.h) */
+} arg_action;
+
 typedef struct arg_command {
     const char *name;
     const char *summary;               /* one line, for the list of commands */
@@ -43,9 +53,12 @@ typedef struct arg_command {
     const char *about;                 /* what it does; the help breaks its lines */
     const arg_positional *positionals; /* may be NULL */
     bool none_will_do;                 /* all positionals may be omitted together */
+    bool last_optional;                /* the last positional may be omitted */
     int *many; /* or NULL: the last positional takes all words that follow, at least one, into */
                /* `to`, which has room for argc of them; their number goes here */
-    const ole_option *options; /* their variables hold the defaults; may be NULL */
+    const ole_option *options;   /* their variables hold the defaults; may be NULL */
+    const arg_action *actions;   /* of args_act(); else NULL */
+    const arg_positional *files; /* written into the output folder, for the manual; or NULL */
 } arg_command;
 
 /*
@@ -53,5 +66,22 @@ typedef struct arg_command {
  * should end at once with *code: after --help, or after a mistake, which is explained on stderr.
  */
 bool args_parse(const arg_command *command, int argc, char **argv, int *code);
+
+/* Runs the action that argv[1] names; the exit code. */
+int args_act(const arg_command *command, int argc, char **argv);
+
+/* The one of a table; NULL: there is none of that name. */
+const arg_action *args_find(const arg_action *actions, const char *name);
+
+/* An option as help shows it: "-c, --config FILE.yaml", and what it is, with its default. */
+enum { ARG_LEFT = 128, ARG_HELP = 512 };
+void args_option_text(const ole_option *option, char left[ARG_LEFT], char help[ARG_HELP]);
+
+/*
+ * If not NULL, commands do nothing but hand their tables and words to this function.  Of the words
+ * the last is not finished, so it names no action.
+ */
+typedef void arg_reader(const arg_command *command, int argc, char **argv);
+extern arg_reader *args_reader;
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "base/memory_file.h"
 #include "base/quote.h"
+#include "formats/input.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { PATH_ROOM = 4096 };
 
 /* Prints the character at *text, on a terminal control characters as \xNN, and moves to the next;
  * the columns it took. */
@@ -183,15 +181,6 @@ int default_threads(void) {
     return count < 1 ? 1 : count > 1024 ? 1024 : count;
 }
 
-FILE *open_text(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat about;
-    bool regular = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-    FILE *file = regular ? fdopen(fd, "r") : NULL;
-    if (fd >= 0 && !file) close(fd);
-    return file;
-}
-
 bool same_file(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
@@ -207,26 +196,10 @@ static bool is_input(const char *out, const char *in) {
         "/config.yaml",
         "/metrics.jsonl",
     };
-    char path[PATH_ROOM];
+    char path[PATH_MAX];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (snprintf(path, sizeof path, "%s%s", in, files[i]) < PATH_ROOM && same_file(out, path))
+        if (snprintf(path, sizeof path, "%s%s", in, files[i]) < PATH_MAX && same_file(out, path))
             return true;
-    return false;
-}
-
-/* The same of a data set's name: one of the files of npy:X.npy,y.npy. */
-static bool is_array_of(const char *out, const char *data) {
-    if (strncmp(data, "npy:", 4) != 0) return false;
-    char path[PATH_ROOM];
-    for (const char *at = data + 4; *at;) {
-        size_t length = strcspn(at, ",");
-        if (length < PATH_ROOM) {
-            memcpy(path, at, length);
-            path[length] = '\0';
-            if (same_file(out, path)) return true;
-        }
-        at += length + (at[length] == ',');
-    }
     return false;
 }
 
@@ -237,14 +210,18 @@ static bool same_output(const char *a, const char *b) {
     return stat(a, &about) != 0 || S_ISREG(about.st_mode);
 }
 
-/* Whether the output is the file of "data.csv:column" or "data.npz:name". */
-static bool is_file_of(const char *out, const char *input) {
-    const char *colon = strrchr(input, ':');
-    char path[PATH_ROOM];
-    if (!colon || colon - input < 5) return false;
-    if (strncmp(colon - 4, ".csv", 4) != 0 && strncmp(colon - 4, ".npz", 4) != 0) return false;
-    snprintf(path, sizeof path, "%.*s", (int)(colon - input), input);
-    return is_input(out, path);
+/* The same for "data.csv:column", "data.npz:name" and the files of "npy:X.npy,y.npy". */
+static bool is_part_of(const char *out, const char *input) {
+    bool is_set = strncmp(input, "npy:", 4) == 0, found = false;
+    char *names = strdup(is_set ? input + 4 : input), *rest = NULL, file[PATH_MAX];
+    for (char *name = names; name && !found; name = rest) {
+        rest = is_set ? strchr(name, ',') : NULL;
+        if (rest) *rest++ = '\0';
+        ole_input_file(name, file);
+        found = is_input(out, file);
+    }
+    free(names);
+    return found;
 }
 
 bool spares_inputs(const char *command, const char *const *outputs, int output_count,
@@ -252,9 +229,7 @@ bool spares_inputs(const char *command, const char *const *outputs, int output_c
     for (int o = 0; o < output_count; o++) {
         const char *out = outputs[o];
         for (int i = 0; out && i < input_count; i++) {
-            if (!inputs[i] || (!is_input(out, inputs[i]) && !is_array_of(out, inputs[i]) &&
-                               !is_file_of(out, inputs[i])))
-                continue;
+            if (!inputs[i] || (!is_input(out, inputs[i]) && !is_part_of(out, inputs[i]))) continue;
             fail_command(command, "%s would overwrite an input; name another file", out);
             return false;
         }

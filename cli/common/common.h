@@ -65,12 +65,6 @@ void json_spread(ole_json *w, const char *key, double mean, double std, bool dev
 /* The processors this process may use, 1 to 1024: the default of --threads. */
 int default_threads(void);
 
-/*
- * Opens a regular file to read text from; NULL where there is none.  A pipe is refused, as fopen()
- * would wait until somebody writes to it.
- */
-FILE *open_text(const char *path);
-
 /* Whether both names are there and mean the same file. */
 bool same_file(const char *a, const char *b);
 

@@ -7,43 +7,25 @@
 #include "common/outputs.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static bool make_folder(const figure_output *p) {
-    const char *folder = p->options->folder;
-    if (mkdir(folder, 0777) == 0 || errno == EEXIST) return true;
-    fail_command(p->command, "%s: cannot make the folder: %s", folder, strerror(errno));
-    return false;
+bool figures_requested(const figure_options *options) {
+    return options->folder || options->page;
 }
 
 int figure_output_open(figure_output *p, const char *command, const figure_options *options,
                        const char *title, const char *subtitle) {
-    *p = (figure_output){.command = command, .options = options};
-    if (options->folder && !make_folder(p)) return EXIT_FAILED;
     ole_error error;
-    if (options->page && ole_page_create(&p->page, title, subtitle, &error) != OLE_OK)
+    *p = (figure_output){.command = command, .options = options};
+    if (options->folder && mkdir(options->folder, 0777) != 0 && errno != EEXIST)
+        return fail_command(command, "%s: cannot make the folder: %s", options->folder,
+                            strerror(errno));
+    if (ole_page_create(&p->page, title, subtitle, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
     return EXIT_DONE;
-}
-
-void figure_output_headline(figure_output *p, const char *label, const char *value,
-                            const char *note) {
-    if (p->page) ole_page_headline(p->page, label, value, note);
-}
-
-void figure_output_section(figure_output *p, const char *heading) {
-    if (p->page) ole_page_section(p->page, heading);
-}
-
-void figure_output_text(figure_output *p, const char *paragraph) {
-    if (p->page) ole_page_text(p->page, paragraph);
-}
-
-void figure_output_table(figure_output *p, const char *caption, int64_t rows, int64_t columns,
-                         const char *const *names, const char *const *cells) {
-    if (p->page) ole_page_table(p->page, caption, rows, columns, names, cells);
 }
 
 /* A format that the build cannot write is reported once; the others remain. */
@@ -57,10 +39,8 @@ static void save(figure_output *p, const ole_figure *figure, const char *path) {
     p->failed = status != OLE_ERROR_UNSUPPORTED;
 }
 
-void figure_output_add(figure_output *p, const ole_figure *figure, const char *name,
-                       const char *caption) {
+void figure_output_save(figure_output *p, const ole_figure *figure, const char *name) {
     static const char *const ends[] = {"svg", "pdf", "png"};
-    if (p->page) ole_page_figure(p->page, figure, caption);
     for (int i = 0; i < 3 && p->options->folder && !p->failed; i++) {
         char path[4096];
         int length = snprintf(path, sizeof path, "%s/%s.%s", p->options->folder, name, ends[i]);
@@ -70,6 +50,28 @@ void figure_output_add(figure_output *p, const ole_figure *figure, const char *n
         else
             save(p, figure, path);
     }
+}
+
+void figure_output_add(figure_output *p, const ole_figure *figure, const char *name,
+                       const char *caption) {
+    if (p->options->page) ole_page_figure(p->page, figure, caption);
+    figure_output_save(p, figure, name);
+}
+
+void page_table_print(page_table *table, const char *format, ...) {
+    if (table->count == TABLE_CELLS) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(table->cells[table->count++], TABLE_CELL, format, args);
+    va_end(args);
+}
+
+void page_table_add(ole_page *page, const page_table *table, const char *const *names,
+                    const char *caption) {
+    const char *cells[TABLE_CELLS];
+    for (int i = 0; i < table->count; i++)
+        cells[i] = table->cells[i];
+    ole_page_table(page, caption, table->count / table->columns, table->columns, names, cells);
 }
 
 ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
@@ -85,7 +87,8 @@ ole_series thin_curve(const char *name, int64_t count, const double *x, const do
 
 int figure_output_close(figure_output *p) {
     ole_error error;
-    if (p->page && !p->failed && ole_page_write(p->page, p->options->page, &error) != OLE_OK) {
+    if (p->options->page && !p->failed &&
+        ole_page_write(p->page, p->options->page, &error) != OLE_OK) {
         fail_command(p->command, "%s", error.message);
         p->failed = true;
     }

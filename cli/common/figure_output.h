@@ -3,13 +3,12 @@
  * files, and on a page.
  *
  *     figure_output p;
+ *     if (!figures_requested(&options)) return EXIT_DONE;
  *     int code = figure_output_open(&p, "verify", &options, "Verification", "features.npy");
  *     if (code != EXIT_DONE) return code;
- *     figure_output_headline(&p, "AUC", "0.99", NULL);
+ *     ole_page_headline(p.page, "AUC", "0.99", NULL);
  *     figure_output_add(&p, &figure, "roc", "What the figure shows.");
  *     return figure_output_close(&p);
- *
- * Without either option all of it does nothing.
  */
 #ifndef OLE_CLI_COMMON_FIGURE_OUTPUT_H
 #define OLE_CLI_COMMON_FIGURE_OUTPUT_H
@@ -33,26 +32,38 @@ typedef struct figure_options {
 typedef struct figure_output {
     const char *command;
     const figure_options *options;
-    ole_page *page; /* NULL: none */
+    ole_page *page; /* to add to; written with --out alone */
     bool failed;    /* and the reason printed */
     bool told;      /* that a format cannot be written */
 } figure_output;
+
+bool figures_requested(const figure_options *options);
 
 /* EXIT_DONE, or the exit code after an error that was printed; then there is nothing to close. */
 int figure_output_open(figure_output *p, const char *command, const figure_options *options,
                        const char *title, const char *subtitle);
 
-/* As the functions of src/report/page.h. */
-void figure_output_headline(figure_output *p, const char *label, const char *value,
-                            const char *note);
-void figure_output_section(figure_output *p, const char *heading);
-void figure_output_text(figure_output *p, const char *paragraph);
-void figure_output_table(figure_output *p, const char *caption, int64_t rows, int64_t columns,
-                         const char *const *names, const char *const *cells);
+static inline void figure_output_section(figure_output *p, const char *heading) {
+    ole_page_section(p->page, heading);
+}
 
-/* The figure onto the page, and as NAME.svg, NAME.pdf and NAME.png (with cairo) into the folder. */
+/* The figure as NAME.svg, NAME.pdf and NAME.png (with cairo) into the folder; figure_output_add()
+ * puts it onto the page as well. */
+void figure_output_save(figure_output *p, const ole_figure *figure, const char *name);
 void figure_output_add(figure_output *p, const ole_figure *figure, const char *name,
                        const char *caption);
+
+/* A small table for a page, printed cell by cell: rows of `columns`. */
+enum { TABLE_CELLS = 64, TABLE_CELL = 128 };
+typedef struct page_table {
+    int columns, count;
+    char cells[TABLE_CELLS][TABLE_CELL];
+} page_table;
+
+void page_table_print(page_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void page_table_add(ole_page *page, const page_table *table, const char *const *names,
+                    const char *caption);
 
 /* A curve of at most CURVE_POINTS points for a figure: all of them, or some, evenly. */
 enum { CURVE_POINTS = 500 };

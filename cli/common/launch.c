@@ -3,10 +3,10 @@
  */
 #include "common/launch.h"
 
+#include "base/atomic_file.h"
 #include "common/common.h"
 #include "common/progress.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,9 +31,9 @@ static void keep_reason(const char *reason) {
     snprintf(path, sizeof path, "%s/lost.log", joined.folder);
     snprintf(line, sizeof line, "%s rank %d (pid %ld): %s\n", date, joined.rank, (long)getpid(),
              reason);
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    int fd = open(path, flags, 0666);
-    if (fd < 0) return; /* the folder is rank 0's, and may be on another host */
+    int fd;
+    if (ole_append_open(&fd, path, NULL) != OLE_OK)
+        return; /* the folder is rank 0's, and may be on another host */
     ssize_t written = write(fd, line, strlen(line));
     (void)written;
     close(fd);
@@ -169,8 +169,4 @@ bool launch_go_on(ole_ranks *ranks, bool good) {
 int launch_leave(ole_ranks *ranks, int code) {
     ole_ranks_close(ranks);
     return code;
-}
-
-void launch_fail(ole_ranks *ranks, const char *reason) {
-    ole_ranks_fail(ranks, reason);
 }

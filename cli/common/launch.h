@@ -37,11 +37,4 @@ bool launch_go_on(ole_ranks *ranks, bool good);
 /* Waits for the others; returns `code`. */
 int launch_leave(ole_ranks *ranks, int code);
 
-/*
- * Instead of leaving, after an error that the others may not have: they end with this one's reason,
- * unless they are about to fail themselves.  Print it afterwards: the process may end here, with
- * the reason of another rank that was lost.
- */
-void launch_fail(ole_ranks *ranks, const char *reason);
-
 #endif

@@ -8,6 +8,7 @@
 
 #include "common/common.h"
 
+#include "formats/input.h"
 #include "train/options/option_table.h"
 #include "train/options/recipe.h"
 
@@ -61,6 +62,14 @@ static bool next_path(const char **at, bool several, char path[4096]) {
     return true;
 }
 
+/* Whether both are one file, or one column or array of it; *there: the first is. */
+static bool same_input(const char *a, const char *b, bool *there) {
+    char one[PATH_MAX], other[PATH_MAX];
+    const char *first = ole_input_file(a, one), *second = ole_input_file(b, other);
+    *there = access(one, F_OK) == 0;
+    return *there && same_file(one, other) && strcmp(first ? first : "", second ? second : "") == 0;
+}
+
 bool same_data(const char *a, const char *b, bool *there) {
     char first[4096], second[4096], one[4096], other[4096];
     size_t kind = same_kind(a, b);
@@ -73,8 +82,7 @@ bool same_data(const char *a, const char *b, bool *there) {
     const char *x = first, *y = second;
     while (*x && same) {
         if (!next_path(&x, several, one)) return false;
-        *there = access(one, F_OK) == 0;
-        same = *there && next_path(&y, several, other) && same_file(one, other);
+        same = next_path(&y, several, other) && same_input(one, other, there);
     }
     return same && !*y;
 }
@@ -104,9 +112,17 @@ ole_dataset_options run_dataset_options(const ole_train_options *run, int thread
 
 int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
                       const data_flags *flags, ole_dataset_options *options) {
-    *r = (trained_data){0};
+    *r = (trained_data){.data = data};
     if (!read_run(r, command, model)) return EXIT_FAILED;
-    compare_data(r, command, data);
+    if (!data && !(r->recipe && r->options.data)) {
+        fail_command(command,
+                     "%s: no run of 'ole train' beside it tells what it was trained on; name the "
+                     "data, such as folder:photos",
+                     model);
+        return EXIT_USAGE;
+    }
+    if (!data) tell_command(command, "%s, the data of the run", r->data = r->options.data);
+    compare_data(r, command, r->data);
     ole_dataset_options_init(options);
     if (r->same) *options = run_dataset_options(&r->options, 1);
     if (flags->classes) options->classes = flags->classes;

@@ -48,8 +48,9 @@ OLE_API void ole_npy_close(ole_npy *array);
 OLE_API const ole_npy_header *ole_npy_get_header(const ole_npy *array);
 
 /*
- * Copies all elements in C order into `out` as OLE_F32, OLE_F64 or OLE_I64.  Floating-point to
- * OLE_I64 is OLE_ERROR_FORMAT; so is a u8 value over INT64_MAX, which the message names.
+ * Copies all elements in C order into `out` as OLE_F32, OLE_F64 or OLE_I64, bytes also as OLE_U8.
+ * Floating-point to OLE_I64 is OLE_ERROR_FORMAT; so is a u8 value over INT64_MAX, which the message
+ * names.
  */
 OLE_API ole_status ole_npy_read(const ole_npy *array, ole_dtype as, void *out, ole_error *error);
 

@@ -66,6 +66,15 @@ typedef struct ole_pairs {
  */
 OLE_API ole_status ole_pairs_read(ole_pairs *pairs, const char *path, const char *names,
                                   int64_t rows, int folds, ole_error *error);
+
+/*
+ * Draws pairs from the labels of the rows, as many of one class as of two: all pairs of the rarer
+ * kind, or `most` of each.  Rows with a label < 0 are in no pair.  The pairs are dealt to the folds
+ * in turn; the same seed draws the same pairs.
+ */
+OLE_API ole_status ole_pairs_draw(ole_pairs *pairs, int64_t rows, const int64_t *labels,
+                                  int64_t most, int folds, uint64_t seed, ole_error *error);
+
 OLE_API void ole_pairs_free(ole_pairs *pairs);
 
 /* Accuracies are in %. */
@@ -77,6 +86,7 @@ typedef struct ole_verification {
     double *fold_accuracy;  /* [folds], at the threshold of the other folds */
     double *fold_threshold; /* [folds]: pairs with a cosine at or over it count as the same */
     double *score;          /* [count]: the cosine of each pair */
+    double threshold;       /* for new pairs: found as that of a fold, on all pairs */
     ole_roc roc;            /* of all pairs; same is positive */
 } ole_verification;
 

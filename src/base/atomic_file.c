@@ -2,7 +2,8 @@
  * src/base/atomic_file.c - write beside, sync, rename, sync the directory.
  *
  * Every result that a user may already have (features, gradients, checkpoints) is replaced through
- * here, so that a full disk or a lost machine never costs the version that was there before.
+ * here, so that a full disk or a lost machine never costs the version that was there before.  The
+ * few files that grow (metrics, logs) are opened here too.
  */
 #include "base/atomic_file.h"
 
@@ -20,8 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SHOWN_FD = 32 };
-
 static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
                           ole_error *error) {
     ole_quoted quoted;
@@ -35,31 +34,24 @@ static size_t directory_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Where the system shows the open file. */
-static void show_fd(int fd, char path[SHOWN_FD]) {
-    snprintf(path, SHOWN_FD, "/proc/self/fd/%d", fd);
-}
-
 /*
  * Opens a file in the target's directory that has no name until it is whole, so that a process that
  * is killed leaves nothing behind.  -1 where the file system cannot, or /proc is not there to name
  * the file by.
  */
 static int open_nameless(const ole_atomic_file *file) {
-    char shown[SHOWN_FD];
     int fd = open(file->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
-    show_fd(fd, shown);
     flock(fd, LOCK_EX); /* before it has a name: see remove_stale() */
-    if (access(shown, F_OK) == 0) return fd;
+    if (access("/proc/self/fd", F_OK) == 0) return fd;
     close(fd);
     return -1;
 }
 
 /* Gives the nameless file a name.  Whether that is done; errno says why not. */
 static bool take_name(const ole_atomic_file *file, const char *name) {
-    char shown[SHOWN_FD];
-    show_fd(file->fd, shown);
+    char shown[32];
+    snprintf(shown, sizeof shown, "/proc/self/fd/%d", file->fd);
     return linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
@@ -212,16 +204,11 @@ ole_status ole_atomic_file_commit(ole_atomic_file *file, ole_error *error) {
 
 void ole_atomic_file_abort(ole_atomic_file *file) {
     if (file->fd >= 0) close(file->fd);
-    if (file->temporary) {
-        unlink(file->temporary);
-        free(file->temporary);
-    }
+    if (file->temporary) unlink(file->temporary);
+    free(file->temporary);
     free(file->target);
     free(file->directory);
-    file->fd = -1;
-    file->temporary = NULL;
-    file->target = NULL;
-    file->directory = NULL;
+    *file = (ole_atomic_file){.fd = -1, .path = file->path};
 }
 
 ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size, ole_error *error) {
@@ -230,5 +217,46 @@ ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size,
     if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, size, error);
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
+    return status;
+}
+
+/* ---- Appending ---------------------------------------------------------------------------- */
+
+/* Gives the name of an open file to a copy of it. */
+static ole_status replace_by_copy(int fd, const char *path, ole_error *error) {
+    char bytes[1 << 14];
+    off_t at = 0;
+    ssize_t got = 0;
+    ole_atomic_file copy;
+    ole_status status = ole_atomic_file_begin(&copy, path, error);
+    while (status == OLE_OK && (got = pread(fd, bytes, sizeof bytes, at)) > 0) {
+        at += got;
+        status = ole_atomic_file_write(&copy, bytes, (size_t)got, error);
+    }
+    if (status == OLE_OK && got < 0) status = fail_io(&copy, "cannot read", errno, error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&copy, error);
+    ole_atomic_file_abort(&copy);
+    return status;
+}
+
+ole_status ole_append_open(int *fd, const char *path, ole_error *error) {
+    const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    ole_status status = OLE_OK;
+    for (bool copied = false; status == OLE_OK;) {
+        struct stat about = {0};
+        *fd = open(path, flags, 0666);
+        int number = *fd < 0 || fstat(*fd, &about) != 0 ? errno : 0;
+        if (number == 0 && !S_ISREG(about.st_mode)) number = EINVAL;
+        if (number == 0 && (about.st_nlink <= 1 || copied)) return OLE_OK;
+        if (number != 0) {
+            status = fail_io(&(ole_atomic_file){.path = path}, "cannot write", number, error);
+        } else { /* one process copies; others wait for the lock, and then find another file */
+            flock(*fd, LOCK_EX);
+            copied = has_name(*fd, path);
+            if (copied) status = replace_by_copy(*fd, path, error);
+        }
+        if (*fd >= 0) close(*fd);
+        *fd = -1;
+    }
     return status;
 }

@@ -38,4 +38,11 @@ OLE_INTERNAL void ole_atomic_file_abort(ole_atomic_file *file);
 OLE_INTERNAL ole_status ole_atomic_file_put(const char *path, const void *bytes, size_t size,
                                             ole_error *error);
 
+/*
+ * Opens a file to append to, created if it is not there; close *fd, -1 on failure.  Nothing is
+ * written through links: a symbolic link is an error, and a file that has other names too (`cp -al`
+ * makes such backups) is first replaced by a copy, so that those keep what they have.
+ */
+OLE_INTERNAL ole_status ole_append_open(int *fd, const char *path, ole_error *error);
+
 #endif

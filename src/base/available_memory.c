@@ -44,43 +44,37 @@ static FILE *open_file(const char *folder, const char *name) {
     return fopen(path, "re");
 }
 
-/* The number in a file that holds nothing else; false for a word, as "max". */
-static bool read_number(const char *folder, const char *name, int64_t *value) {
-    FILE *file = open_file(folder, name);
-    if (!file) return false;
-    long long number;
-    bool found = fscanf(file, "%lld", &number) == 1;
-    fclose(file);
-    if (found) *value = number;
-    return found;
-}
-
-/* The number behind a key, in a file of lines "key number" or "key: number kB"; 0 without. */
-static int64_t find_number(const char *folder, const char *name, const char *key) {
+/* The number behind a key, in a file of lines "key number" or "key: number kB"; for a NULL key, the
+ * number in a file that holds nothing else.  `otherwise` where there is none, or a word, as "max".
+ */
+static int64_t find_number(const char *folder, const char *name, const char *key,
+                           int64_t otherwise) {
     FILE *file = open_file(folder, name);
     char line[LINE], word[64];
     long long number = 0;
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file))
-        found = sscanf(line, "%63[^: ]%*[: ]%lld", word, &number) == 2 && strcmp(word, key) == 0;
+        found =
+            key ? sscanf(line, "%63[^: ]%*[: ]%lld", word, &number) == 2 && strcmp(word, key) == 0
+                : sscanf(line, "%lld", &number) == 1;
     if (file) fclose(file);
-    return found ? number : 0;
+    return found ? number : otherwise;
 }
 
 /* Of the machine's `swap` what a group may use; all of it where it says nothing. */
 static int64_t swap_of_group(const char *folder, const group_kind *kind, int64_t swap) {
-    int64_t number[2];
-    for (int i = 0; i < 2; i++)
-        if (!read_number(folder, kind->swap[i], &number[i])) return swap;
-    return number[0] > number[1] ? ole_min(swap, number[0] - number[1]) : 0;
+    int64_t limit = find_number(folder, kind->swap[0], NULL, -1);
+    int64_t used = find_number(folder, kind->swap[1], NULL, -1);
+    if (limit < 0 || used < 0) return swap;
+    return limit > used ? ole_min(swap, limit - used) : 0;
 }
 
 static int64_t left_in_group(const char *folder, const group_kind *kind, int64_t swap) {
-    int64_t limit, used;
-    if (!read_number(folder, kind->limit, &limit) || !read_number(folder, kind->used, &used))
-        return INT64_MAX;
+    int64_t limit = find_number(folder, kind->limit, NULL, -1);
+    int64_t used = find_number(folder, kind->used, NULL, -1);
+    if (limit < 0 || used < 0) return INT64_MAX;
     for (int i = 0; i < 2; i++)
-        used -= find_number(folder, "memory.stat", kind->cache[i]);
+        used -= find_number(folder, "memory.stat", kind->cache[i], 0);
     if (used < 0) used = 0;
     int64_t left = limit > used ? limit - used : 0;
     swap = swap_of_group(folder, kind, swap);
@@ -126,8 +120,8 @@ static int64_t left_in_own_groups(const char *root, int64_t swap) {
 int64_t ole_memory_left(const char *root) {
     char folder[PATH];
     snprintf(folder, sizeof folder, "%s/proc", root);
-    int64_t machine = find_number(folder, "meminfo", "MemAvailable");
-    int64_t swap = find_number(folder, "meminfo", "SwapFree") * 1024;
+    int64_t machine = find_number(folder, "meminfo", "MemAvailable", 0);
+    int64_t swap = find_number(folder, "meminfo", "SwapFree", 0) * 1024;
     int64_t left = left_in_own_groups(root, swap);
     return machine > 0 ? ole_min(left, machine * 1024 + swap) : left;
 }

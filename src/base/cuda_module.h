@@ -1,10 +1,6 @@
 /*
- * src/base/cuda_module.h - libole_cuda.so, the part of the library that needs CUDA's libraries: a
- * shared object of its own beside libole.so, loaded when a GPU is first needed, so that the same
- * package runs where there is neither driver nor GPU.
- *
- * It hands out tables by name, each a struct of functions: "ole_cuda_device" and "ole_cuda_memory"
- * are declared below, any other where it is used.
+ * src/base/cuda_module.h - libole_cuda.so, the module (base/module.h) that needs CUDA's libraries.
+ * Its tables "ole_cuda_device" and "ole_cuda_memory" are declared here, any other where it is used.
  */
 #ifndef OLE_SRC_BASE_CUDA_MODULE_H
 #define OLE_SRC_BASE_CUDA_MODULE_H
@@ -57,10 +53,7 @@ typedef struct ole_cuda_memory_table {
                  ole_error *error);
 } ole_cuda_memory_table;
 
-/*
- * A table of the module, which is loaded on first use.  The message of OLE_ERROR_UNSUPPORTED names
- * what is missing: the module itself, one of CUDA's libraries, or the right version.  Thread-safe.
- */
+/* ole_module_table() of it. */
 OLE_INTERNAL ole_status ole_cuda_module_table(const char *name, const void **table,
                                               ole_error *error);
 

@@ -4,16 +4,14 @@
  */
 #include "base/error.h"
 
+#include "base/module.h"
 #include "base/quote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#define STRINGIFY(x) #x
-#define VERSION_STRING(a, b, c) STRINGIFY(a) "." STRINGIFY(b) "." STRINGIFY(c)
-
 const char *ole_version(void) {
-    return VERSION_STRING(OLE_VERSION_MAJOR, OLE_VERSION_MINOR, OLE_VERSION_PATCH);
+    return OLE_VERSION_TEXT;
 }
 
 const char *ole_status_name(ole_status status) {

@@ -35,14 +35,6 @@ static void *open_beside(const ole_module *module, bool *found) {
     return NULL;
 }
 
-static ole_status check_version(const ole_module *module, void *handle, ole_error *error) {
-    const char *const *version = dlsym(handle, module->first);
-    if (version && strcmp(*version, ole_version()) == 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%s: %s is of version %s, the library of %s: install both from one build",
-                    module->what, module->file, version ? *version : "unknown", ole_version());
-}
-
 /* Fills module->handle or module->failure. */
 static void load(ole_module *module) {
     const char *given = getenv(module->variable);
@@ -50,21 +42,21 @@ static void load(ole_module *module) {
     bool found = false;
     void *handle = given ? open_file(module, given, &found) : open_beside(module, &found);
     if (!handle && !found && !given) handle = open_file(module, module->file, &found);
-    if (handle && check_version(module, handle, &module->failure) == OLE_OK) {
+    const char *reason = !handle && found ? dlerror() : NULL;
+    const char *const *version = handle ? dlsym(handle, module->first) : NULL;
+    if (version && strcmp(*version, ole_version()) == 0)
         module->handle = handle;
-        return;
-    }
-    if (handle) {
-        dlclose(handle);
-        return;
-    }
-    const char *reason = found ? dlerror() : NULL;
-    if (reason)
+    else if (handle)
+        ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED,
+                 "%s: %s is of version %s, the library of %s: install both from one build",
+                 module->what, module->file, version ? *version : "unknown", ole_version());
+    else if (reason)
         ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED, "%s: %.300s; %s", module->what, reason,
                  module->unusable);
     else
         ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED, "%s: %s is not there: %s", module->what,
                  given ? given : module->file, module->absent);
+    if (handle && !module->handle) dlclose(handle);
 }
 
 ole_status ole_module_table(ole_module *module, const char *name, const void **table,

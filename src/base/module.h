@@ -14,6 +14,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+/* "0.2.0": ole_version() as a constant. */
+#define OLE_VERSION_TEXT2(a, b, c) #a "." #b "." #c
+#define OLE_VERSION_TEXT1(a, b, c) OLE_VERSION_TEXT2(a, b, c)
+#define OLE_VERSION_TEXT OLE_VERSION_TEXT1(OLE_VERSION_MAJOR, OLE_VERSION_MINOR, OLE_VERSION_PATCH)
+
 typedef struct ole_module {
     const char *what;     /* begins messages: "CUDA" */
     const char *file;     /* "libole_cuda.so" */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_NAMES = 96, MOST_WORDS = 16, LIST = 128 };
+enum { MOST_NAMES = 96 };
 
 typedef union value {
     bool on;
@@ -90,23 +90,22 @@ const ole_option *ole_option_nearest(const ole_option *table, const char *name, 
 
 /* ---- Words -------------------------------------------------------------------------------- */
 
-/* Splits "sgd|adam"; the number of words, which point into `room`. */
-static int split_words(const char *list, char room[LIST], const char *words[MOST_WORDS]) {
-    int count = 0;
-    snprintf(room, LIST, "%s", list);
-    for (char *save, *word = strtok_r(room, "|", &save); word && count < MOST_WORDS;
-         word = strtok_r(NULL, "|", &save))
-        words[count++] = word;
-    return count;
+const char *ole_option_word(const char *list, int index, char room[OLE_OPTION_VALUE]) {
+    for (; index > 0 && list; index--) {
+        list = strchr(list, '|');
+        if (list) list++;
+    }
+    if (index < 0 || !list) return NULL;
+    snprintf(room, OLE_OPTION_VALUE, "%.*s", (int)strcspn(list, "|"), list);
+    return room;
 }
 
 /* -1: the text is none of them. */
 static int find_word(const char *list, const char *text) {
-    char room[LIST];
-    const char *words[MOST_WORDS];
-    int count = split_words(list, room, words);
-    for (int i = 0; text && i < count; i++)
-        if (strcmp(words[i], text) == 0) return i;
+    char room[OLE_OPTION_VALUE];
+    const char *word;
+    for (int i = 0; (word = ole_option_word(list, i, room)); i++)
+        if (strcmp(word, text) == 0) return i;
     return -1;
 }
 
@@ -127,12 +126,11 @@ bool ole_option_is_idle(const ole_option *o, const ole_option *table, const void
 
 /* "one of sgd, adam" */
 static void describe_words(const ole_option *o, char *out, size_t size) {
-    char room[LIST];
-    const char *words[MOST_WORDS];
-    int count = split_words(o->value, room, words);
+    char room[OLE_OPTION_VALUE];
+    const char *word;
     size_t used = (size_t)snprintf(out, size, "one of");
-    for (int i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s %s", i ? "," : "", words[i]);
+    for (int i = 0; (word = ole_option_word(o->value, i, room)) && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s %s", i ? "," : "", word);
 }
 
 /* Whether 0 is too little, and every number above it allowed. */
@@ -143,15 +141,15 @@ static bool begins_above_zero(const ole_option *o) {
 /* "a number from 0 to 1" */
 static void describe_number(const ole_option *o, char *out, size_t size) {
     const char *what = o->kind == OLE_NUMBER ? "a number" : "a whole number";
-    const char *word = o->special ? o->special : "", * or = o->special ? " or " : "";
+    char range[64] = "";
     if (begins_above_zero(o))
-        snprintf(out, size, "%s%s%s above 0", word, or, what);
+        snprintf(range, sizeof range, " above 0");
     else if (o->max != 0.0 && o->max < HUGE_VAL)
-        snprintf(out, size, "%s%s%s from %g to %.10g", word, or, what, o->min, o->max);
+        snprintf(range, sizeof range, " from %g to %.10g", o->min, o->max);
     else if (o->min > -HUGE_VAL)
-        snprintf(out, size, "%s%s%s of at least %g", word, or, what, o->min);
-    else
-        snprintf(out, size, "%s%s%s", word, or, what);
+        snprintf(range, sizeof range, " of at least %g", o->min);
+    snprintf(out, size, "%s%s%s%s", o->special ? o->special : "", o->special ? " or " : "", what,
+             range);
 }
 
 static bool refuse(const ole_option *o, const char *name, const char *text,
@@ -292,18 +290,12 @@ const char *ole_option_number(double number, char room[OLE_OPTION_VALUE]) {
 
 const char *ole_option_text(const ole_option *o, const void *base, char room[OLE_OPTION_VALUE]) {
     value v = load(o, base);
-    char list[LIST];
-    const char *words[MOST_WORDS];
-    int index;
     switch (o->kind) {
     case OLE_SWITCH:
         return v.on ? "true" : "false";
     case OLE_CHOICE:
-        index = v.integer - (int)o->min;
-        if (index >= 0 && index < split_words(o->value, list, words))
-            snprintf(room, OLE_OPTION_VALUE, "%s", words[index]);
-        else
-            snprintf(room, OLE_OPTION_VALUE, "%d", v.integer);
+        if (ole_option_word(o->value, v.integer - (int)o->min, room)) return room;
+        snprintf(room, OLE_OPTION_VALUE, "%d", v.integer);
         return room;
     case OLE_NUMBER:
     case OLE_SHARE:

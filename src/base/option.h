@@ -78,6 +78,9 @@ OLE_INTERNAL const ole_option *ole_option_nearest(const ole_option *table, const
 /* "--batch-size" */
 OLE_INTERNAL const char *ole_option_flag(const ole_option *option, char room[OLE_OPTION_FLAG]);
 
+/* The word at `index` of "sgd|adam"; NULL behind the last. */
+OLE_INTERNAL const char *ole_option_word(const char *list, int index, char room[OLE_OPTION_VALUE]);
+
 /* Gives every field of `base`, which is zeroed, its default. */
 OLE_INTERNAL void ole_options_init(const ole_option *table, void *base);
 

@@ -5,15 +5,13 @@
  * worker watches for the next one for some microseconds before it goes to sleep: the loops of one
  * evaluation follow each other closely, and waking a sleeper costs more than a short loop.
  *
- * The workers are the library's business and nobody else's: signals of the program are left to its
- * own threads.  A child of fork() has no workers, so there the calling thread does all the tasks.
+ * A child of fork() has no workers, so there the calling thread does all the tasks.
  */
 #include "base/pool.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -83,19 +81,6 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* A thread that takes none of the program's signals, but those of its own mistakes. */
-static int start(worker *w) {
-    sigset_t all, before;
-    sigfillset(&all);
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        sigdelset(&all, own[i]);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int failed = pthread_create(&w->thread, NULL, work, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 ole_status ole_pool_create(ole_pool **result, int threads, ole_error *error) {
     *result = NULL;
     ole_status status = ole_cpu_describe(NULL, error);
@@ -109,7 +94,7 @@ ole_status ole_pool_create(ole_pool **result, int threads, ole_error *error) {
     for (int i = 0; i < threads - 1; i++) {
         worker *w = &pool->worker[i];
         *w = (worker){.pool = pool, .index = i + 1};
-        if (start(w) != 0) {
+        if (ole_thread_start(&w->thread, work, w) != 0) {
             ole_pool_destroy(pool);
             return ole_fail(error, OLE_ERROR_MEMORY,
                             "the system refused thread %d of %d: ask for fewer threads", i + 2,

@@ -40,31 +40,23 @@ const char *ole_open_reason(int number) {
     return number == EINVAL ? "a pipe or a device: copy it to a file first" : strerror(number);
 }
 
-/* Fills the buffer; less where the file was cut meanwhile. 0 or an errno. */
-static int read_all(int fd, char *bytes, size_t *size) {
-    for (size_t done = 0; done < *size;) {
-        ssize_t got = read(fd, bytes + done, *size - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return errno;
-        if (got == 0) *size = done;
-        done += (size_t)got;
-    }
-    bytes[*size] = '\0';
-    return 0;
-}
-
-static int read_open_file(int fd, size_t limit, char **bytes, size_t *size) {
+/* Less than the file's size where it is cut meanwhile. 0 or an errno. */
+static int read_all(int fd, size_t limit, char **bytes, size_t *size) {
     struct stat about;
     if (fstat(fd, &about) != 0) return errno;
     if ((uint64_t)about.st_size > limit) return EFBIG;
-    *size = (size_t)about.st_size;
-    *bytes = malloc(*size + 1);
+    size_t length = (size_t)about.st_size;
+    *bytes = malloc(length + 1);
     if (!*bytes) return ENOMEM;
-    int number = read_all(fd, *bytes, size);
-    if (number == 0) return 0;
-    free(*bytes);
-    *bytes = NULL;
-    return number;
+    while (*size < length) {
+        ssize_t got = read(fd, *bytes + *size, length - *size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return errno;
+        if (got == 0) break;
+        *size += (size_t)got;
+    }
+    (*bytes)[*size] = '\0';
+    return 0;
 }
 
 ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *size,
@@ -72,9 +64,12 @@ ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *s
     *bytes = NULL;
     *size = 0;
     int fd = ole_open_regular(path);
-    int number = fd < 0 ? errno : read_open_file(fd, limit, bytes, size);
+    int number = fd < 0 ? errno : read_all(fd, limit, bytes, size);
     if (fd >= 0) close(fd);
     if (number == 0) return OLE_OK;
+    free(*bytes);
+    *bytes = NULL;
+    *size = 0;
     ole_quoted quoted;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
                     "%s: cannot read: %s", ole_quote_string(&quoted, path),

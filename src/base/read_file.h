@@ -1,6 +1,4 @@
-/*
- * src/base/read_file.h - opening and reading files that the user named.
- */
+/* src/base/read_file.h - opening and reading files that the user named. */
 #ifndef OLE_SRC_BASE_READ_FILE_H
 #define OLE_SRC_BASE_READ_FILE_H
 

@@ -22,4 +22,11 @@ static inline size_t ole_utf8_sequence(const char *string) {
     return overlong || surrogate || too_large ? 0 : length;
 }
 
+static inline bool ole_utf8_is_valid(const char *text) {
+    size_t length = 1;
+    while (*text && (length = ole_utf8_sequence(text)) > 0)
+        text += length;
+    return length > 0;
+}
+
 #endif

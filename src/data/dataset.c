@@ -8,7 +8,7 @@
 #include "base/quote.h"
 #include "base/struct_size.h"
 #include "data/find.h"
-#include "data/formats/digits.h"
+#include "data/formats/stream.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,31 +17,22 @@
 
 enum { MAX_RESIZE = 4096, MAX_THREADS = 1024 };
 
-static const char *const mnist_folders[] = {"MNIST/raw", NULL};
-static const char *const fashion_folders[] = {"FashionMNIST/raw", NULL};
-static const char *const cifar10_folders[] = {"cifar-10-batches-bin", NULL};
-static const char *const cifar100_folders[] = {"cifar-100-binary", NULL};
-static const char *const stl10_folders[] = {"stl10_binary", NULL};
+static const ole_reader folder_reader = {
+    .name = "folder", .read = ole_read_folder, .probe_shape = ole_probe_folder};
+static const ole_reader npy_reader = {
+    .name = "npy", .read = ole_read_npy, .probe_shape = ole_probe_npy};
 
-static const ole_reader readers[] = {
-    {"digits", NULL, NULL, ole_read_digits, 1, OLE_DIGITS_SIDE, OLE_DIGITS_SIDE, NULL},
-    {"mnist", "train-images-idx3-ubyte", mnist_folders, ole_read_mnist, 1, 28, 28, NULL},
-    {"fashion-mnist", "train-images-idx3-ubyte", fashion_folders, ole_read_fashion_mnist, 1, 28, 28,
-     NULL},
-    {"svhn", "train_32x32.mat", NULL, ole_read_svhn, 3, 32, 32, NULL},
-    {"cifar10", "data_batch_1.bin", cifar10_folders, ole_read_cifar10, 3, 32, 32, NULL},
-    {"cifar100", "train.bin", cifar100_folders, ole_read_cifar100, 3, 32, 32, NULL},
-    {"stl10", "train_X.bin", stl10_folders, ole_read_stl10, 3, 96, 96, NULL},
-    {"folder", NULL, NULL, ole_read_folder, 0, 0, 0, ole_probe_folder},
-    {"npy", NULL, NULL, ole_read_npy, 0, 0, 0, ole_probe_npy},
+static const ole_reader *const readers[] = {
+    &ole_digits,   &ole_mnist, &ole_fashion_mnist, &ole_svhn,   &ole_cifar10,
+    &ole_cifar100, &ole_stl10, &folder_reader,     &npy_reader,
 };
 
 const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error *error) {
     size_t length = strcspn(name, ":");
     *rest = name[length] ? name + length + 1 : NULL;
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
-        if (strlen(readers[i].name) == length && memcmp(readers[i].name, name, length) == 0)
-            return &readers[i];
+        if (strlen(readers[i]->name) == length && memcmp(readers[i]->name, name, length) == 0)
+            return readers[i];
     ole_quoted quoted;
     struct stat about;
     if (stat(name, &about) == 0 && S_ISDIR(about.st_mode))
@@ -69,14 +60,12 @@ void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_
 }
 
 static ole_status check_options(const ole_dataset_options *o, ole_error *error) {
-    if (!(o->validation >= 0 && o->validation < 1))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.validation is %g: give a share from 0 to less than 1",
-                        o->validation);
-    if (!(o->test_share >= 0 && o->test_share < 1))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.test_share is %g: give a share from 0 to less than 1",
-                        o->test_share);
+    const double shares[] = {o->validation, o->test_share};
+    for (int i = 0; i < 2; i++)
+        if (!(shares[i] >= 0 && shares[i] < 1))
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "options.%s is %g: give a share from 0 to less than 1",
+                            i == 0 ? "validation" : "test_share", shares[i]);
     if (o->samples_per_class < 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options.samples_per_class is %" PRId64 ": give 0 for all, or more",
@@ -142,6 +131,35 @@ ole_status ole_dataset_take(ole_dataset **set, const char *name, ole_source *sou
     return status;
 }
 
+static ole_status read_part(const ole_reader *reader, const char *folder, const char *const *files,
+                            ole_source *source, ole_error *error) {
+    ole_status status = OLE_OK;
+    for (int i = 0; status == OLE_OK && files[i]; i++) {
+        char path[OLE_PATH_ROOM];
+        ole_stream stream = {0};
+        status = ole_find_file(path, folder, files[i], error);
+        if (status == OLE_OK) status = ole_stream_open(&stream, path, error);
+        if (status == OLE_OK) status = reader->read_file(&stream, i, source, error);
+        ole_stream_close(&stream);
+    }
+    return status;
+}
+
+static ole_status read_parts(const ole_reader *reader, const char *given, ole_source *source,
+                             ole_error *error) {
+    char folder[OLE_PATH_ROOM];
+    ole_status status = ole_find_folder(folder, reader, given, error);
+    source->channels = reader->shape[0];
+    source->height = reader->shape[1];
+    source->width = reader->shape[2];
+    if (status == OLE_OK)
+        status = ole_source_name_all(source, reader->classes, reader->class_names, error);
+    if (status == OLE_OK) status = read_part(reader, folder, reader->train, source, error);
+    source->train_count = source->count;
+    if (status == OLE_OK) status = read_part(reader, folder, reader->test, source, error);
+    return status;
+}
+
 ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_dataset_options *options,
                             ole_error *error) {
     if (!set) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_dataset_open: set is NULL");
@@ -156,9 +174,8 @@ ole_status ole_dataset_open(ole_dataset **set, const char *name, const ole_datas
     const ole_reader *reader = ole_find_reader(name, &path, error);
     if (!reader) return OLE_ERROR_ARGUMENT;
     ole_source source = {0};
-    char folder[OLE_PATH_ROOM];
-    if (reader->probe) status = ole_find_folder(folder, reader, path, error);
-    if (status == OLE_OK) status = reader->read(reader->probe ? folder : path, &o, &source, error);
+    status = reader->read ? reader->read(path, &o, &source, error)
+                          : read_parts(reader, path, &source, error);
     if (status == OLE_OK) return ole_dataset_take(set, reader->name, &source, &o, error);
     ole_source_free(&source);
     return status;
@@ -178,10 +195,10 @@ ole_status ole_dataset_probe(const char *name, const char *apart, ole_probe *pro
     char folder[OLE_PATH_ROOM];
     const ole_reader *reader = ole_find_reader(name, &path, error);
     if (!reader) return OLE_ERROR_ARGUMENT;
-    *probe =
-        (ole_probe){.channels = reader->channels, .height = reader->height, .width = reader->width};
+    *probe = (ole_probe){
+        .channels = reader->shape[0], .height = reader->shape[1], .width = reader->shape[2]};
     if (reader->probe_shape) return reader->probe_shape(path, apart, probe, error);
-    return reader->probe ? ole_find_folder(folder, reader, path, error) : OLE_OK;
+    return reader->read_file ? ole_find_folder(folder, reader, path, error) : OLE_OK;
 }
 
 /* ---- Looking at it ------------------------------------------------------------------------ */
@@ -192,6 +209,13 @@ const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set) {
 
 const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split) {
     return set && ole_is_split(split) ? set->splits.labels[split] : NULL;
+}
+
+const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64_t i) {
+    if (!set || !ole_is_split(split) || i < 0 || i >= set->splits.count[split] ||
+        !set->source.files)
+        return NULL;
+    return set->source.files[set->splits.index[split][i]] + set->source.folder_length;
 }
 
 ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i, float *out,
@@ -217,7 +241,7 @@ ole_status ole_dataset_locate(const char *name, char *path, size_t capacity, ole
     if (!reader) return OLE_ERROR_ARGUMENT;
     char folder[OLE_PATH_ROOM] = "";
     ole_status status = OLE_OK;
-    if (reader->probe)
+    if (reader->read_file)
         status = ole_find_folder(folder, reader, given, error);
     else if (given)
         status = ole_join_path(folder, given, "", error);

@@ -95,14 +95,12 @@ bool ole_find_path(char path[OLE_PATH_ROOM], const char *name) {
     return false;
 }
 
-/* Whether `place` or one of the reader's sub-folders in it has the probe. */
-static bool has_probe(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *place) {
+/* Whether `place` or the reader's sub-folder in it has its first file. */
+static bool has_files(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *place) {
     char file[OLE_PATH_ROOM];
-    if (ole_join_path(folder, place, "", NULL) != OLE_OK) return false;
-    if (ole_find_file(file, folder, reader->probe, NULL) == OLE_OK) return true;
-    for (const char *const *sub = reader->folders; sub && *sub; sub++)
-        if (ole_join_path(folder, place, *sub, NULL) == OLE_OK &&
-            ole_find_file(file, folder, reader->probe, NULL) == OLE_OK)
+    for (int sub = 0; sub <= (reader->folder != NULL); sub++)
+        if (ole_join_path(folder, place, sub ? reader->folder : "", NULL) == OLE_OK &&
+            ole_find_file(file, folder, reader->train[0], NULL) == OLE_OK)
             return true;
     return false;
 }
@@ -145,40 +143,34 @@ static ole_status not_found(const ole_reader *reader, const places *list, ole_er
     return ole_fail(error, OLE_ERROR_IO,
                     "%s: %s is in none of %s: get it with 'ole data get %s', or give its folder as "
                     "%s:FOLDER",
-                    reader->name, reader->probe, ole_quote_string(&quoted, sought), reader->name,
+                    reader->name, reader->train[0], ole_quote_string(&quoted, sought), reader->name,
                     reader->name);
 }
 
 ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *given,
                            ole_error *error) {
     if (given) {
-        if (has_probe(folder, reader, given)) return OLE_OK;
+        if (has_files(folder, reader, given)) return OLE_OK;
         const char *archive = find_archive(reader, given);
         if (archive) return not_unpacked(archive, given, error);
-        ole_status status = ole_find_file(folder, given, reader->probe, error);
+        ole_status status = ole_find_file(folder, given, reader->train[0], error);
         return status == OLE_OK ? OLE_ERROR_IO : status;
     }
-    places *list = malloc(sizeof *list);
-    if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    all_places(list, reader->name);
-    bool found = false;
-    for (int i = 0; i < list->count && !found; i++)
-        found = has_probe(folder, reader, list->path[i]);
-    ole_status status = found ? OLE_OK : not_found(reader, list, error);
-    free(list);
-    return status;
+    places list;
+    all_places(&list, reader->name);
+    for (int i = 0; i < list.count; i++)
+        if (has_files(folder, reader, list.path[i])) return OLE_OK;
+    return not_found(reader, &list, error);
 }
 
 ole_status ole_default_folder(char folder[OLE_PATH_ROOM], const char *name, ole_error *error) {
-    places *list = malloc(sizeof *list);
-    if (!list) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    list->count = 0;
-    add_place(list, getenv("OLE_DATA"), "", name);
-    add_cache(list, name);
-    bool known = list->count > 0;
-    if (known) memcpy(folder, list->path[0], OLE_PATH_ROOM);
-    free(list);
-    if (known) return OLE_OK;
+    places list = {.count = 0};
+    add_place(&list, getenv("OLE_DATA"), "", name);
+    add_cache(&list, name);
+    if (list.count > 0) {
+        memcpy(folder, list.path[0], OLE_PATH_ROOM);
+        return OLE_OK;
+    }
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "%s: neither OLE_DATA nor HOME says where data go: give a folder", name);
 }

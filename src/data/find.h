@@ -16,7 +16,7 @@ ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const cha
 ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const char *name,
                          ole_error *error);
 
-/* The folder that has the reader's probe: in `given`, or for NULL in the places of
+/* The folder that has the reader's first file: in `given`, or for NULL in the places of
  * ole/train/data.h. */
 ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *given,
                            ole_error *error);

@@ -21,11 +21,8 @@ enum { PAGE = 65536 }; /* as large as pages come */
 
 typedef struct header {
     uint64_t token;
-    int64_t count, train_count, skipped, passed_over;
-    double test_share;
-    int32_t channels, height, width, classes, floating, has_test;
-    ole_image_sizes sizes;
-    uint64_t names_bytes, samples_at, size;
+    size_t samples_at, size;
+    ole_source source; /* without its pointers */
 } header;
 
 static size_t samples_bytes(const ole_source *source) {
@@ -38,22 +35,15 @@ static size_t labels_bytes(int64_t count) {
 }
 
 static header describe(const ole_source *source, uint64_t token) {
-    header h = {.token = token,
-                .count = source->count,
-                .train_count = source->train_count,
-                .skipped = source->skipped,
-                .passed_over = source->passed_over,
-                .test_share = source->test_share,
-                .channels = source->channels,
-                .height = source->height,
-                .width = source->width,
-                .classes = source->classes,
-                .floating = source->floating,
-                .has_test = source->has_test,
-                .sizes = source->sizes};
+    header h = {.token = token, .source = *source};
+    h.source.class_names = h.source.files = NULL;
+    h.source.file_count = 0;
+    h.source.bytes = NULL;
+    h.source.floats = NULL;
+    h.source.labels = NULL;
+    size_t before = sizeof h + labels_bytes(source->count);
     for (int c = 0; c < source->classes; c++)
-        h.names_bytes += strlen(source->class_names[c]) + 1;
-    size_t before = sizeof h + labels_bytes(h.count) + h.names_bytes;
+        before += strlen(source->class_names[c]) + 1;
     h.samples_at = (before + PAGE - 1) / PAGE * PAGE;
     h.size = h.samples_at + samples_bytes(source);
     return h;
@@ -63,8 +53,8 @@ static header describe(const ole_source *source, uint64_t token) {
 
 static void write_source(char *map, const header *h, const ole_source *source) {
     memcpy(map, h, sizeof *h);
-    memcpy(map + sizeof *h, source->labels, labels_bytes(h->count));
-    char *names = map + sizeof *h + labels_bytes(h->count);
+    memcpy(map + sizeof *h, source->labels, labels_bytes(source->count));
+    char *names = map + sizeof *h + labels_bytes(source->count);
     for (int c = 0; c < source->classes; c++)
         names = stpcpy(names, source->class_names[c]) + 1;
     memcpy(map + h->samples_at,
@@ -109,35 +99,23 @@ ole_status ole_source_publish(ole_source *source, ole_shared_name *name, int *fd
 
 /* ---- Attaching ---------------------------------------------------------------------------- */
 
-static ole_status take_names(ole_source *source, const char *names, const header *h,
-                             ole_error *error) {
-    ole_status status = ole_source_set_classes(source, h->classes, error);
-    for (int c = 0; c < h->classes && status == OLE_OK; c++) {
+static ole_status take_source(ole_source *source, const char *map, ole_error *error) {
+    header h;
+    memcpy(&h, map, sizeof h);
+    *source = h.source;
+    source->classes = 0; /* so many as have names */
+    use_map(source, (void *)(uintptr_t)map, &h);
+    size_t labels = labels_bytes(source->count);
+    source->labels = malloc(labels + 1);
+    if (!source->labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for labels");
+    memcpy(source->labels, map + sizeof h, labels);
+    const char *names = map + sizeof h + labels;
+    ole_status status = ole_source_set_classes(source, h.source.classes, error);
+    for (int c = 0; status == OLE_OK && c < source->classes; c++) {
         status = ole_source_name_class(source, c, names, error);
         names += strlen(names) + 1;
     }
     return status;
-}
-
-static ole_status take_source(ole_source *source, const char *map, ole_error *error) {
-    header h;
-    memcpy(&h, map, sizeof h);
-    *source = (ole_source){.channels = h.channels,
-                           .height = h.height,
-                           .width = h.width,
-                           .floating = h.floating,
-                           .has_test = h.has_test,
-                           .sizes = h.sizes,
-                           .count = h.count,
-                           .train_count = h.train_count,
-                           .test_share = h.test_share,
-                           .skipped = h.skipped,
-                           .passed_over = h.passed_over};
-    use_map(source, (void *)(uintptr_t)map, &h);
-    source->labels = malloc(labels_bytes(h.count) + 1);
-    if (!source->labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for labels");
-    memcpy(source->labels, map + sizeof h, labels_bytes(h.count));
-    return take_names(source, map + sizeof h + labels_bytes(h.count), &h, error);
 }
 
 /* Maps the file; NULL where it is not the one that is meant. */
@@ -151,7 +129,7 @@ static const char *map_file(const ole_shared_name *name) {
     if (map == MAP_FAILED) return NULL;
     header h;
     memcpy(&h, map, sizeof h);
-    if (h.token == name->token && h.size == (uint64_t)about.st_size) return map;
+    if (h.token == name->token && h.size == (size_t)about.st_size) return map;
     munmap(map, (size_t)about.st_size);
     return NULL;
 }

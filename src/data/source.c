@@ -106,5 +106,8 @@ void ole_source_free(ole_source *source) {
         free(source->floats);
     }
     free(source->labels);
+    for (int64_t i = 0; i < source->file_count; i++)
+        free(source->files[i]);
+    free(source->files);
     *source = (ole_source){0};
 }

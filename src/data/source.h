@@ -24,6 +24,9 @@ typedef struct ole_source {
     int64_t skipped;       /* images left out */
     int64_t passed_over;   /* folder: what is not called as an image where images are sought */
     ole_image_sizes sizes; /* folder: of the others, as their files have them */
+    char **files;          /* folder: [file_count] paths, first those of the samples; or NULL */
+    int64_t file_count;
+    size_t folder_length; /* of the folder that all of them start with, the slash included */
     void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
     size_t map_bytes;
 } ole_source;
@@ -48,13 +51,23 @@ typedef ole_status ole_probe_function(const char *path, const char *apart, ole_p
 ole_probe_function ole_dataset_probe; /* `path` is the name of a data set */
 ole_probe_function ole_probe_folder, ole_probe_npy;
 
-/* Where a reader's files lie and how to read them. */
+/* File `number` of a part, open; its samples go behind those that the source has. */
+struct ole_stream;
+typedef ole_status ole_file_function(struct ole_stream *stream, int number, ole_source *source,
+                                     ole_error *error);
+
+enum { OLE_PART_FILES = 8 };
+
+/* A format: where its files lie and how to read them. */
 typedef struct ole_reader {
     const char *name;
-    const char *probe;          /* the file a folder must have; NULL: the reader looks itself */
-    const char *const *folders; /* sub-folders it may also lie in, as archives unpack; NULL-ended */
-    ole_read_function *read;
-    int channels, height, width; /* of its samples; 0: `probe_shape` tells, given the same path */
+    ole_read_function *read; /* searches for files itself; NULL: these say what there is */
+    ole_file_function *read_file;
+    const char *train[OLE_PART_FILES], *test[OLE_PART_FILES]; /* the first file marks the folder */
+    const char *folder; /* the sub-folder they may also lie in, as archives unpack; or NULL */
+    int shape[3];       /* channels, height, width; 0: `probe_shape` tells, given the same path */
+    int classes;
+    const char *const *class_names; /* NULL: "0", "1", ... */
     ole_probe_function *probe_shape;
 } ole_reader;
 
@@ -80,10 +93,13 @@ ole_status ole_source_name_all(ole_source *source, int classes, const char *cons
 
 void ole_source_free(ole_source *source);
 
-ole_read_function ole_read_digits, ole_read_mnist, ole_read_fashion_mnist, ole_read_cifar10,
-    ole_read_cifar100, ole_read_stl10, ole_read_svhn, ole_read_folder, ole_read_npy;
+extern const ole_reader ole_digits, ole_mnist, ole_fashion_mnist, ole_svhn, ole_cifar10,
+    ole_cifar100, ole_stl10;
+ole_read_function ole_read_folder, ole_read_npy;
 
-/* One array's samples behind those that the source has, which must be alike; labels are not set. */
-ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error);
+/* One array's samples behind those that the source has, which must be alike; labels are not set. Of
+ * a table without the column that `labels` (or NULL) names in it. */
+ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
+                                ole_error *error);
 
 #endif

@@ -46,34 +46,20 @@ static bool stops(ole_analyze_options *o) {
 
 static ole_status classify(ole_analysis *a, const ole_embedding *e, const ole_analyze_options *o,
                            ole_error *error) {
-    ole_classify_options options;
-    ole_classify_options_init(&options);
-    options.k = o->k;
-    options.energy = o->energy;
-    options.sample = o->sample;
-    options.seed = o->seed;
-    options.threads = o->threads;
-    options.progress = o->progress;
-    options.context = o->context;
+    const ole_classify_options options = {.struct_size = sizeof options,
+                                          .k = o->k,
+                                          .energy = o->energy,
+                                          .sample = o->sample,
+                                          .seed = o->seed,
+                                          .threads = o->threads,
+                                          .progress = o->progress,
+                                          .context = o->context};
     a->tested = o->test != NULL;
     if (!o->errors) {
         a->errors = (ole_feature_errors){.knn1 = NAN, .knn = NAN, .centroid = NAN, .subspace = NAN};
         return OLE_OK;
     }
     return ole_classify_features(&a->errors, e, o->test, &options, error);
-}
-
-static ole_status measure_angles(ole_analysis *a, const ole_embedding *e,
-                                 const ole_analyze_options *o, ole_error *error) {
-    ole_angles_options options;
-    ole_angles_options_init(&options);
-    options.sample = o->sample;
-    options.picture = o->picture;
-    options.seed = o->seed;
-    options.threads = o->threads;
-    options.progress = o->progress;
-    options.context = o->context;
-    return ole_angles_measure(&a->angles, e, &options, error);
 }
 
 static ole_status find_overlaps(ole_analysis *a, const ole_embedding *e,
@@ -161,7 +147,14 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, ole_analyze_o
                           ole_error *error) {
     ole_status status = classify(a, e, o, error);
     if (status != OLE_OK || stops(o)) return status;
-    status = measure_angles(a, e, o, error);
+    const ole_angles_options angles = {.struct_size = sizeof angles,
+                                       .sample = o->sample,
+                                       .picture = o->picture,
+                                       .seed = o->seed,
+                                       .threads = o->threads,
+                                       .progress = o->progress,
+                                       .context = o->context};
+    status = ole_angles_measure(&a->angles, e, &angles, error);
     if (status != OLE_OK || stops(o)) return status;
     say(o, "spectra");
     status = ole_spectra_measure(&a->spectra, e, o->threads, error);

@@ -178,16 +178,6 @@ typedef struct choice {
     int32_t *number, *cell;
 } choice;
 
-static bool is_zero(const ole_embedding *e, int64_t row) {
-    for (int64_t k = 0; k < e->dim; k++) {
-        int64_t at = row * e->dim + k;
-        if (e->dtype == OLE_F32 ? ((const float *)e->features)[at] != 0.0f
-                                : ((const double *)e->features)[at] != 0.0)
-            return false;
-    }
-    return true;
-}
-
 static bool choose(choice *c, const ole_classes *classes, const ole_embedding *e,
                    const ole_angles_options *o) {
     size_t room = (size_t)ole_sample_size(classes->rows, o->sample) + 1;
@@ -196,12 +186,13 @@ static bool choose(choice *c, const ole_classes *classes, const ole_embedding *e
                   .cell = malloc(room * sizeof *c->cell)};
     if (!c->index || !c->number || !c->cell) return false;
     ole_sample_draw(classes->rows, o->sample, o->seed, c->index);
+    const ole_row_set all = ole_embedding_rows(e, NULL, e->rows);
     int64_t class = 0;
     for (size_t i = 0; i + 1 < room; i++) {
         int64_t position = c->index[i], row = classes->order[position];
         while (position >= classes->begin[class + 1])
             class ++;
-        if (is_zero(e, row)) continue;
+        if (ole_row_largest(&all, row) == 0.0) continue;
         c->index[c->rows] = row;
         c->number[c->rows++] = (int32_t) class;
     }

@@ -14,9 +14,8 @@
 
 enum { MAX_THREADS = 1024, CHECK_ROWS = 1024 };
 
-/* Types, sizes and pointers; `who` is the public function that was called. */
-static ole_status check_embedding(const char *who, const ole_embedding *e, int threads,
-                                  ole_error *error) {
+ole_status ole_embedding_check(const char *who, const ole_embedding *e, int threads,
+                               ole_error *error) {
     if (!e || !e->features || !e->labels)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s is NULL", who,
                         !e             ? "embedding"
@@ -153,7 +152,7 @@ ole_status ole_classes_open(ole_classes *classes, ole_pool **pool, const char *w
                             const ole_embedding *e, int threads, ole_error *error) {
     *pool = NULL;
     *classes = (ole_classes){0};
-    ole_status status = check_embedding(who, e, threads, error);
+    ole_status status = ole_embedding_check(who, e, threads, error);
     if (status == OLE_OK) status = ole_classes_create(classes, e->rows, e->labels, error);
     if (status == OLE_OK && classes->rows == 0)
         status = ole_fail(error, OLE_ERROR_ARGUMENT,

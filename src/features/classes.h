@@ -22,6 +22,10 @@ ole_status ole_classes_create(ole_classes *classes, int64_t rows, const int64_t 
                               ole_error *error);
 void ole_classes_destroy(ole_classes *classes);
 
+/* Checks pointers, sizes and types; `who` is the public function that was called. */
+ole_status ole_embedding_check(const char *who, const ole_embedding *embedding, int threads,
+                               ole_error *error);
+
 /* An error names the first row with NaN or Inf. */
 ole_status ole_classes_check_finite(const ole_classes *classes, const ole_embedding *embedding,
                                     ole_pool *pool, ole_error *error);

@@ -111,13 +111,10 @@ typedef struct summing {
  * A factor by which no sum of rows overflows: 1 unless numbers are near the end of float64.  One
  * for all rows, as a mean weighs them by their lengths; a power of two, which rounds nothing.
  */
-static double safe_scale(const ole_row_set *set, double *row) {
+static double safe_scale(const ole_row_set *set) {
     double largest = 0.0;
-    for (int64_t i = 0; i < set->rows && set->dtype == OLE_F64; i++) {
-        ole_row_copy(set, i, row);
-        for (int64_t k = 0; k < set->dim; k++)
-            largest = fmax(largest, fabs(row[k]));
-    }
+    for (int64_t i = 0; i < set->rows && set->dtype == OLE_F64; i++)
+        largest = fmax(largest, ole_row_largest(set, i));
     return largest < 0x1p900 ? 1.0 : 0x1p-100;
 }
 
@@ -156,7 +153,7 @@ static ole_status sum_classes(task *t, summing *s, ole_error *error) {
                    .rows = malloc(count * sizeof *s->rows),
                    .own = malloc((size_t)t->query.rows * sizeof *s->own)};
     if (!s->sums || !s->rows || !s->own) return out_of_memory(error);
-    s->scale = safe_scale(&t->reference, s->rows);
+    s->scale = safe_scale(&t->reference);
     ole_pool_run(t->pool, t->classes.classes, sum_class, s);
     for (int64_t i = 0; i < t->query.rows && !t->test; i++)
         s->own[i] = cosine_one_out(s, i, s->rows, s->rows + t->reference.dim);

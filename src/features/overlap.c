@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 192, SIDE = OLE_SUBSPACE_MAX, MAX_THREADS = 1024, ROWS_A_LOOP = 4 };
+enum { BLOCK = 192, SIDE = OLE_SUBSPACE_MAX, ROWS_A_LOOP = 4 };
 static const double close_enough = 1e-14; /* of the bounds, relative */
 
 /* A pair of classes by their numbers, a < b. */
@@ -360,46 +360,24 @@ static ole_status find_overlaps(const ole_subspaces *subspaces, ole_pool *pool, 
     return status;
 }
 
-static ole_status check_arguments(int64_t rows, int64_t dim, ole_dtype dtype, double energy,
-                                  int threads, int64_t capacity, ole_error *error) {
-    if (rows < 1 || dim < 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_overlaps: rows is %" PRId64 " and dim is %" PRId64
-                        ": both must be at least 1",
-                        rows, dim);
-    if (dtype != OLE_F32 && dtype != OLE_F64)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_overlaps: dtype is %s: use OLE_F32 or OLE_F64", ole_dtype_name(dtype));
-    if (!(energy > 0.0 && energy <= 1.0))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_overlaps: energy is %g: it must be over 0 and at most 1", energy);
-    if (threads < 1 || threads > MAX_THREADS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: threads is %d (1 to %d)", threads,
-                        MAX_THREADS);
-    if (capacity < 0)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: capacity is %" PRId64, capacity);
-    return OLE_OK;
-}
-
 ole_status ole_overlaps(const ole_embedding *e, double energy, int threads, ole_overlap *pairs,
                         int64_t capacity, int64_t *count, ole_progress *progress, void *context,
                         ole_error *error) {
-    if (!e) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: embedding is NULL");
-    ole_status status =
-        check_arguments(e->rows, e->dim, e->dtype, energy, threads, capacity, error);
+    ole_status status = ole_embedding_check("ole_overlaps", e, threads, error);
     if (status != OLE_OK) return status;
-    if (!e->features || !e->labels || !count || (!pairs && capacity > 0))
+    if (!(energy > 0.0 && energy <= 1.0))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_overlaps: energy is %g: it must be over 0 and at most 1", energy);
+    if (capacity < 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: capacity is %" PRId64, capacity);
+    if (!count || (!pairs && capacity > 0))
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_overlaps: %s is NULL",
-                        !e->features ? "features"
-                        : !e->labels ? "labels"
-                        : !count     ? "count"
-                                     : "pairs");
+                        count ? "pairs" : "count");
     ole_pool *pool;
     status = ole_pool_create(&pool, threads, error);
     if (status != OLE_OK) return status;
     ole_subspaces subspaces;
-    status = ole_subspaces_create(&subspaces, e->rows, e->dim, e->dtype, e->features, e->labels,
-                                  energy, pool, threads, error);
+    status = ole_subspaces_create(&subspaces, e, energy, pool, threads, error);
     if (status == OLE_OK) {
         const watcher w = {progress, context};
         status = find_overlaps(&subspaces, pool, threads, pairs, capacity, count, &w, error);

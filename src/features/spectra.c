@@ -39,17 +39,9 @@ typedef struct gram_job {
 static void find_largest(void *context, int64_t task, int worker) {
     (void)worker;
     const gram_job *g = context;
-    int64_t dim = g->set.dim, last = (task + 1) * BLOCK;
     double largest = 0.0;
-    for (int64_t i = task * BLOCK; i < last && i < g->set.rows; i++) {
-        int64_t at = ole_row_at(&g->set, i) * dim;
-        for (int64_t k = 0; k < dim; k++) {
-            double size =
-                fabs(g->set.dtype == OLE_F32 ? (double)((const float *)g->set.data)[at + k]
-                                             : ((const double *)g->set.data)[at + k]);
-            if (size > largest) largest = size; /* fmax() here crashes GCC 12.2 for arm64 */
-        }
-    }
+    for (int64_t i = task * BLOCK; i < (task + 1) * BLOCK && i < g->set.rows; i++)
+        largest = fmax(largest, ole_row_largest(&g->set, i));
     g->largest[task] = largest;
 }
 

@@ -194,14 +194,11 @@ static ole_row_set ordered_rows(const job *j) {
 }
 
 /* The power of two that brings the largest element of the class into [0.5, 1); 0 for all zero. */
-static int class_exponent(const job *j, int64_t begin, int64_t end, double *row) {
+static int class_exponent(const job *j, int64_t begin, int64_t end) {
     const ole_row_set set = ordered_rows(j);
     double largest = 0.0;
-    for (int64_t i = begin; i < end; i++) {
-        ole_row_copy(&set, i, row);
-        for (int64_t k = 0; k < set.dim; k++)
-            largest = fabs(row[k]) > largest ? fabs(row[k]) : largest;
-    }
+    for (int64_t i = begin; i < end; i++)
+        largest = fmax(largest, ole_row_largest(&set, i));
     int exponent;
     frexp(largest, &exponent);
     return exponent;
@@ -239,28 +236,30 @@ static void form_gram(const job *j, int64_t begin, int64_t end, int exponent, co
     }
 }
 
-/*
- * The eigenvalues that hold the share of the rule, largest first: their positions into `chosen`.
- * Plain selection: there are at most OLE_SUBSPACE_MAX, and an equal value keeps its order.
- */
-static int64_t choose(const double *values, int64_t count, subspace_rule rule,
-                      int64_t chosen[OLE_SUBSPACE_MAX]) {
+typedef struct ranked {
+    double value;
+    int64_t at;
+} ranked;
+
+static int falling(const void *left, const void *right) {
+    const ranked *a = left, *b = right;
+    if (a->value != b->value) return a->value > b->value ? -1 : 1;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/* The eigenvalues by falling size, none negative, an equal one in its order; returns how many hold
+ * the share of the rule. */
+static int64_t choose(const double *values, int64_t count, subspace_rule rule, ranked *rank) {
     double total = 0.0, held = 0.0;
-    for (int64_t i = 0; i < count; i++)
-        total += fmax(values[i], 0.0);
-    int64_t size = 0;
-    while (size < rule.most && size < count && held < rule.energy * total) {
-        int64_t best = -1;
-        for (int64_t i = 0; i < count; i++) {
-            bool taken = false;
-            for (int64_t t = 0; t < size; t++)
-                taken |= chosen[t] == i;
-            if (!taken && (best < 0 || values[i] > values[best])) best = i;
-        }
-        if (!(values[best] > rule.resolved * total)) break;
-        held += values[best];
-        chosen[size++] = best;
+    for (int64_t i = 0; i < count; i++) {
+        rank[i] = (ranked){fmax(values[i], 0.0), i};
+        total += rank[i].value;
     }
+    qsort(rank, (size_t)count, sizeof *rank, falling);
+    int64_t size = 0;
+    while (size < rule.most && size < count && held < rule.energy * total &&
+           rank[size].value > rule.resolved * total)
+        held += rank[size++].value;
     return size;
 }
 
@@ -279,17 +278,6 @@ static void orthonormalise(double *basis, int64_t i, int64_t dim) {
     }
 }
 
-typedef struct ranked {
-    double value;
-    int64_t at;
-} ranked;
-
-static int falling(const void *left, const void *right) {
-    const ranked *a = left, *b = right;
-    if (a->value != b->value) return a->value > b->value ? -1 : 1;
-    return (a->at > b->at) - (a->at < b->at);
-}
-
 /*
  * What each wanted row has in the subspace of the class's other rows.  The eigenvectors, rows of
  * w->gram, are right singular vectors for a tall class and left ones for another: there a row's
@@ -300,11 +288,8 @@ static void leave_each_out(const job *j, int64_t c, int exponent, const workspac
     int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
     bool tall = is_tall(end - begin, dim);
     int64_t side = tall ? dim : end - begin, pad = ole_eigen_pad(side);
-    ranked *rank = (ranked *)w->spare;
+    const ranked *rank = (const ranked *)w->spare; /* choose() has filled it */
     double *lambda = w->spare + 2 * side, *z = lambda + side, *scratch = z + side;
-    for (int64_t i = 0; i < side; i++)
-        rank[i] = (ranked){fmax(w->values[i], 0.0), i};
-    qsort(rank, (size_t)side, sizeof *rank, falling);
     for (int64_t i = 0; i < side; i++)
         lambda[i] = rank[i].value;
     for (int64_t r = begin; r < end; r++) {
@@ -327,15 +312,15 @@ static void solve_class(void *context, int64_t c, int worker) {
     int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
     int64_t n = end - begin;
     workspace w = cut_workspace(j->scratch + worker * j->scratch_size, n, dim);
-    int exponent = class_exponent(j, begin, end, w.gathered);
+    int exponent = class_exponent(j, begin, end);
     form_gram(j, begin, end, exponent, &w);
 
     int64_t side = is_tall(n, dim) ? dim : n, pad = ole_eigen_pad(side);
     j->converged[c] = ole_eigen(NULL, w.gram, side, w.values, w.work, w.panels, w.scratch);
-    int64_t chosen[OLE_SUBSPACE_MAX];
-    s->size = choose(w.values, side, j->rule, chosen);
+    ranked *rank = (ranked *)w.spare;
+    s->size = choose(w.values, side, j->rule, rank);
     for (int64_t i = 0; i < s->size; i++) {
-        const double *vector = w.gram + chosen[i] * pad;
+        const double *vector = w.gram + rank[i].at * pad;
         double *v = s->basis + i * dim;
         if (is_tall(n, dim)) {
             memcpy(v, vector, (size_t)dim * sizeof *v);
@@ -409,18 +394,15 @@ ole_status ole_subspaces_of(ole_subspaces *s, const ole_embedding *embedding,
     return status;
 }
 
-ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
-                                ole_dtype dtype, const void *features, const int64_t *labels,
-                                double energy, ole_pool *pool, int threads, ole_error *error) {
+ole_status ole_subspaces_create(ole_subspaces *subspaces, const ole_embedding *e, double energy,
+                                ole_pool *pool, int threads, ole_error *error) {
     *subspaces = (ole_subspaces){0};
-    const ole_embedding embedding = {rows, dim, dtype, features, labels};
     ole_classes classes;
-    ole_status status = ole_classes_create(&classes, rows, labels, error);
+    ole_status status = ole_classes_create(&classes, e->rows, e->labels, error);
     if (status != OLE_OK) return status;
-    status = ole_classes_check_finite(&classes, &embedding, pool, error);
+    status = ole_classes_check_finite(&classes, e, pool, error);
     if (status == OLE_OK)
-        status =
-            ole_subspaces_of(subspaces, &embedding, &classes, energy, NULL, pool, threads, error);
+        status = ole_subspaces_of(subspaces, e, &classes, energy, NULL, pool, threads, error);
     ole_classes_destroy(&classes);
     return status;
 }

@@ -30,10 +30,9 @@ typedef struct ole_subspaces {
  * energy are excluded for any `energy`, because the Gram matrix does not resolve them.
  * On failure there is nothing to free.
  */
-OLE_INTERNAL ole_status ole_subspaces_create(ole_subspaces *subspaces, int64_t rows, int64_t dim,
-                                             ole_dtype dtype, const void *features,
-                                             const int64_t *labels, double energy, ole_pool *pool,
-                                             int threads, ole_error *error);
+OLE_INTERNAL ole_status ole_subspaces_create(ole_subspaces *subspaces,
+                                             const ole_embedding *embedding, double energy,
+                                             ole_pool *pool, int threads, ole_error *error);
 
 /*
  * The share of a row's energy in the subspace of the other rows of its class, for rows with

@@ -5,6 +5,7 @@
 #include "ole/verify.h"
 
 #include "base/error.h"
+#include "linalg/unit_rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,35 +15,12 @@ enum { NUMBERS_A_CALL = 1 << 20 }; /* read between two calls of the progress */
 
 /* ---- Cosines ------------------------------------------------------------------------------ */
 
-typedef struct matrix {
-    int64_t rows, dim;
-    ole_dtype dtype;
-    const void *features;
-} matrix;
-
-static double element(const matrix *m, int64_t row, int64_t k) {
-    int64_t at = row * m->dim + k;
-    return m->dtype == OLE_F32 ? ((const float *)m->features)[at]
-                               : ((const double *)m->features)[at];
-}
-
-/* The largest magnitude of a row; NaN or Inf where it holds one. */
-static double magnitude(const matrix *m, int64_t row) {
-    double largest = 0.0;
-    for (int64_t k = 0; k < m->dim; k++) {
-        double size = fabs(element(m, row, k));
-        if (!(size <= largest)) largest = size;
-        if (!isfinite(largest)) break;
-    }
-    return largest;
-}
-
 /* Rows are brought to magnitude 1 first, so that their squares neither overflow nor vanish. */
-static double cosine(const matrix *m, int64_t a, double size_a, int64_t b, double size_b) {
+static double cosine(const double *a, double size_a, const double *b, double size_b, int64_t dim) {
     if (size_a == 0.0 || size_b == 0.0) return 0.0;
     double ab = 0.0, aa = 0.0, bb = 0.0;
-    for (int64_t k = 0; k < m->dim; k++) {
-        double x = element(m, a, k) / size_a, y = element(m, b, k) / size_b;
+    for (int64_t k = 0; k < dim; k++) {
+        double x = a[k] / size_a, y = b[k] / size_b;
         ab += x * y;
         aa += x * x;
         bb += y * y;
@@ -62,8 +40,9 @@ static ole_status check_folds(const ole_pairs *pairs, ole_error *error) {
     return OLE_OK;
 }
 
-static ole_status score_pairs(const matrix *m, const ole_pairs *pairs, double *score,
-                              ole_progress *progress, void *context, ole_error *error) {
+static ole_status score_pairs(const ole_row_set *m, const ole_pairs *pairs, double *score,
+                              double *rows, ole_progress *progress, void *context,
+                              ole_error *error) {
     ole_status status = check_folds(pairs, error);
     if (status != OLE_OK) return status;
     int64_t between = NUMBERS_A_CALL / m->dim + 1; /* calls of the progress */
@@ -76,11 +55,13 @@ static ole_status score_pairs(const matrix *m, const ole_pairs *pairs, double *s
             return ole_fail(error, OLE_ERROR_ARGUMENT,
                             "ole_verify: pair %" PRId64 " names a row or a fold that is not there",
                             i);
-        double a = magnitude(m, p->a), b = magnitude(m, p->b);
+        double a = ole_row_largest(m, p->a), b = ole_row_largest(m, p->b);
         if (!isfinite(a) || !isfinite(b))
             return ole_fail(error, OLE_ERROR_DATA, "features: row %" PRId64 " holds NaN or Inf",
                             isfinite(a) ? p->b : p->a);
-        score[i] = cosine(m, p->a, a, p->b, b);
+        ole_row_copy(m, p->a, rows);
+        ole_row_copy(m, p->b, rows + m->dim);
+        score[i] = cosine(rows, a, rows + m->dim, b, m->dim);
     }
     return OLE_OK;
 }
@@ -99,9 +80,9 @@ static int by_score(const void *left, const void *right) {
 }
 
 /*
- * The threshold under which most pairs of the folds other than `fold` are right.  `sorted` rises;
- * with a threshold under all scores the same pairs are right, and each score passed makes a
- * different pair right or a same pair wrong.
+ * The threshold under which most pairs of the folds other than `fold` (-1: of all) are right.
+ * `sorted` rises; with a threshold under all scores the same pairs are right, and each score passed
+ * makes a different pair right or a same pair wrong.
  */
 static double best_threshold(const scored *sorted, int64_t count, int fold) {
     double before = -INFINITY, best = -INFINITY;
@@ -136,6 +117,7 @@ static void cross_validate(ole_verification *v, const scored *sorted) {
         sum += v->fold_accuracy[f];
     }
     v->accuracy = sum / v->folds;
+    v->threshold = best_threshold(sorted, v->count, -1);
     for (int f = 0; f < v->folds; f++)
         squares += (v->fold_accuracy[f] - v->accuracy) * (v->fold_accuracy[f] - v->accuracy);
     v->accuracy_std = v->folds > 1 ? sqrt(squares / (v->folds - 1)) : NAN;
@@ -186,14 +168,16 @@ ole_status ole_verify(ole_verification *result, int64_t rows, int64_t dim, ole_d
     ole_verification v = {.count = pairs->count, .folds = pairs->folds};
     v.score = malloc((size_t)v.count * sizeof *v.score);
     v.fold_accuracy = malloc((size_t)v.folds * 2 * sizeof *v.fold_accuracy);
+    double *two = malloc(2 * (size_t)dim * sizeof *two); /* rows of a pair */
     ole_status status = OLE_OK;
-    if (!v.score || !v.fold_accuracy)
+    if (!v.score || !v.fold_accuracy || !two)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %" PRId64 " pairs", v.count);
     if (status == OLE_OK) {
         v.fold_threshold = v.fold_accuracy + v.folds;
-        const matrix m = {rows, dim, dtype, features};
-        status = score_pairs(&m, pairs, v.score, progress, context, error);
+        const ole_row_set m = {rows, dim, dtype, features, NULL};
+        status = score_pairs(&m, pairs, v.score, two, progress, context, error);
     }
+    free(two);
     if (status == OLE_OK) status = judge(&v, pairs, error);
     if (status == OLE_OK)
         *result = v;

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/quote.h"
 #include "formats/npy_header.h"
 
@@ -25,7 +26,9 @@
 
 struct ole_npy {
     ole_npy_header header;
+    ole_npy_text text;  /* strings; all zero for numbers */
     unsigned char *map; /* the whole file; NULL before it is mapped */
+    unsigned char *own; /* the same in memory of its own; or NULL */
     size_t size;
     const unsigned char *elements; /* inside the map */
     ole_quoted name;
@@ -55,37 +58,72 @@ static ole_status map_file(ole_npy *array, int fd, ole_error *error) {
     return OLE_OK;
 }
 
-static ole_status open_file(ole_npy *array, const char *path, ole_error *error) {
+static ole_status parse(ole_npy *array, unsigned char *bytes, bool text, ole_error *error) {
+    size_t offset = 0;
+    ole_status status = ole_npy_parse(bytes, array->size, array->name.text, &array->header,
+                                      text ? &array->text : NULL, &offset, error);
+    if (status == OLE_OK) array->elements = bytes + offset;
+    return status;
+}
+
+static ole_status open_file(ole_npy *array, const char *path, bool text, ole_error *error) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
     if (fd < 0) return fail_open(array, errno, error);
     ole_status status = map_file(array, fd, error);
     close(fd);
-    size_t offset = 0;
-    if (status == OLE_OK)
-        status = ole_npy_parse(array->map, array->size, array->name.text, &array->header, &offset,
-                               error);
-    if (status == OLE_OK) array->elements = array->map + offset;
+    return status == OLE_OK ? parse(array, array->map, text, error) : status;
+}
+
+static ole_status create(ole_npy **array, const char *path, ole_error *error) {
+    *array = calloc(1, sizeof **array);
+    if (!*array) return ole_fail(error, OLE_ERROR_MEMORY, "ole_npy_open: out of memory");
+    ole_quote_string(&(*array)->name, path);
+    return OLE_OK;
+}
+
+/* The array, or nothing where the status is an error. */
+static ole_status finish(ole_npy **array, ole_status status) {
+    if (status == OLE_OK) return status;
+    ole_npy_close(*array);
+    *array = NULL;
     return status;
+}
+
+static ole_status open_path(ole_npy **array, const char *path, bool text, ole_error *error) {
+    ole_status status = create(array, path, error);
+    return finish(array, status == OLE_OK ? open_file(*array, path, text, error) : status);
 }
 
 ole_status ole_npy_open(ole_npy **array, const char *path, ole_error *error) {
     if (!array) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_npy_open: array is NULL");
     *array = NULL;
     if (!path) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_npy_open: path is NULL");
-    ole_npy *opened = calloc(1, sizeof *opened);
-    if (!opened) return ole_fail(error, OLE_ERROR_MEMORY, "ole_npy_open: out of memory");
-    ole_quote_string(&opened->name, path);
-    ole_status status = open_file(opened, path, error);
-    if (status == OLE_OK)
-        *array = opened;
-    else
-        ole_npy_close(opened);
-    return status;
+    return open_path(array, path, false, error);
+}
+
+ole_status ole_npy_open_text(ole_npy **array, const char *path, ole_error *error) {
+    return open_path(array, path, true, error);
+}
+
+ole_status ole_npy_adopt(ole_npy **array, const char *path, void *bytes, size_t size,
+                         const ole_npy_header *header, bool text, ole_error *error) {
+    ole_status status = create(array, path, error);
+    if (status != OLE_OK) {
+        free(bytes);
+        return status;
+    }
+    (*array)->own = bytes;
+    (*array)->size = size;
+    if (!header) return finish(array, parse(*array, bytes, text, error));
+    (*array)->header = *header;
+    (*array)->elements = bytes;
+    return OLE_OK;
 }
 
 void ole_npy_close(ole_npy *array) {
     if (!array) return;
     if (array->map) munmap(array->map, array->size);
+    free(array->own);
     free(array);
 }
 
@@ -184,6 +222,10 @@ static ole_status convert(const ole_npy *array, const unsigned char *at, ole_dty
                           int64_t index, ole_error *error) {
     ole_dtype dtype = array->header.dtype;
     uint64_t bits = load_bits(at, ole_dtype_size(dtype), array->header.swapped);
+    if (as == OLE_U8) {
+        ((uint8_t *)out)[index] = (uint8_t)bits;
+        return OLE_OK;
+    }
     if (as == OLE_I64) {
         if (dtype == OLE_U64 && bits > INT64_MAX)
             return ole_fail(error, OLE_ERROR_FORMAT,
@@ -240,7 +282,7 @@ static ole_status convert_all(const ole_npy *array, ole_dtype as, void *out, ole
 ole_status ole_npy_read(const ole_npy *array, ole_dtype as, void *out, ole_error *error) {
     if (!array) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_npy_read: array is NULL");
     const ole_npy_header *h = &array->header;
-    if (as != OLE_F32 && as != OLE_F64 && as != OLE_I64)
+    if (as != OLE_F32 && as != OLE_F64 && as != OLE_I64 && !(as == OLE_U8 && h->dtype == OLE_U8))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_npy_read: as is %s: use OLE_F32, OLE_F64 or OLE_I64",
                         ole_dtype_name(as));
@@ -255,6 +297,39 @@ ole_status ole_npy_read(const ole_npy *array, ole_dtype as, void *out, ole_error
     if (h->dtype != as || !is_plain(h)) return convert_all(array, as, out, error);
     memcpy(out, array->elements, (size_t)h->count * ole_dtype_size(as));
     return OLE_OK;
+}
+
+/* ---- Strings ------------------------------------------------------------------------------ */
+
+static void put_utf8(FILE *out, uint32_t c) {
+    if (c < 0x80)
+        fputc((int)c, out);
+    else if (c < 0x800)
+        fprintf(out, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
+    else if (c < 0x10000)
+        fprintf(out, "%c%c%c", 0xe0 | c >> 12, 0x80 | (c >> 6 & 0x3f), 0x80 | (c & 0x3f));
+    else
+        fprintf(out, "%c%c%c%c", 0xf0 | (c >> 18 & 7), 0x80 | (c >> 12 & 0x3f),
+                0x80 | (c >> 6 & 0x3f), 0x80 | (c & 0x3f));
+}
+
+char *ole_npy_strings(const ole_npy *array) {
+    size_t width = array->text.width, unit = array->text.unit;
+    ole_memory_file memory;
+    if (width == 0 || !ole_memory_file_open(&memory)) return NULL;
+    const unsigned char *at = array->elements;
+    for (int64_t i = 0; i < array->header.count; i++, at += width * unit) {
+        for (size_t k = 0; k < width; k++) {
+            uint32_t c = (uint32_t)load_bits(at + k * unit, unit, array->header.swapped);
+            if (c == 0) break;
+            if (unit == 4)
+                put_utf8(memory.file, c);
+            else
+                fputc((int)c, memory.file);
+        }
+        fputc('\0', memory.file);
+    }
+    return ole_memory_file_close(&memory);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------ */

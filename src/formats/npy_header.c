@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "formats/input.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -31,6 +32,7 @@ typedef struct cursor {
     const char *next;
     const char *end;
     const char *name;
+    ole_npy_text *text; /* NULL: strings are refused */
     ole_error *error;
 } cursor;
 
@@ -166,6 +168,19 @@ static const char *kind_advice(char kind) {
     }
 }
 
+/* "U12" or "S3". */
+static bool parse_text_code(const char *code, size_t length, ole_npy_text *text) {
+    enum { MOST = 1 << 20 };
+    if (length < 2 || (code[0] != 'U' && code[0] != 'S')) return false;
+    size_t width = 0;
+    for (size_t i = 1; i < length && width <= MOST; i++) {
+        if (code[i] < '0' || code[i] > '9') return false;
+        width = 10 * width + (size_t)(code[i] - '0');
+    }
+    *text = (ole_npy_text){width, code[0] == 'U' ? 4 : 1};
+    return width >= 1 && width <= MOST;
+}
+
 static ole_status parse_descr(cursor *c, ole_npy_header *header) {
     skip_space(c);
     if (c->next < c->end && (*c->next == '[' || *c->next == '('))
@@ -184,6 +199,10 @@ static ole_status parse_descr(cursor *c, ole_npy_header *header) {
         char other = host_is_little_endian() ? '>' : '<';
         header->dtype = codes[i].dtype;
         header->swapped = has_order && text[0] == other && ole_dtype_size(header->dtype) > 1;
+        return OLE_OK;
+    }
+    if (c->text && parse_text_code(code, code_length, c->text)) {
+        header->swapped = has_order && text[0] == (host_is_little_endian() ? '>' : '<');
         return OLE_OK;
     }
     ole_quoted quoted;
@@ -277,9 +296,8 @@ static ole_status locate(const unsigned char *bytes, size_t size, const char *na
     return OLE_OK;
 }
 
-/* "(3, 4)", as Python writes it. */
-static const char *format_shape(char *out, size_t room, int ndim, const int64_t *shape) {
-    size_t used = (size_t)snprintf(out, room, "(");
+const char *ole_shape_text(char out[OLE_SHAPE_ROOM], int ndim, const int64_t *shape) {
+    size_t room = OLE_SHAPE_ROOM, used = (size_t)snprintf(out, room, "(");
     for (int i = 0; i < ndim; i++)
         used += (size_t)snprintf(out + used, room - used, "%s%" PRId64, i ? ", " : "", shape[i]);
     snprintf(out + used, room - used, ndim == 1 ? ",)" : ")");
@@ -303,11 +321,11 @@ bool ole_npy_count(int ndim, const int64_t *shape, size_t item, int64_t *count) 
 }
 
 /* Sets header->count, and checks that `available` bytes are what the elements take. */
-static ole_status check_size(ole_npy_header *header, size_t available, const char *name,
-                             ole_error *error) {
-    char shape[256];
-    format_shape(shape, sizeof shape, header->ndim, header->shape);
-    size_t item = ole_dtype_size(header->dtype);
+static ole_status check_size(ole_npy_header *header, const ole_npy_text *text, size_t available,
+                             const char *name, ole_error *error) {
+    char shape[OLE_SHAPE_ROOM];
+    ole_shape_text(shape, header->ndim, header->shape);
+    size_t item = text->width > 0 ? text->width * text->unit : ole_dtype_size(header->dtype);
     if (!ole_npy_count(header->ndim, header->shape, item, &header->count))
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: shape %s is larger than any file: the header is damaged, " SAVE_AGAIN,
@@ -320,23 +338,30 @@ static ole_status check_size(ole_npy_header *header, size_t available, const cha
                     "%s: %" PRIu64 " byte%s %s: header says %s %s, %" PRIu64
                     " bytes, and %zu follow it; %s",
                     name, difference, difference == 1 ? "" : "s", is_short ? "short" : "too many",
-                    shape, ole_dtype_name(header->dtype), needed, available,
-                    is_short ? "copy or save it again" : SAVE_AGAIN);
+                    shape, text->width > 0 ? "strings" : ole_dtype_name(header->dtype), needed,
+                    available, is_short ? "copy or save it again" : SAVE_AGAIN);
 }
 
 ole_status ole_npy_parse(const unsigned char *bytes, size_t size, const char *name,
-                         ole_npy_header *header, size_t *offset, ole_error *error) {
+                         ole_npy_header *header, ole_npy_text *strings, size_t *offset,
+                         ole_error *error) {
+    ole_npy_text found = {0};
     size_t begin = 0, end = 0;
     ole_status status = locate(bytes, size, name, &begin, &end, error);
     if (status != OLE_OK) return status;
     const char *text = (const char *)bytes;
-    cursor c = {
-        .begin = text, .next = text + begin, .end = text + end, .name = name, .error = error};
+    cursor c = {.begin = text,
+                .next = text + begin,
+                .end = text + end,
+                .name = name,
+                .text = strings ? &found : NULL,
+                .error = error};
     ole_npy_header parsed = {0};
     status = parse_dictionary(&c, &parsed);
-    if (status == OLE_OK) status = check_size(&parsed, size - end, name, error);
+    if (status == OLE_OK) status = check_size(&parsed, &found, size - end, name, error);
     if (status != OLE_OK) return status;
     *header = parsed;
+    if (strings) *strings = found;
     *offset = end;
     return OLE_OK;
 }
@@ -348,12 +373,11 @@ size_t ole_npy_format_header(char out[OLE_NPY_HEADER_ROOM], ole_dtype dtype, int
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].dtype == dtype) code = codes[i].code;
     char order = ole_dtype_size(dtype) == 1 ? '|' : host_is_little_endian() ? '<' : '>';
-    char tuple[256];
-    size_t used =
-        prefix + (size_t)snprintf(out + prefix, OLE_NPY_HEADER_ROOM - prefix,
-                                  "{'descr': '%c%s', 'fortran_order': False, "
-                                  "'shape': %s, }",
-                                  order, code, format_shape(tuple, sizeof tuple, ndim, shape));
+    char tuple[OLE_SHAPE_ROOM];
+    size_t used = prefix + (size_t)snprintf(out + prefix, OLE_NPY_HEADER_ROOM - prefix,
+                                            "{'descr': '%c%s', 'fortran_order': False, "
+                                            "'shape': %s, }",
+                                            order, code, ole_shape_text(tuple, ndim, shape));
     size_t total = (used + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     memset(out + used, ' ', total - used - 1);
     out[total - 1] = '\n';

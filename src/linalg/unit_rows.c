@@ -3,6 +3,18 @@
 
 #include <math.h>
 
+double ole_row_largest(const ole_row_set *set, int64_t i) {
+    int64_t first = ole_row_at(set, i) * set->dim;
+    double largest = 0.0;
+    for (int64_t k = first; k < first + set->dim; k++) {
+        double size = fabs(set->dtype == OLE_F32 ? (double)((const float *)set->data)[k]
+                                                 : ((const double *)set->data)[k]);
+        if (!(size <= largest)) largest = size; /* fmax() here crashes GCC 12.2 for arm64 */
+        if (!isfinite(largest)) break;
+    }
+    return largest;
+}
+
 void ole_row_copy(const ole_row_set *set, int64_t i, double *to) {
     int64_t dim = set->dim, first = ole_row_at(set, i) * dim;
     if (set->dtype == OLE_F32) {

@@ -20,6 +20,9 @@ static inline int64_t ole_row_at(const ole_row_set *set, int64_t i) {
     return set->index ? set->index[i] : i;
 }
 
+/* The largest magnitude of row i; NaN or Inf where it holds one. */
+double ole_row_largest(const ole_row_set *set, int64_t i);
+
 /* Row i of the set into to[dim]. */
 void ole_row_copy(const ole_row_set *set, int64_t i, double *to);
 

@@ -327,14 +327,27 @@ static void count_readers(const ole_graph *g, int *readers) {
             if (g->node[i].input[k] >= 0) readers[g->node[i].input[k]]++;
 }
 
-/* Updates everything that refers to nodes after they have moved. */
-static void renumber(ole_graph *g, const int *new_index) {
+/* Removes the nodes that have a replacement (others have -1), and renumbers all that refers to
+ * nodes; `moved` is scratch. */
+static void compact(ole_graph *g, const int *replacement, int *moved) {
+    int kept = 0;
+    for (int i = 0; i < g->nodes; i++)
+        if (replacement[i] < 0) moved[i] = kept++;
+    for (int i = 0; i < g->nodes; i++)
+        if (replacement[i] >= 0) moved[i] = moved[replacement[i]];
+    for (int i = 0; i < g->nodes; i++) {
+        ole_node node = g->node[i];
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (node.input[k] >= 0) node.input[k] = moved[node.input[k]];
+        if (replacement[i] < 0) g->node[moved[i]] = node;
+    }
+    g->nodes = kept;
     for (int i = 0; i < g->params; i++)
-        g->param[i].node = new_index[g->param[i].node];
+        g->param[i].node = moved[g->param[i].node];
     for (int i = 0; i <= g->tokens; i++)
-        g->token_node[i] = new_index[g->token_node[i]];
-    g->features = new_index[g->features];
-    g->classifier = new_index[g->classifier];
+        g->token_node[i] = moved[g->token_node[i]];
+    g->features = moved[g->features];
+    g->classifier = moved[g->classifier];
 }
 
 /* Whether a ReLU can be fused into `source`, the node it reads, which has `readers` readers. */
@@ -343,23 +356,14 @@ static bool can_fuse(const ole_node *relu, const ole_node *source, int readers) 
            !source->relu && readers == 1 && source->token == relu->token;
 }
 
-/* Compacts the nodes that stay; new_index[i] becomes the index of node i or its replacement. */
-static void fuse_relus(ole_graph *g, const int *readers, int *new_index) {
-    int kept = 0;
+static void fuse_relus(ole_graph *g, const int *readers, int *replacement) {
     for (int i = 0; i < g->nodes; i++) {
-        ole_node node = g->node[i];
-        int source = node.input[0];
-        if (source >= 0 && can_fuse(&node, &g->node[new_index[source]], readers[source])) {
-            g->node[new_index[source]].relu = true;
-            new_index[i] = new_index[source];
-            continue;
-        }
-        for (int k = 0; k < OLE_MAX_INPUTS; k++)
-            if (node.input[k] >= 0) node.input[k] = new_index[node.input[k]];
-        new_index[i] = kept;
-        g->node[kept++] = node;
+        int source = g->node[i].input[0];
+        replacement[i] = -1;
+        if (source < 0 || !can_fuse(&g->node[i], &g->node[source], readers[source])) continue;
+        g->node[source].relu = true;
+        replacement[i] = source;
     }
-    g->nodes = kept;
 }
 
 /* Which summand of an ADD is a NORM that has no other reader, or -1. */
@@ -375,13 +379,10 @@ static int norm_of_add(const ole_graph *g, const int *readers, int i) {
     return -1;
 }
 
-/*
- * Turns each such ADD's node into the NORM and removes the NORM's own node, which nothing reads
- * now.
- */
-static void fuse_adds(ole_graph *g, const int *readers, int *new_index, bool *gone) {
-    memset(gone, 0, (size_t)g->nodes * sizeof *gone);
+/* Turns each such ADD's node into the NORM, whose own node nothing reads now. */
+static void fuse_adds(ole_graph *g, const int *readers, int *replacement) {
     for (int i = 0; i < g->nodes; i++) {
+        replacement[i] = -1;
         int k = norm_of_add(g, readers, i);
         if (k < 0) continue;
         int source = g->node[i].input[k], other = g->node[i].input[1 - k];
@@ -389,34 +390,18 @@ static void fuse_adds(ole_graph *g, const int *readers, int *new_index, bool *go
         norm.input[1] = other;
         norm.relu = g->node[i].relu;
         g->node[i] = norm;
-        gone[source] = true;
-        new_index[source] = i;
+        replacement[source] = i;
     }
-    int kept = 0;
-    for (int i = 0; i < g->nodes; i++) {
-        if (gone[i]) continue;
-        ole_node node = g->node[i];
-        for (int k = 0; k < OLE_MAX_INPUTS; k++)
-            if (node.input[k] >= 0) node.input[k] = new_index[node.input[k]];
-        new_index[i] = kept;
-        g->node[kept++] = node;
-    }
-    for (int i = 0; i < g->nodes; i++)
-        if (gone[i]) new_index[i] = new_index[new_index[i]];
-    g->nodes = kept;
 }
 
 ole_status ole_graph_fuse(ole_graph *g, bool norm_add, ole_error *error) {
-    int *readers = calloc((size_t)g->nodes, 2 * sizeof(int) + sizeof(bool));
+    int *readers = calloc((size_t)g->nodes, 3 * sizeof *readers);
     if (!readers) return ole_fail(error, OLE_ERROR_MEMORY, "net: out of memory");
-    int *new_index = readers + g->nodes;
-    count_readers(g, readers);
-    fuse_relus(g, readers, new_index);
-    renumber(g, new_index);
-    if (norm_add) {
+    int *replacement = readers + g->nodes, *moved = replacement + g->nodes;
+    for (int pass = 0; pass <= norm_add; pass++) {
         count_readers(g, readers);
-        fuse_adds(g, readers, new_index, (bool *)(new_index + g->nodes));
-        renumber(g, new_index);
+        (pass == 0 ? fuse_relus : fuse_adds)(g, readers, replacement);
+        compact(g, replacement, moved);
     }
     free(readers);
     return OLE_OK;

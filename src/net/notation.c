@@ -6,9 +6,11 @@
  */
 #include "net/notation.h"
 
+#include "base/number.h"
 #include "base/quote.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,7 @@ enum { MAX_KERNEL = 63, MAX_REPEAT = OLE_MAX_NODES, MAX_SHOWN = 40 };
 typedef enum modifier {
     KERNEL = 1 << 0,
     STRIDE = 1 << 1,
-    PAD = 1 << 2,
+    PAD = 1 << 2, /* the last with a whole number */
     NOBN = 1 << 3,
     NORELU = 1 << 4,
     NOBIAS = 1 << 5,
@@ -74,11 +76,16 @@ static const char known[] = "C, CO, MP, AP, FC, FCD, R, PR, D, CR, BN, ReLU";
 static const struct {
     const char *name;
     modifier which;
-    bool value; /* the name is followed by a number */
+    size_t field; /* of ole_token: a number that follows the name, or a flag that it clears */
 } modifiers[] = {
-    {"k", KERNEL, true},       {"s", STRIDE, true},           {"p", PAD, true},
-    {"d", DROP, true},         {"nobn", NOBN, false},         {"norelu", NORELU, false},
-    {"nobias", NOBIAS, false}, {"noaffine", NOAFFINE, false},
+    {"k", KERNEL, offsetof(ole_token, kernel)},
+    {"s", STRIDE, offsetof(ole_token, stride)},
+    {"p", PAD, offsetof(ole_token, pad)},
+    {"d", DROP, offsetof(ole_token, drop)},
+    {"nobn", NOBN, offsetof(ole_token, norm)},
+    {"norelu", NORELU, offsetof(ole_token, relu)},
+    {"nobias", NOBIAS, offsetof(ole_token, bias)},
+    {"noaffine", NOAFFINE, offsetof(ole_token, affine)},
 };
 enum { MODIFIERS = sizeof modifiers / sizeof *modifiers };
 
@@ -159,57 +166,22 @@ static ole_status read_number(walk *w, int least, int most, int *number) {
     return OLE_OK;
 }
 
-/* A dropout rate in [0, 1). Parsed by hand because strtod follows the locale. */
+/* A dropout rate in [0, 1). */
 static ole_status read_rate(walk *w, float *rate) {
-    enum { MAX_DIGITS = 9 }; /* no rate needs more; further digits are ignored */
+    char text[32], *end; /* no rate needs more digits; further ones are ignored */
     const char *begin = w->at;
-    double value = 0.0, unit = 1.0;
-    int digits = 0;
-    bool fraction = false;
-    for (; w->at < w->end && digits < MAX_DIGITS; w->at++) {
-        if (is_digit(*w->at)) {
-            digits++;
-            value = value * 10.0 + (*w->at - '0');
-            if (fraction) unit *= 10.0;
-        } else if (*w->at == '.' && !fraction) {
-            fraction = true;
-        } else {
-            break;
-        }
-    }
-    while (fraction && w->at < w->end && is_digit(*w->at))
+    snprintf(text, sizeof text, "%.*s", (int)strspn(begin, "0123456789."), begin);
+    *rate = (float)ole_number_read(text, &end);
+    if (end == text) return fail_rest(w, "a dropout rate such as 0.5");
+    w->at += end - text;
+    while (w->at < w->end && is_digit(*w->at))
         w->at++;
-    if (digits == 0) {
-        w->at = begin;
-        return fail_rest(w, "a dropout rate such as 0.5");
-    }
-    *rate = (float)(value / unit);
     if (*rate < 1.0f) return OLE_OK;
     return fail(w, begin, (int)(w->at - begin),
                 "is not a dropout rate: use at least 0 and less than 1");
 }
 
 /* ---- Pieces of a token -------------------------------------------------------------------- */
-
-static ole_status set_value(walk *w, ole_token *token, modifier which) {
-    switch (which) {
-    case KERNEL:
-        return read_number(w, 1, MAX_KERNEL, &token->kernel);
-    case STRIDE:
-        return read_number(w, 1, MAX_KERNEL, &token->stride);
-    case PAD:
-        return read_number(w, 0, MAX_KERNEL, &token->pad);
-    default:
-        return read_rate(w, &token->drop);
-    }
-}
-
-static void set_flag(ole_token *token, modifier which) {
-    if (which == NOBN) token->norm = false;
-    if (which == NORELU) token->relu = false;
-    if (which == NOBIAS) token->bias = false;
-    if (which == NOAFFINE) token->affine = false;
-}
 
 /* One modifier such as "k5" or "nobn". `seen` collects them to reject duplicates. */
 static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
@@ -225,8 +197,10 @@ static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
             return fail(w, begin, (int)letters, "is not a modifier of %s", kinds[token->kind].name);
         if (*seen & which) return fail(w, begin, (int)letters, "is given twice");
         *seen |= which;
-        if (modifiers[i].value) return set_value(w, token, which);
-        set_flag(token, which);
+        void *field = (char *)token + modifiers[i].field;
+        if (which == DROP) return read_rate(w, field);
+        if (which < NOBN) return read_number(w, which != PAD, MAX_KERNEL, field);
+        *(bool *)field = false;
         return OLE_OK;
     }
     w->at = begin;

@@ -22,14 +22,11 @@
 typedef struct step {
     ole_op_plan op;
     bool planned;
-    bool needs_gradient;     /* it or a node before it has a trained parameter */
-    bool shared;             /* its output contains another's or is contained in it */
-    bool read;               /* its output is read between forward and backward */
-    int first_writer;        /* the node whose backward writes its gradient first, or -1 */
-    const float *seed;       /* gradient to add before its backward, or NULL */
-    ole_plan_seeder *seeder; /* or the function that adds one in the backend's memory */
-    void *seeder_argument;
-    bool written; /* its gradient has been written in this backward */
+    bool needs_gradient; /* it or a node before it has a trained parameter */
+    bool shared;         /* its output contains another's or is contained in it */
+    bool read;           /* its output is read between forward and backward */
+    int first_writer;    /* the node whose backward writes its gradient first, or -1 */
+    bool written;        /* its gradient has been written in this backward */
 } step;
 
 struct ole_plan {
@@ -52,8 +49,6 @@ struct ole_plan {
     int skipped; /* the op whose nodes are skipped, or -1 */
     bool skip_backward;
     const ole_share *share;
-    ole_plan_reached *reached;
-    void *reached_argument;
 };
 
 /* ---- lifetimes ---------------------------------------------------------------------------- */
@@ -130,24 +125,20 @@ static void find_lifetimes(ole_plan *plan) {
 }
 
 /*
- * Outputs that begin with their input share its memory. Both must stay intact, so neither may be
- * overwritten in place.
+ * Outputs that begin with their input share its memory; both stay intact, so neither is overwritten
+ * in place.  In place are: an output over an input that dies there, a gradient over the one it
+ * comes from.
  */
-static void find_extensions(ole_plan *plan) {
-    for (int i = 1; i < plan->graph->nodes; i++) {
-        int source = plan->graph->node[i].input[0];
+static void find_aliases(ole_plan *plan) {
+    const ole_graph *graph = plan->graph;
+    for (int i = 1; i < graph->nodes; i++) {
+        int source = graph->node[i].input[0];
         if (!plan->step[i].op.y_extends_x || source <= 0) continue;
         ole_lifetime *x = output_of(plan, source);
         if (x->alias >= 0) continue; /* already extended by an earlier node */
         x->alias = i;
         plan->step[source].shared = plan->step[i].shared = true;
     }
-}
-
-/* In place: an output over an input that dies there, a gradient over the one it comes from. */
-static void find_aliases(ole_plan *plan) {
-    const ole_graph *graph = plan->graph;
-    find_extensions(plan);
     for (int i = 1; i < graph->nodes; i++) {
         const step *s = &plan->step[i];
         int source = graph->node[i].input[0];
@@ -186,18 +177,6 @@ static ole_status plan_ops(ole_plan *plan, size_t *scratch, ole_error *error) {
     return OLE_OK;
 }
 
-/* Host memory is touched at once, and the kernel kills a process that touches too much. */
-static ole_status check_room(const ole_plan *plan, ole_error *error) {
-    char what[48];
-    snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
-    if (plan->backend->own_memory) return OLE_OK;
-    return ole_memory_check(
-        plan->bytes, what,
-        plan->train ? "use a smaller batch (--batch-size), smaller images or a smaller net"
-                    : "close other programs, or use smaller images or a smaller net",
-        error);
-}
-
 static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *error) {
     int count = 3 * plan->graph->nodes;
     plan->unshared = ole_sum_all(plan->lifetime, count) + scratch;
@@ -206,7 +185,14 @@ static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *erro
     size_t images = direct ? 0 : plan->step[0].op.y_bytes;
     if (block != SIZE_MAX) {
         plan->bytes = block + scratch + images;
-        ole_status status = check_room(plan, error);
+        /* Host memory is touched at once, and the kernel kills a process that touches too much. */
+        char what[48];
+        snprintf(what, sizeof what, "a batch of %lld", (long long)plan->batch);
+        const char *remedy =
+            plan->train ? "use a smaller batch (--batch-size), smaller images or a smaller net"
+                        : "close other programs, or use smaller images or a smaller net";
+        ole_status status = OLE_OK;
+        if (!plan->backend->own_memory) status = ole_memory_check(plan->bytes, what, remedy, error);
         if (status != OLE_OK) return status;
         plan->block = plan->backend->allocate(plan->context, block + 64);
         plan->scratch = plan->backend->allocate(plan->context, scratch + 64);
@@ -217,20 +203,6 @@ static ole_status allocate_block(ole_plan *plan, size_t scratch, ole_error *erro
                         "out of memory: a batch of %lld needs %.3g GiB; use a smaller one",
                         (long long)plan->batch, (double)plan->bytes / 1073741824.0);
     return OLE_OK;
-}
-
-static ole_status build(ole_plan *plan, const ole_plan_options *options, ole_error *error) {
-    size_t scratch = 0;
-    find_gradients(plan);
-    plan->step[plan->graph->features].read = true;
-    plan->step[plan->graph->classifier].read = true;
-    for (int t = 0; t < options->taps; t++)
-        plan->step[options->tap[t]].read = true;
-    ole_status status = plan_ops(plan, &scratch, error);
-    if (status != OLE_OK) return status;
-    find_lifetimes(plan);
-    find_aliases(plan);
-    return allocate_block(plan, scratch, error);
 }
 
 ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params *params,
@@ -260,13 +232,23 @@ ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params
                        .step = steps,
                        .lifetime = lifetimes,
                        .skipped = -1};
-    ole_status status = build(plan, options, error);
-    if (status != OLE_OK) {
-        ole_plan_free(plan);
-        return status;
+    find_gradients(plan);
+    steps[graph->features].read = true;
+    steps[graph->classifier].read = true;
+    for (int t = 0; t < options->taps; t++)
+        steps[options->tap[t]].read = true;
+    size_t scratch = 0;
+    ole_status status = plan_ops(plan, &scratch, error);
+    if (status == OLE_OK) {
+        find_lifetimes(plan);
+        find_aliases(plan);
+        status = allocate_block(plan, scratch, error);
     }
-    *result = plan;
-    return OLE_OK;
+    if (status == OLE_OK)
+        *result = plan;
+    else
+        ole_plan_free(plan);
+    return status;
 }
 
 void ole_plan_free(ole_plan *plan) {
@@ -330,10 +312,8 @@ static void begin_forward(ole_plan *plan, const float *images, uint64_t step_num
     if (plan->input && images)
         plan->backend->from_plain(plan->context, plan->step[0].op.y_layout, plan->batch,
                                   plan->graph->node[0].out, images, false, plan->input);
-    for (int i = 0; i < plan->graph->nodes; i++) {
-        plan->step[i].seed = NULL;
+    for (int i = 0; i < plan->graph->nodes; i++)
         plan->step[i].written = false;
-    }
 }
 
 static void forward_node(ole_plan *plan, int i, bool train) {
@@ -362,60 +342,37 @@ void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float
     plan->step[c].written = dlogits != NULL;
 }
 
-void ole_plan_seed(ole_plan *plan, int node, const float *gradient) {
-    plan->step[node].seed = gradient;
-}
-
-void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void *argument) {
-    plan->step[node].seeder = seeder;
-    plan->step[node].seeder_argument = argument;
-}
-
-static void add_seed(ole_plan *plan, int i) {
-    step *s = &plan->step[i];
-    if (s->seeder && s->needs_gradient) {
-        s->seeder(s->seeder_argument, output_memory(plan, i), memory_of(plan, gradient_of(plan, i)),
-                  s->written);
-        s->written = true;
-    }
-    if (!s->seed || !s->needs_gradient) return;
-    plan->backend->from_plain(plan->context, s->op.y_layout, plan->batch, plan->graph->node[i].out,
-                              s->seed, s->written, memory_of(plan, gradient_of(plan, i)));
+void *ole_plan_gradient(ole_plan *plan, int node, bool *accumulate) {
+    step *s = &plan->step[node];
+    if (!s->needs_gradient) return NULL;
+    *accumulate = s->written;
     s->written = true;
+    return memory_of(plan, gradient_of(plan, node));
 }
 
-static void backward_node(ole_plan *plan, int i) {
+void ole_plan_add_gradient(ole_plan *plan, int node, const float *gradient) {
+    bool accumulate;
+    void *memory = ole_plan_gradient(plan, node, &accumulate);
+    if (memory)
+        plan->backend->from_plain(plan->context, plan->step[node].op.y_layout, plan->batch,
+                                  plan->graph->node[node].out, gradient, accumulate, memory);
+}
+
+void ole_plan_backward(ole_plan *plan, int i) {
     const ole_node *node = &plan->graph->node[i];
-    ole_op_call call = call_of(plan, i, true);
-    call.dy = memory_of(plan, gradient_of(plan, i));
-    for (int k = 0; k < OLE_MAX_INPUTS; k++) {
-        if (node->input[k] < 0) continue;
-        step *source = &plan->step[node->input[k]];
-        if (!source->needs_gradient) continue;
-        call.dx[k] = memory_of(plan, gradient_of(plan, node->input[k]));
-        call.accumulate[k] = source->written;
-        source->written = true;
+    const step *s = &plan->step[i];
+    bool reached = i > 0 && s->written && s->needs_gradient;
+    if (reached) {
+        ole_op_call call = call_of(plan, i, true);
+        call.dy = memory_of(plan, gradient_of(plan, i));
+        for (int k = 0; k < OLE_MAX_INPUTS; k++)
+            if (node->input[k] >= 0)
+                call.dx[k] = ole_plan_gradient(plan, node->input[k], &call.accumulate[k]);
+        run(plan, i, plan->backend->backward, &call, plan->times.backward);
     }
-    run(plan, i, plan->backend->backward, &call, plan->times.backward);
-}
-
-void ole_plan_watch_backward(ole_plan *plan, ole_plan_reached *reached, void *argument) {
-    plan->reached = reached;
-    plan->reached_argument = argument;
-}
-
-void ole_plan_backward(ole_plan *plan) {
-    for (int i = plan->graph->nodes - 1; i > 0; i--) {
-        const ole_node *node = &plan->graph->node[i];
-        step *s = &plan->step[i];
-        add_seed(plan, i);
-        bool reached = s->written && s->needs_gradient;
-        if (reached) backward_node(plan, i);
-        for (int p = 0; p < node->params; p++)
-            ole_params_mark(plan->params, node->first_param + p, reached);
-        if (plan->reached) plan->reached(plan->reached_argument, i);
-    }
-    if (plan->backend->backward_done) plan->backend->backward_done(plan->context);
+    for (int p = 0; p < node->params; p++)
+        ole_params_mark(plan->params, node->first_param + p, reached);
+    if (i == 0 && plan->backend->backward_done) plan->backend->backward_done(plan->context);
 }
 
 /* ---- recorded steps ----------------------------------------------------------------------- */
@@ -424,24 +381,12 @@ void *ole_plan_input(const ole_plan *plan) {
     return plan->input;
 }
 
-void ole_plan_queue_forward(ole_plan *plan, bool train) {
-    ole_plan_forward(plan, NULL, train, 0);
-}
-
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale) {
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->recorder->softmax(plan->context, plan->step[c].op.y_layout,
                                      output_memory(plan, c), labels, scale, dlogits);
     plan->step[c].written = dlogits != NULL;
-}
-
-void ole_plan_assume_softmax(ole_plan *plan) {
-    plan->step[plan->graph->classifier].written = true;
-}
-
-void ole_plan_queue_seed(ole_plan *plan, int node) {
-    add_seed(plan, node);
 }
 
 const void *ole_plan_output(const ole_plan *plan, int node) {
@@ -453,12 +398,6 @@ ole_layout ole_plan_layout(const ole_plan *plan, int node) {
 }
 
 /* ---- inspection --------------------------------------------------------------------------- */
-
-static bool holds_bad(const float *plain, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(plain[i])) return true;
-    return false;
-}
 
 /*
  * Ranks with shared batch norm run every node, even after one has found something: the others wait
@@ -478,7 +417,9 @@ int ole_plan_find_bad(ole_plan *plan, const float *images, uint64_t step_number)
         if (i > 0) forward_node(plan, i, true);
         if (found >= 0 || !plain) continue;
         ole_plan_read(plan, i, plain);
-        if (holds_bad(plain, plan->batch * ole_shape_size(plan->graph->node[i].out))) found = i;
+        int64_t size = plan->batch * ole_shape_size(plan->graph->node[i].out);
+        for (int64_t e = 0; e < size; e++)
+            if (!isfinite(plain[e])) found = i;
     }
     free(plain);
     return found;

@@ -3,8 +3,8 @@
  * memory, shared by tensors that are never alive at the same time.  Running a plan allocates
  * nothing.
  *
- * A training step is: forward; softmax, which leaves the gradient of the logits; seeds, OLÉ's
- * gradients at the nodes it acts on; backward; ole_params_update().
+ * A training step is: forward; softmax, which leaves the gradient of the logits; backward, node by
+ * node, with OLÉ's gradient added at the nodes it acts on; ole_params_update().
  */
 #ifndef OLE_SRC_NET_PLAN_H
 #define OLE_SRC_NET_PLAN_H
@@ -29,7 +29,8 @@ ole_status ole_plan_create(ole_plan **plan, const ole_graph *graph, ole_params *
                            const ole_plan_options *options, ole_error *error);
 void ole_plan_free(ole_plan *plan);
 
-/* images: plain [batch, C, H, W]. train: dropout on, batch statistics (updates running ones). */
+/* images: plain [batch, C, H, W]; NULL: at ole_plan_input() already, and the step number comes from
+ * the recorder's clock.  train: dropout on, batch statistics (updates running ones). */
 void ole_plan_forward(ole_plan *plan, const float *images, bool train, uint64_t step);
 
 /* Copies the output of `features`, `classifier` or a tap to plain [batch, C, H, W]. */
@@ -43,43 +44,35 @@ void ole_plan_read(const ole_plan *plan, int node, float *plain);
 void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float *scores,
                       double *loss, int64_t *correct);
 
-/* Adds a gradient at `features` or a tap to the next backward; `gradient` must live until then. */
-void ole_plan_seed(ole_plan *plan, int node, const float *gradient);
-
 /*
- * The same for gradients computed in the backend's memory: `seeder` runs in every backward just
- * before the node's own, with the node's output and gradient.  `accumulate`: the gradient already
- * holds a part, so add to it.
+ * Backward of one node, from what softmax and later nodes left since the last forward.  The caller
+ * takes all nodes in turn, and can act before and after each:
+ *
+ *     for (int node = graph->nodes - 1; node >= 0; node--) {
+ *         if (node == graph->features) ole_plan_add_gradient(plan, node, gradient);
+ *         ole_plan_backward(plan, node);
+ *     }
+ *
+ * Then the gradients of the node's parameters are complete (on asynchronous backends: queued).
+ * Node 0, the input, has none: it ends the backward pass.
  */
-typedef void ole_plan_seeder(void *argument, const void *output, void *gradient, bool accumulate);
-void ole_plan_seed_with(ole_plan *plan, int node, ole_plan_seeder *seeder, void *argument);
+void ole_plan_backward(ole_plan *plan, int node);
 
-/*
- * `reached` runs in every backward, from the last node to the first, as soon as the parameter
- * gradients of node `node` are complete (on asynchronous backends: enqueued).  NULL: no callback.
+/* Adds a gradient, plain [batch, C, H, W], at `features` or a tap; only just before its backward.
  */
-typedef void ole_plan_reached(void *argument, int node);
-void ole_plan_watch_backward(ole_plan *plan, ole_plan_reached *reached, void *argument);
-
-/* Computes all parameters' gradients from what softmax and seeds left since the last forward. */
-void ole_plan_backward(ole_plan *plan);
+void ole_plan_add_gradient(ole_plan *plan, int node, const float *gradient);
 
 /* ---- For backends with a recorder: everything stays in the backend's memory --------------- */
 
 /* Where the images belong, in the layout ole_plan_layout(plan, 0). */
 void *ole_plan_input(const ole_plan *plan);
 
-/* Forward on those images; the step number comes from the recorder's clock. */
-void ole_plan_queue_forward(ole_plan *plan, bool train);
-
 /* Softmax with labels in the backend's memory; the loss is added to the recorder's clock. */
 void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale);
 
-/* Pretends that softmax has run, to time a step without it. */
-void ole_plan_assume_softmax(ole_plan *plan);
-
-/* Runs the seeder of one node on its current output. */
-void ole_plan_queue_seed(ole_plan *plan, int node);
+/* The node's gradient in the backend's memory, to be written now, just before its backward; NULL:
+ * it has none.  *accumulate: it already holds a part, so add to it. */
+void *ole_plan_gradient(ole_plan *plan, int node, bool *accumulate);
 
 /* Output of `features`, `classifier` or a tap in the backend's memory, and its layout. */
 const void *ole_plan_output(const ole_plan *plan, int node);

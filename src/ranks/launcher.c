@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct {
@@ -37,16 +36,18 @@ static bool read_number(const char *name, long *number) {
     return *end == '\0' && *number >= 0 && *number < 1L << 30;
 }
 
-/* Which rank of how many; 0 of 1 where there are not several. */
-static void read_place(long *rank, long *size) {
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        if (!read_number(variables[i].rank, rank) || !read_number(variables[i].size, size))
-            continue;
-        if (*size > 1 && *rank < *size) return;
-        break;
-    }
+/* How many ranks there are, 1 where there are not several, and which one this is. */
+static int read_place(int *rank) {
     *rank = 0;
-    *size = 1;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        long number, size;
+        if (!read_number(variables[i].rank, &number) || !read_number(variables[i].size, &size))
+            continue;
+        if (size <= 1 || number >= size) break;
+        *rank = (int)number;
+        return (int)size;
+    }
+    return 1;
 }
 
 bool ole_ranks_launched(void) {
@@ -54,15 +55,14 @@ bool ole_ranks_launched(void) {
 }
 
 int ole_ranks_launched_rank(void) {
-    long rank, size;
-    read_place(&rank, &size);
-    return (int)rank;
+    int rank;
+    read_place(&rank);
+    return rank;
 }
 
 int ole_launcher_size(void) {
-    long rank, size;
-    read_place(&rank, &size);
-    return (int)size;
+    int rank;
+    return read_place(&rank);
 }
 
 bool ole_launcher_one_host(void) {
@@ -76,74 +76,43 @@ bool ole_launcher_one_host(void) {
 
 /* ---- The process itself ------------------------------------------------------------------- */
 
-/* A process from /proc: its state, name, parent and start. False when there is none. */
-static bool look(ole_launcher *process, long *parent, char *state) {
+/* A process as /proc shows it; all zeros when there is none. */
+static ole_launcher look(long pid) {
     char path[32], text[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", process->pid);
+    ole_launcher process = {.pid = pid};
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
     FILE *file = fopen(path, "re");
-    if (!file) return false;
+    if (!file) return (ole_launcher){0};
     size_t length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = '\0';
     /* "pid (name) state parent ...", the start as number 22; a name may hold anything. */
     char *open = strchr(text, '('), *close = strrchr(text, ')');
-    if (!open || !close) return false;
+    if (!open || !close) return (ole_launcher){0};
     *close = '\0';
-    snprintf(process->name, sizeof process->name, "%.31s", open + 1);
-    return sscanf(
-               close + 1,
+    snprintf(process.name, sizeof process.name, "%.31s", open + 1);
+    int found =
+        sscanf(close + 1,
                " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
-               state, parent, &process->start) == 3;
+               &process.state, &process.parent, &process.start);
+    return found == 3 ? process : (ole_launcher){0};
 }
 
-static bool is_launcher(const char *name) {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
-static ole_launcher find(void) {
-    enum { GENERATIONS = 16 };
-    ole_launcher found = {.pid = getppid()};
-    long parent;
-    char state;
-    if (found.pid <= 1 || !look(&found, &parent, &state)) return (ole_launcher){0};
-    ole_launcher above = found;
-    for (int i = 0; i < GENERATIONS && !is_launcher(above.name); i++) {
-        above = (ole_launcher){.pid = parent};
-        if (above.pid <= 1 || !look(&above, &parent, &state)) return found;
-    }
-    return is_launcher(above.name) ? above : found;
-}
-
-/* Open MPI ends its processes, without a word, a second after their launcher: the fd is for that.
- */
 ole_launcher ole_launcher_find(void) {
-    ole_launcher found = find();
-    found.fd = -1;
-#ifdef SYS_pidfd_open
-    if (found.pid > 0) found.fd = (int)syscall(SYS_pidfd_open, (pid_t)found.pid, 0);
-#endif
-    return found;
-}
-
-void ole_launcher_close(ole_launcher *launcher) {
-    if (launcher->fd >= 0) close(launcher->fd);
-    launcher->fd = -1;
+    enum { GENERATIONS = 16 };
+    ole_launcher parent = look(getppid()), above = parent;
+    for (int i = 0; i < GENERATIONS && above.pid > 1; i++, above = look(above.parent))
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (strcmp(above.name, names[k]) == 0) return above;
+    return parent.pid > 1 ? parent : (ole_launcher){0};
 }
 
 char ole_process_state(long pid) {
-    ole_launcher process = {.pid = pid};
-    long parent;
-    char state;
-    return look(&process, &parent, &state) ? state : 0;
+    return look(pid).state;
 }
 
 bool ole_launcher_ended(const ole_launcher *launcher) {
-    ole_launcher now = {.pid = launcher->pid};
-    long parent;
-    char state;
-    if (launcher->pid == 0) return false;
-    return !look(&now, &parent, &state) || now.start != launcher->start || state == 'Z' ||
-           state == 'X';
+    ole_launcher now = look(launcher->pid);
+    return launcher->pid > 0 &&
+           (now.start != launcher->start || now.state == 'Z' || now.state == 'X');
 }

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 
 typedef struct ole_launcher {
-    long pid;        /* 0: none was found */
-    char name[32];   /* "mpirun" */
-    long long start; /* its start time: another process may reuse the pid */
-    int fd;          /* becomes readable when it ends; -1: none */
+    long pid, parent; /* 0: none was found */
+    char name[32];    /* "mpirun" */
+    long long start;  /* its start time: another process may reuse the pid */
+    char state;       /* as of ole_process_state(), when it was found */
 } ole_launcher;
 
 /* The number of processes that a launcher started, including this one; 1 without a launcher. */
@@ -24,7 +24,6 @@ OLE_INTERNAL bool ole_launcher_one_host(void);
 
 /* The nearest ancestor process that is a known launcher, else the parent. */
 OLE_INTERNAL ole_launcher ole_launcher_find(void);
-OLE_INTERNAL void ole_launcher_close(ole_launcher *launcher);
 
 /* As in ps: 'R', 'S', 'T' for stopped, ...; 0 if there is no such process. */
 OLE_INTERNAL char ole_process_state(long pid);

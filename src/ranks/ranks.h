@@ -2,8 +2,8 @@
  * src/ranks/ranks.h - communication between ranks.
  *
  * A group is a table of collective functions: every rank calls the same ones in the same order with
- * the same counts.  mpi/ is the module that processes under mpirun load; threads.c makes the
- * threads of one process ranks, for tests.  Every function here takes a NULL group: one rank alone.
+ * the same counts.  mpi/ is the module that processes under mpirun load; tests have ranks that are
+ * threads of one process.  Every function here takes a NULL group: one rank alone.
  *
  * The functions cannot fail: a lost rank ends the others (mpi/watch.c).  Sums have the same bits on
  * every rank, and in every run with the same number of ranks.
@@ -48,16 +48,39 @@ struct ole_ranks {
 };
 
 /* The functions of the table, for any group or NULL. */
-OLE_INTERNAL void ole_ranks_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type);
-OLE_INTERNAL void ole_ranks_start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type,
-                                      int slot);
-OLE_INTERNAL void ole_ranks_progress(ole_ranks *ranks);
-OLE_INTERNAL void ole_ranks_wait(ole_ranks *ranks, int slot);
+static inline void ole_ranks_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type) {
+    if (ranks) ranks->table->sum(ranks, data, count, type);
+}
+
+static inline void ole_ranks_start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type,
+                                       int slot) {
+    if (ranks) ranks->table->start_sum(ranks, data, count, type, slot);
+}
+
+static inline void ole_ranks_progress(ole_ranks *ranks) {
+    if (ranks) ranks->table->progress(ranks);
+}
+
+static inline void ole_ranks_wait(ole_ranks *ranks, int slot) {
+    if (ranks) ranks->table->wait(ranks, slot);
+}
+
+static inline void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root) {
+    if (ranks) ranks->table->broadcast(ranks, data, bytes, root);
+}
+
+static inline ole_ranks *ole_ranks_part(ole_ranks *ranks, int count) {
+    return ranks ? ranks->table->part(ranks, count) : NULL;
+}
+
 OLE_INTERNAL void ole_ranks_gather(ole_ranks *ranks, const void *mine, const int64_t *bytes,
                                    void *all);
-OLE_INTERNAL void ole_ranks_broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root);
-OLE_INTERNAL void ole_ranks_barrier(ole_ranks *ranks);
-OLE_INTERNAL ole_ranks *ole_ranks_part(ole_ranks *ranks, int count);
+
+/* Returns when all ranks have called it. */
+static inline void ole_ranks_barrier(ole_ranks *ranks) {
+    int64_t nothing = 0;
+    ole_ranks_sum(ranks, &nothing, 1, OLE_I64);
+}
 
 /* Divides `count` items: rank r has those from ole_ranks_first(r) up to that of r + 1. */
 static inline int64_t ole_ranks_first(const ole_ranks *ranks, int64_t count, int rank) {
@@ -90,8 +113,5 @@ static inline void ole_ranks_part_bytes(const ole_ranks *ranks, int64_t count, i
  * every rank, if any is out of memory. */
 OLE_INTERNAL void *ole_ranks_gather_records(ole_ranks *ranks, const void *mine, size_t size,
                                             ole_error *error);
-
-/* `size` ranks that are threads of this process: groups[size]. For tests. */
-ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error);
 
 #endif

@@ -68,6 +68,10 @@ void ole_canvas_rectangle(ole_canvas *canvas, const ole_box *box);
 /* The width of a text, estimated on the wide side: the same for every kind of paper and font. */
 double ole_words_width(const char *text, double size);
 
+/* The text, cut with "…" where it is wider than `width`; returns `out`. */
+enum { OLE_WORDS_ROOM = 128 };
+const char *ole_words_cut(char out[OLE_WORDS_ROOM], const char *text, double size, double width);
+
 /* ---- The kinds of paper --------------------------------------------------------------------- */
 
 typedef struct ole_canvas_svg {

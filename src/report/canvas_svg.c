@@ -18,12 +18,17 @@ static ole_text *out_of(ole_canvas *canvas) {
     return ((ole_canvas_svg *)canvas)->out;
 }
 
+static void add_numbers(ole_text *out, const double *numbers, int count) {
+    for (int i = 0; i < count; i++) {
+        if (i > 0) ole_text_add(out, " ");
+        ole_text_hundredths(out, numbers[i]);
+    }
+}
+
 /* A letter and a place. */
 static void add_point(ole_text *text, char letter, double x, double y) {
     ole_text_bytes(text, &letter, 1);
-    ole_text_hundredths(text, x);
-    ole_text_add(text, " ");
-    ole_text_hundredths(text, y);
+    add_numbers(text, (const double[]){x, y}, 2);
 }
 
 static void svg_move(ole_canvas *canvas, double x, double y) {
@@ -55,6 +60,12 @@ static void add_attribute(ole_text *out, const char *name, double value) {
     ole_text_add(out, "\"");
 }
 
+static void add_view(ole_text *out, const ole_box *box) {
+    ole_text_add(out, " viewBox=\"");
+    add_numbers(out, (const double[]){box->x, box->y, box->width, box->height}, 4);
+    ole_text_add(out, "\"");
+}
+
 /* fill="#..." or stroke="#...", with its transparency. */
 static void add_paint(ole_text *out, const char *name, const ole_paint *paint) {
     if (!paint) {
@@ -62,11 +73,8 @@ static void add_paint(ole_text *out, const char *name, const ole_paint *paint) {
         return;
     }
     ole_text_format(out, " %s=\"#%06x\"", name, (unsigned)paint->rgb);
-    if (paint->alpha < 1) {
-        ole_text_format(out, " %s-opacity=\"", name);
-        ole_text_hundredths(out, paint->alpha);
-        ole_text_add(out, "\"");
-    }
+    if (paint->alpha < 1)
+        add_attribute(out, name[0] == 'f' ? "fill-opacity" : "stroke-opacity", paint->alpha);
 }
 
 static void add_class(ole_text *out, const ole_paint *fill, const ole_paint *stroke) {
@@ -104,9 +112,7 @@ static void svg_words(ole_canvas *canvas, const ole_words *w) {
     add_paint(out, "fill", &w->paint);
     if (w->upwards) {
         ole_text_add(out, " transform=\"translate(");
-        ole_text_hundredths(out, w->x);
-        ole_text_add(out, " ");
-        ole_text_hundredths(out, w->y);
+        add_numbers(out, (const double[]){w->x, w->y}, 2);
         ole_text_add(out, ") rotate(-90)\"");
     } else {
         add_attribute(out, "x", w->x);
@@ -116,9 +122,7 @@ static void svg_words(ole_canvas *canvas, const ole_words *w) {
     if (w->bold) ole_text_add(out, " font-weight=\"bold\"");
     if (w->anchor != OLE_ANCHOR_START)
         ole_text_format(out, " text-anchor=\"%s\"", anchors[w->anchor]);
-    ole_text_add(out, ">");
-    ole_text_escaped(out, w->text);
-    ole_text_add(out, "</text>\n");
+    ole_text_between(out, ">", w->text, "</text>\n");
 }
 
 static void add_box(ole_text *out, const ole_box *box) {
@@ -159,13 +163,8 @@ static void svg_clip(ole_canvas *canvas, const ole_box *box) {
     }
     ole_text_add(out, "<svg");
     add_box(out, box);
-    ole_text_add(out, " viewBox=\"");
-    const double view[] = {box->x, box->y, box->width, box->height};
-    for (int i = 0; i < 4; i++) {
-        if (i > 0) ole_text_add(out, " ");
-        ole_text_hundredths(out, view[i]);
-    }
-    ole_text_add(out, "\">\n");
+    add_view(out, box);
+    ole_text_add(out, ">\n");
 }
 
 void ole_canvas_svg_begin(ole_canvas_svg *svg, ole_text *out, double width, double height,
@@ -185,19 +184,13 @@ void ole_canvas_svg_begin(ole_canvas_svg *svg, ole_text *out, double width, doub
     ole_text_add(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"figure\" role=\"img\"");
     add_attribute(out, "width", width);
     add_attribute(out, "height", height);
-    ole_text_add(out, " viewBox=\"0 0 ");
-    ole_text_hundredths(out, width);
-    ole_text_add(out, " ");
-    ole_text_hundredths(out, height);
-    ole_text_add(out, "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\"");
-    if (title) {
-        ole_text_add(out, " aria-label=\"");
-        ole_text_escaped(out, title);
-        ole_text_add(out, "\"");
-    }
+    const ole_box whole = {0, 0, width, height};
+    add_view(out, &whole);
+    ole_text_add(out, " font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\"");
+    if (title) ole_text_between(out, " aria-label=\"", title, "\"");
     ole_text_add(out, ">\n");
     const ole_paint paper = {0xffffff, 1, "paper"};
-    ole_canvas_rectangle(&svg->canvas, &(ole_box){0, 0, width, height});
+    ole_canvas_rectangle(&svg->canvas, &whole);
     svg_paint(&svg->canvas, &paper, NULL);
 }
 

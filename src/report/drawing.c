@@ -5,7 +5,8 @@
 #include "report/drawing.h"
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/spread.h"
+#include "report/canvas.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 
 enum {
-    NAME_ROOM = 24,
+    LONGEST_NAME = 12,     /* in ems */
     MOST_CLASS_LINES = 10, /* spectra of classes, a line each */
     MOST_GROUPS = 100,     /* of points, told apart by colour and marker */
     MOST_BREAKS = 100,
@@ -25,11 +26,11 @@ struct ole_drawing {
     const char *name;
     char caption[320];
     ole_series *series;
-    double *numbers;         /* of all series */
-    float *values;           /* of a heat map, where it is not the analysis's own */
-    char (*text)[NAME_ROOM]; /* names of classes */
-    const char **names;      /* the same, as figures want them */
-    char label[96];          /* of a series, where it holds a number */
+    double *numbers;              /* of all series */
+    float *values;                /* of a heat map, where it is not the analysis's own */
+    char (*text)[OLE_WORDS_ROOM]; /* names of classes */
+    const char **names;           /* the same, as figures want them */
+    char label[96];               /* of a series, where it holds a number */
 };
 
 /* Room for series, their numbers and the names of groups; false when there is none. */
@@ -47,21 +48,11 @@ static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t n
 }
 
 /* A class's name, cut where it is long; its label where it has none. */
-static void name_class(const ole_analysis *a, int64_t label, char out[NAME_ROOM]) {
-    if (label < 0 || label >= a->name_count) {
-        snprintf(out, NAME_ROOM, "%" PRId64, label);
-        return;
-    }
-    static const char more[] = "\u2026";
-    const char *name = a->names[label];
-    size_t fits = 0, room = strlen(name) < NAME_ROOM ? NAME_ROOM - 1 : NAME_ROOM - sizeof more;
-    while (name[fits]) { /* whole characters */
-        size_t next = ole_utf8_sequence(name + fits);
-        if (next == 0) next = 1;
-        if (fits + next > room) break;
-        fits += next;
-    }
-    snprintf(out, NAME_ROOM, "%.*s%s", (int)fits, name, name[fits] ? more : "");
+static void name_class(const ole_analysis *a, int64_t label, char out[OLE_WORDS_ROOM]) {
+    if (label < 0 || label >= a->name_count)
+        snprintf(out, OLE_WORDS_ROOM, "%" PRId64, label);
+    else
+        ole_words_cut(out, a->names[label], 1.0, LONGEST_NAME);
 }
 
 /* " (50 rows drawn from 400)" of a sample, else "". */
@@ -84,6 +75,8 @@ static const char *zeros_text(char out[64], int64_t zeros) {
 static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     const ole_angles *angles = &a->angles;
     char sample[64], zeros[64];
+    bool few = angles->classes <= MOST_BREAKS;
+    if (!take_room(d, 0, 0, few ? angles->classes : 0)) return false;
     d->name = "angles";
     d->figure.kind = OLE_FIGURE_HEATMAP;
     d->figure.title = "Angle between features, ordered by class";
@@ -92,15 +85,18 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     d->figure.value_min = 0.0;
     d->figure.value_max = angles->between.pairs > 0 ? fmax(90.0, angles->between.q95) : 90.0;
     d->figure.value_label = "angle, degrees";
-    if (angles->classes <= MOST_BREAKS) {
+    if (few && angles->classes > 0) {
         d->figure.breaks = angles->begins + 1; /* between classes: the first begins at 0 */
         d->figure.break_count = (int)angles->classes - 1;
+        d->figure.block_names = d->names;
+        for (int64_t c = 0; c < angles->classes; c++)
+            name_class(a, angles->labels[c], d->text[c]);
     }
-    d->figure.width = 460;
-    d->figure.height = 400;
+    d->figure.width = 480;
+    d->figure.height = 420;
     snprintf(d->caption, sizeof d->caption,
-             "Each row with each other%s%s: 0° inside the blocks and 90° outside them is what OLÉ "
-             "asks for.",
+             "Every row against every other%s%s. OLÉ aims at 0° inside the blocks and 90° outside "
+             "them.",
              sample_text(sample, angles->rows + angles->zeros, angles->of_rows),
              zeros_text(zeros, angles->zeros));
     return true;
@@ -178,7 +174,7 @@ static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
     snprintf(d->caption, sizeof d->caption,
-             "One strong direction a class is what OLÉ asks for. Effective rank %.1f of %" PRId64
+             "OLÉ aims at one strong direction per class. Effective rank %.1f of %" PRId64
              "; nuclear norm %.5g.",
              s->effective_rank, s->count, s->norm);
     return true;
@@ -205,7 +201,8 @@ static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
                                 .count = count,
                                 .x = x,
                                 .y = mean,
-                                .spread = spread};
+                                .spread = spread,
+                                .band = true};
     d->figure.series_count = 1;
 }
 
@@ -238,8 +235,7 @@ static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
     snprintf(d->caption, sizeof d->caption,
-             "Low rank inside classes is what OLÉ asks for. Effective rank of a class: %.1f in the "
-             "mean.",
+             "OLÉ aims at low rank inside classes. Mean effective rank of a class: %.1f.",
              ole_class_rank(s));
     return true;
 }
@@ -283,7 +279,7 @@ static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
     d->figure.width = 460;
     d->figure.height = 400;
     snprintf(d->caption, sizeof d->caption,
-             "Between the principal subspaces of two classes, of %.1f directions in the mean; 90° "
+             "Between the principal subspaces of two classes, with %.1f directions on average; 90° "
              "where they are orthogonal.",
              a->errors.directions);
     return true;
@@ -317,14 +313,18 @@ static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy,
     return true;
 }
 
-static bool draw_map(ole_drawing *d, const ole_analysis *a) {
+static void write_map_caption(ole_drawing *d, const ole_analysis *a) {
     char sample[64];
-    if (!draw_groups(d, a, a->map, 0)) return false;
-    d->name = "map";
-    d->figure.title = "Map by t-SNE";
     snprintf(d->caption, sizeof d->caption,
              "Neighbours among the features stay neighbours%s; distances far apart mean little.",
              sample_text(sample, a->points, a->rows));
+}
+
+static bool draw_map(ole_drawing *d, const ole_analysis *a) {
+    if (!draw_groups(d, a, a->map, 0)) return false;
+    d->name = "map";
+    d->figure.title = "Map by t-SNE";
+    write_map_caption(d, a);
     return true;
 }
 
@@ -439,11 +439,23 @@ ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *a, ole_d
     return OLE_OK;
 }
 
+/* The number of epoch i of a run and its seeds: NaN where none of them has it. */
+static ole_spread number_of(const ole_curve *c, int64_t i) {
+    ole_spread all = {0};
+    for (int k = 0; k <= c->seed_count; k++) {
+        const ole_history *run = k == 0 ? c->run : c->seeds[k - 1];
+        double value = NAN;
+        if (i < run->count) memcpy(&value, (const char *)&run->epochs[i] + c->offset, sizeof value);
+        if (isfinite(value)) ole_spread_add(&all, c->accuracy ? 100.0 - value : value);
+    }
+    return all;
+}
+
 ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
                            const char *title, const char *y_label, ole_error *error) {
     int64_t numbers = 0, points = 0;
     for (int c = 0; c < count; c++)
-        numbers += 2 * curves[c].run->count;
+        numbers += 3 * curves[c].run->count;
     *drawing = NULL;
     ole_drawing *d = calloc(1, sizeof *d);
     if (d) ole_figure_init(&d->figure);
@@ -454,20 +466,21 @@ ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int c
     double *x = d->numbers;
     for (int c = 0; c < count; c++) {
         const ole_curve *from = &curves[c];
-        double *y = x + from->run->count;
+        int64_t epochs = from->run->count;
+        double *y = x + epochs, *deviation = y + epochs;
         ole_series *to = &d->series[c];
         *to = (ole_series){.x = x, .y = y, .dotted = from->dotted};
-        for (int64_t i = 0; i < from->run->count; i++) {
-            const ole_epoch *epoch = &from->run->epochs[i];
-            double value;
-            memcpy(&value, (const char *)epoch + from->offset, sizeof value);
-            if (!isfinite(value)) continue;
-            x[to->count] = (double)epoch->epoch;
-            y[to->count++] = from->accuracy ? 100.0 - value : value;
+        if (from->seed_count > 0) to->spread = deviation, to->band = true;
+        for (int64_t i = 0; i < epochs; i++) {
+            ole_spread value = number_of(from, i);
+            if (value.count == 0) continue;
+            x[to->count] = (double)from->run->epochs[i].epoch;
+            deviation[to->count] = ole_spread_deviation(&value);
+            y[to->count++] = value.mean;
         }
         if (to->count > 0) to->name = from->name;
         points += to->count;
-        x = y + from->run->count;
+        x = deviation + epochs;
     }
     d->figure.title = title;
     d->figure.x_label = "epoch";
@@ -501,58 +514,52 @@ void ole_drawing_free(ole_drawing *d) {
     free(d);
 }
 
-/* Points of a map as a page wants them, classes by their place among the analysis's.  Images are
- * in the order of the rows, and so are the points with images. */
-static bool fill_points(const ole_analysis *a, bool by_row, double *at, int32_t *labels,
-                        char (*text)[NAME_ROOM], const char **names) {
-    if (!at || !labels || !text || !names) return false;
-    for (int64_t c = 0; c < a->classes; c++) {
-        name_class(a, a->spectra.of[c].label, text[c]);
-        names[c] = text[c];
+/* Images are in the order of the rows, and so are the points with images. */
+static bool add_points(ole_page *page, const ole_analysis *a, const char *name,
+                       const ole_page_images *images, ole_drawing *d, int32_t *labels) {
+    if (!d || !labels || !take_room(d, 0, 2 * a->points, a->classes)) return false;
+    for (int64_t c = 0; c < a->classes; c++) { /* names whole, to be searched */
+        int64_t label = a->spectra.of[c].label;
+        name_class(a, label, d->text[c]);
+        if (label >= 0 && label < a->name_count) d->names[c] = a->names[label];
     }
     for (int64_t i = 0; i < a->points; i++) {
-        int64_t to = by_row ? a->point_rows[i] : i;
-        at[2 * to] = a->map[2 * i];
-        at[2 * to + 1] = a->map[2 * i + 1];
+        int64_t to = images ? a->point_rows[i] : i;
+        memcpy(d->numbers + 2 * to, a->map + 2 * i, 2 * sizeof *a->map);
         labels[to] = (int32_t)class_of(&a->spectra, a->point_labels[i]);
     }
+    write_map_caption(d, a);
+    ole_page_add_map(page, d->caption,
+                     &(ole_page_map){.title = name,
+                                     .count = a->points,
+                                     .at = d->numbers,
+                                     .labels = labels,
+                                     .classes = (int)a->classes,
+                                     .names = d->names,
+                                     .images = images});
     return true;
 }
 
 void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *name,
                           const ole_page_images *images) {
-    ole_drawing *d; /* for its caption */
+    if (!a->map) return;
+    ole_drawing *d = NULL;
     ole_error error;
-    if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) != OLE_OK) {
-        ole_page_fail(page, error.status, error.message);
-        return;
-    }
-    if (!d) return;
-    char caption[640];
-    snprintf(caption, sizeof caption, "%.300s%s%s", name ? name : "", name ? ": " : "", d->caption);
     if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
-        ole_page_figure(page, &d->figure, caption);
-        ole_drawing_free(d);
-        return;
+        if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) == OLE_OK) {
+            if (name) d->figure.title = name;
+            ole_page_figure(page, &d->figure, d->caption);
+        } else {
+            ole_page_fail(page, error.status, error.message);
+        }
+    } else {
+        int32_t *labels = malloc((size_t)a->points * sizeof *labels);
+        if (images && (images->count != a->points || a->points < a->rows + a->ignored))
+            images = NULL;
+        d = calloc(1, sizeof *d);
+        if (!add_points(page, a, name, images, d, labels))
+            ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for the map");
+        free(labels);
     }
-    if (images && (images->count != a->points || a->points < a->rows + a->ignored)) images = NULL;
-    double *at = malloc(2 * (size_t)a->points * sizeof *at);
-    int32_t *labels = malloc((size_t)a->points * sizeof *labels);
-    char(*text)[NAME_ROOM] = calloc((size_t)a->classes, sizeof *text);
-    const char **names = calloc((size_t)a->classes, sizeof *names);
-    if (fill_points(a, images != NULL, at, labels, text, names))
-        ole_page_add_map(page, caption,
-                         &(ole_page_map){.count = a->points,
-                                         .at = at,
-                                         .labels = labels,
-                                         .classes = (int)a->classes,
-                                         .names = names,
-                                         .images = images});
-    else
-        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for the map");
-    free(at);
-    free(labels);
-    free(text);
-    free(names);
     ole_drawing_free(d);
 }

@@ -51,13 +51,15 @@ typedef struct ole_curve {
     size_t offset;    /* of the number in ole_epoch */
     const char *name; /* must outlive the drawing */
     bool dotted;
-    bool accuracy; /* draw 100 less the number, which is an error in % */
+    bool accuracy;                   /* draw 100 less the number, which is an error in % */
+    const ole_history *const *seeds; /* [seed_count] the same run with other seeds, or NULL: */
+    int seed_count;                  /* draws the mean, and the deviation as a band */
 } ole_curve;
 
 /*
  * The curves in one figure; title and y_label may be NULL.  Epochs in which a number was not
- * measured are skipped.  A curve without any stays as an empty one
- * without a name, so that the others keep their colours; *drawing is NULL where no curve has one.
+ * measured are skipped.  A curve without any stays as an empty one without a name, so that the
+ * others keep their colours; *drawing is NULL where no curve has one.
  */
 OLE_INTERNAL ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *curves, int count,
                                         const char *title, const char *y_label, ole_error *error);
@@ -69,7 +71,7 @@ OLE_INTERNAL double ole_class_rank(const ole_spectra *spectra);
 
 /*
  * The map by t-SNE onto a page, to pan, zoom and filter; nothing where there is none.  `name`, or
- * NULL, begins the caption.  `images` are those of all rows, in their order; NULL, or a map of a
+ * NULL, is its title.  `images` are those of all rows, in their order; NULL, or a map of a
  * sample of the rows: a map without images.
  */
 OLE_INTERNAL void ole_analysis_add_map(ole_page *page, const ole_analysis *analysis,

@@ -6,14 +6,30 @@
  */
 #include "report/feature_page.h"
 
+#include "report/figure_parts.h"
+
+#include <math.h>
 #include <stdio.h>
 
-/* The drawings of all networks, each a figure under the network's name. */
+/* The drawings of all networks, each a figure under the network's name; lines on equal axes. */
 static void add_each(ole_page *page, ole_drawing *const *drawings, const ole_feature_view *views,
                      int count) {
+    double x[2] = {HUGE_VAL, -HUGE_VAL}, y[2] = {HUGE_VAL, -HUGE_VAL};
+    for (int i = 0; i < count; i++) {
+        const ole_figure *figure = ole_drawing_figure(drawings[i]);
+        double own_x[2], own_y[2];
+        if (figure->kind != OLE_FIGURE_LINES) continue;
+        ole_figure_ends(figure, own_x, own_y);
+        x[0] = fmin(x[0], own_x[0]), x[1] = fmax(x[1], own_x[1]);
+        y[0] = fmin(y[0], own_y[0]), y[1] = fmax(y[1], own_y[1]);
+    }
     for (int i = 0; i < count; i++) {
         char title[200];
         ole_figure figure = *ole_drawing_figure(drawings[i]);
+        if (figure.kind == OLE_FIGURE_LINES) {
+            figure.x_min = x[0], figure.x_max = x[1];
+            figure.y_min = y[0], figure.y_max = y[1];
+        }
         snprintf(title, sizeof title, "%s, %.100s", figure.title, views[i].name);
         if (count > 1) figure.title = title;
         ole_page_figure(page, &figure, ole_drawing_caption(drawings[i]));

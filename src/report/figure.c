@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_SERIES = 1000 };
+enum { MOST_SERIES = 1000, MOST_MARKS = 8 };
 
 void ole_figure_init(ole_figure *figure) {
     *figure = (ole_figure){
@@ -54,6 +54,9 @@ static ole_status check_series(const ole_figure *f, ole_error *error) {
                                 "figure: the edges of histogram %d must rise (edge %lld)", i,
                                 (long long)k);
     }
+    if (f->mark_count < 0 || f->mark_count > MOST_MARKS || (f->mark_count > 0 && !f->marks))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: it takes up to %d marks, not %d",
+                        MOST_MARKS, f->marks ? f->mark_count : 0);
     ole_status status = check_range("x", f->x_min, f->x_max, f->x_log, error);
     return status == OLE_OK ? check_range("y", f->y_min, f->y_max, f->y_log, error) : status;
 }
@@ -96,6 +99,26 @@ void ole_figure_rule(ole_canvas *canvas, double x0, double y0, double x1, double
     canvas->move(canvas, x0, y0);
     canvas->line(canvas, x1, y1);
     canvas->paint(canvas, NULL, pen);
+}
+
+void ole_figure_words(ole_canvas *canvas, const char *text, double x, double y, ole_anchor anchor) {
+    if (text)
+        canvas->words(canvas, &(ole_words){text, x, y, OLE_SIZE_TEXT, anchor, .paint = OLE_INK});
+}
+
+void ole_figure_words_up(ole_canvas *canvas, const char *text, double x, double y,
+                         ole_anchor anchor) {
+    if (text)
+        canvas->words(canvas, &(ole_words){text, x, y, OLE_SIZE_TEXT, anchor, .upwards = true,
+                                           .paint = OLE_INK});
+}
+
+void ole_figure_labels(ole_canvas *canvas, const ole_figure *f, const ole_box *box, double left,
+                       double below) {
+    ole_figure_words(canvas, f->x_label, box->x + box->width / 2, box->y + box->height + below,
+                     OLE_ANCHOR_MIDDLE);
+    ole_figure_words_up(canvas, f->y_label, box->x - left, box->y + box->height / 2,
+                        OLE_ANCHOR_MIDDLE);
 }
 
 static void draw(ole_canvas *canvas, const void *context) {

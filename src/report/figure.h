@@ -39,9 +39,16 @@ typedef struct ole_series {
     const char *name; /* for the legend; NULL: none */
     int64_t count;
     const double *x, *y;  /* NaN leaves a gap */
-    const double *spread; /* half the height of error bars, or NULL */
+    const double *spread; /* standard deviations, drawn as error bars around y; or NULL */
     bool dotted;          /* a line of reference; among points: solid, with its name at its end */
+    bool band;            /* lines: the spread as a shaded band from y - spread to y + spread */
 } ole_series;
+
+/* A vertical line across lines or a histogram, such as a threshold, with its name above. */
+typedef struct ole_mark {
+    double x;
+    const char *label; /* NULL: none */
+} ole_mark;
 
 /* Fill with ole_figure_init(). Strings and arrays are the caller's. */
 typedef struct ole_figure {
@@ -55,6 +62,8 @@ typedef struct ole_figure {
     int x_tick_count;
     const ole_series *series;
     int series_count;
+    const ole_mark *marks; /* [mark_count], or NULL */
+    int mark_count;
     /* scatter plots: the points of all series in space, [points, 3], of which x and y are the view
      * from (1, 1, 1); a page lets one turn them.  NULL: none. */
     const double *space;
@@ -67,7 +76,8 @@ typedef struct ole_figure {
     const char *const *column_names;
     const int64_t *breaks; /* rows and columns before which a class begins, drawn as thin lines */
     int break_count;
-    double width, height; /* points; default 480 x 320 */
+    const char *const *block_names; /* [break_count + 1] of the classes between them, or NULL */
+    double width, height;           /* points; default 480 x 320 */
 } ole_figure;
 
 OLE_INTERNAL void ole_figure_init(ole_figure *figure);

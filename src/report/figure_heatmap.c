@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400 };
+enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400, MOST_NAME = 110 };
 
 typedef struct heat {
     const ole_figure *figure;
@@ -130,46 +130,54 @@ static void draw_breaks(ole_canvas *canvas, const heat *h) {
     }
 }
 
-static double widest_name(const char *const *names, int64_t count) {
-    double widest = 0;
-    for (int64_t i = 0; names && i < count; i++)
-        widest = fmax(widest, names[i] ? ole_words_width(names[i], OLE_SIZE_TEXT) : 0);
-    return fmin(widest, 110);
+/* The names along one side: of its rows or columns, or of the blocks between breaks. */
+typedef struct name_list {
+    const char *const *of; /* [count], or NULL */
+    int64_t count, size;   /* names; rows or columns */
+    const int64_t *breaks; /* or NULL */
+    double widest;         /* on paper */
+} name_list;
+
+static name_list list_names(const ole_figure *f, const char *const *names, int64_t size) {
+    name_list list = {names, size, size, NULL, 0};
+    if (!names && f->block_names)
+        list = (name_list){f->block_names, f->break_count + 1, size, f->breaks, 0};
+    for (int64_t i = 0; list.of && i < list.count; i++)
+        if (list.of[i]) list.widest = fmax(list.widest, ole_words_width(list.of[i], OLE_SIZE_TEXT));
+    list.widest = fmin(list.widest, MOST_NAME);
+    return list;
 }
 
-/* Every how manieth name has room. */
-static int64_t stride_of(int64_t count, double length, double needed) {
-    double each = length / (double)count;
-    return each >= needed ? 1 : (int64_t)ceil(needed / each);
-}
-
-static void draw_names(ole_canvas *canvas, const heat *h, bool upright) {
-    const ole_figure *f = h->figure;
-    double bottom = h->box.y + h->box.height;
-    int64_t stride = stride_of(f->rows, h->box.height, OLE_SIZE_TEXT);
-    for (int64_t r = 0; f->row_names && r < f->rows; r += stride) {
-        ole_box cell = cell_box(h, r, 0);
-        if (f->row_names[r])
-            canvas->words(canvas, &(ole_words){.text = f->row_names[r],
-                                               .x = h->box.x - 5,
-                                               .y = cell.y + cell.height / 2 + 0.35 * OLE_SIZE_TEXT,
-                                               .size = OLE_SIZE_TEXT,
-                                               .anchor = OLE_ANCHOR_END,
-                                               .paint = OLE_INK});
+/* Where a name stands, as a share of the side. */
+static double name_place(const name_list *list, int64_t i) {
+    int64_t begin = i, end = i + 1;
+    if (list->breaks) {
+        begin = i > 0 ? list->breaks[i - 1] : 0;
+        end = i + 1 < list->count ? list->breaks[i] : list->size;
     }
-    stride = upright ? 1 : stride_of(f->columns, h->box.width, OLE_SIZE_TEXT);
-    for (int64_t c = 0; f->column_names && c < f->columns; c += stride) {
-        ole_box cell = cell_box(h, 0, c);
-        double middle = cell.x + cell.width / 2;
-        if (f->column_names[c])
-            canvas->words(canvas,
-                          &(ole_words){.text = f->column_names[c],
-                                       .x = upright ? middle : middle + 0.35 * OLE_SIZE_TEXT,
-                                       .y = upright ? bottom + 4 + OLE_SIZE_TEXT : bottom + 5,
-                                       .size = OLE_SIZE_TEXT,
-                                       .anchor = upright ? OLE_ANCHOR_MIDDLE : OLE_ANCHOR_END,
-                                       .upwards = !upright,
-                                       .paint = OLE_INK});
+    return 0.5 * (double)(begin + end) / (double)list->size;
+}
+
+/* A name that would touch the one before it is skipped. */
+static void draw_names(ole_canvas *canvas, const heat *h, const name_list *list, bool columns,
+                       bool upright) {
+    const ole_box *box = &h->box;
+    const double centre = 0.35 * OLE_SIZE_TEXT; /* of a letter, above the baseline */
+    double bottom = box->y + box->height, side = columns ? box->width : box->height;
+    double apart = columns && upright ? list->widest : OLE_SIZE_TEXT + 1, last = -HUGE_VAL;
+    for (int64_t i = 0; list->of && i < list->count; i++) {
+        double at = side * name_place(list, i);
+        if (!list->of[i] || at - last < apart) continue;
+        char name[OLE_WORDS_ROOM];
+        ole_words_cut(name, list->of[i], OLE_SIZE_TEXT, MOST_NAME);
+        last = at;
+        if (!columns)
+            ole_figure_words(canvas, name, box->x - 5, box->y + at + centre, OLE_ANCHOR_END);
+        else if (upright)
+            ole_figure_words(canvas, name, box->x + at, bottom + 4 + OLE_SIZE_TEXT,
+                             OLE_ANCHOR_MIDDLE);
+        else
+            ole_figure_words_up(canvas, name, box->x + at + centre, bottom + 5, OLE_ANCHOR_END);
     }
 }
 
@@ -194,40 +202,11 @@ static void draw_scale(ole_canvas *canvas, const heat *h, const ole_axis *axis) 
         double y = ole_axis_place(axis, axis->at[i]);
         ole_axis_tick(axis, i, number);
         ole_figure_rule(canvas, x + width, y, x + width + 3, y, &tick);
-        canvas->words(canvas, &(ole_words){.text = number,
-                                           .x = x + width + 5,
-                                           .y = y + 0.35 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, number, x + width + 5, y + 0.35 * OLE_SIZE_TEXT, OLE_ANCHOR_START);
         widest = fmax(widest, ole_words_width(number, OLE_SIZE_TEXT));
     }
-    if (h->figure->value_label)
-        canvas->words(canvas, &(ole_words){.text = h->figure->value_label,
-                                           .x = x + width + 7 + widest + OLE_SIZE_TEXT,
-                                           .y = cells->y + cells->height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
-}
-
-static void draw_labels(ole_canvas *canvas, const heat *h, double left, double below) {
-    const ole_figure *f = h->figure;
-    if (f->x_label)
-        canvas->words(canvas, &(ole_words){.text = f->x_label,
-                                           .x = h->box.x + h->box.width / 2,
-                                           .y = h->box.y + h->box.height + below,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
-    if (f->y_label)
-        canvas->words(canvas, &(ole_words){.text = f->y_label,
-                                           .x = h->box.x - left,
-                                           .y = h->box.y + h->box.height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
+    ole_figure_words_up(canvas, h->figure->value_label, x + width + 7 + widest + OLE_SIZE_TEXT,
+                        cells->y + cells->height / 2, OLE_ANCHOR_MIDDLE);
 }
 
 void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box box) {
@@ -235,13 +214,13 @@ void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box bo
     const double label = OLE_SIZE_TEXT + 8, scale = 64;
     find_range(&h);
     ole_palette_scale(h.palette);
-    double row_width = widest_name(f->row_names, f->rows);
-    double column_width = widest_name(f->column_names, f->columns);
-    double left = (f->row_names ? row_width + 8 : 0) + (f->y_label ? label : 0);
+    name_list rows = list_names(f, f->row_names, f->rows);
+    name_list columns = list_names(f, f->column_names, f->columns);
+    double left = (rows.of ? rows.widest + 8 : 0) + (f->y_label ? label : 0);
     h.box.x += left;
     h.box.width -= left + scale + (f->value_label ? label : 0);
-    bool upright = column_width + 6 <= h.box.width / (double)f->columns;
-    double names = !f->column_names ? 0 : upright ? label : column_width + 10;
+    bool upright = columns.widest + 6 <= h.box.width / (double)columns.count;
+    double names = !columns.of ? 0 : upright ? label : columns.widest + 10;
     h.box.height -= names + (f->x_label ? label : 2);
     if (f->rows == f->columns) { /* square cells */
         double side = fmin(h.box.width, h.box.height);
@@ -250,8 +229,9 @@ void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box bo
     }
     (f->rows * f->columns <= MOST_SHAPES ? draw_shapes : draw_image)(canvas, &h);
     draw_breaks(canvas, &h);
-    draw_names(canvas, &h, upright);
-    draw_labels(canvas, &h, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
+    draw_names(canvas, &h, &rows, false, true);
+    draw_names(canvas, &h, &columns, true, upright);
+    ole_figure_labels(canvas, f, &h.box, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
     ole_axis axis;
     const ole_range range = {.min = h.min, .max = h.max};
     ole_axis_make(&axis, &range, h.min, h.max, 0, (int)fmax(2, h.box.height / 40));

@@ -88,6 +88,11 @@ static void draw_key(ole_canvas *canvas, const ole_figure *f, int series, double
         canvas->paint(canvas, &fill, &outline);
         return;
     }
+    if (s->band && s->spread) {
+        const ole_paint fill = ole_figure_paint(series, 0.2);
+        ole_canvas_rectangle(canvas, &(ole_box){x, middle - 4, swatch, 8});
+        canvas->paint(canvas, &fill, NULL);
+    }
     if (f->kind == OLE_FIGURE_LINES) {
         const ole_pen pen = {ole_figure_paint(series, 1), s->dotted ? 1.4 : 1.8, s->dotted ? 3 : 0};
         ole_figure_rule(canvas, x, middle, x + swatch, middle, &pen);
@@ -99,11 +104,7 @@ static void draw_key(ole_canvas *canvas, const ole_figure *f, int series, double
 
 static void draw_entry(ole_canvas *canvas, const ole_figure *f, int series, double x, double y) {
     draw_key(canvas, f, series, x, y);
-    canvas->words(canvas, &(ole_words){.text = f->series[series].name,
-                                       .x = x + swatch + 4,
-                                       .y = y,
-                                       .size = OLE_SIZE_TEXT,
-                                       .paint = OLE_INK});
+    ole_figure_words(canvas, f->series[series].name, x + swatch + 4, y, OLE_ANCHOR_START);
 }
 
 static double entry_width(const ole_figure *f, int series) {
@@ -123,7 +124,7 @@ static void draw_above(ole_canvas *canvas, const ole_figure *f, ole_box *box) {
         draw_entry(canvas, f, i, x, y);
         x += width;
     }
-    double used = y + 8 - box->y;
+    double used = y + 11 - box->y;
     box->y += used;
     box->height -= used;
 }

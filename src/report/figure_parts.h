@@ -17,8 +17,8 @@ enum { OLE_SIZE_TEXT = 10, OLE_SIZE_TITLE = 12 }; /* points */
 /* Legend, axes and series of everything but heat maps, within `box`. */
 void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *figure, ole_box box);
 
-/* The ends of the x axis, as it is drawn. */
-void ole_figure_x_range(const ole_figure *figure, double *min, double *max);
+/* The ends of the x and the y axis, as they are drawn. */
+void ole_figure_ends(const ole_figure *figure, double x[2], double y[2]);
 
 /* A heat map with its scale, within `box`. */
 void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *figure, ole_box box);
@@ -35,6 +35,15 @@ ole_paint ole_figure_paint(int series, double alpha);
 void ole_figure_add_marker(ole_canvas *canvas, const ole_figure *figure, int series, double x,
                            double y, double radius);
 void ole_figure_paint_markers(ole_canvas *canvas, const ole_figure *figure, int series);
+
+/* Text in ink at its usual size, upright or turned upwards; NULL: nothing. */
+void ole_figure_words(ole_canvas *canvas, const char *text, double x, double y, ole_anchor anchor);
+void ole_figure_words_up(ole_canvas *canvas, const char *text, double x, double y,
+                         ole_anchor anchor);
+
+/* The labels of both axes, so far to the left of `box` and below it. */
+void ole_figure_labels(ole_canvas *canvas, const ole_figure *figure, const ole_box *box,
+                       double left, double below);
 
 /* A straight line. */
 void ole_figure_rule(ole_canvas *canvas, double x0, double y0, double x1, double y1,

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+enum { MARK_ROW = OLE_SIZE_TEXT + 4 }; /* the height of a mark's label above the plot */
+
 /* ---- Ranges -------------------------------------------------------------------------------- */
 
 static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
@@ -25,6 +27,10 @@ static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
             ole_range_add(y, s->y[k] + spread);
         }
     }
+    for (int i = 0; i < f->mark_count; i++) {
+        ole_range_add(x, f->marks[i].x);
+        if (f->marks[i].x != floor(f->marks[i].x)) x->whole = false;
+    }
 }
 
 /* Bars stand on 0, and lines that come near it show it, unless the figure leaves the axis free. */
@@ -37,13 +43,20 @@ static double x_pad(const ole_figure *f) {
     return f->kind == OLE_FIGURE_HISTOGRAM ? 0 : f->kind == OLE_FIGURE_SCATTER ? 0.04 : 0.02;
 }
 
-void ole_figure_x_range(const ole_figure *f, double *min, double *max) {
-    ole_range x, y;
-    ole_axis axis;
-    find_ranges(f, &x, &y);
-    ole_axis_make(&axis, &x, f->x_min, f->x_max, x_pad(f), 1);
-    *min = axis.min;
-    *max = axis.max;
+static void make_y_axis(const ole_figure *f, ole_range *range, ole_axis *y, int ticks) {
+    double min = f->y_min;
+    if (isnan(min) && starts_at_zero(f, range)) min = range->min = 0;
+    ole_axis_make(y, range, min, f->y_max, 0.05, ticks);
+}
+
+void ole_figure_ends(const ole_figure *f, double x[2], double y[2]) {
+    ole_range x_range, y_range;
+    ole_axis across, up;
+    find_ranges(f, &x_range, &y_range);
+    ole_axis_make(&across, &x_range, f->x_min, f->x_max, x_pad(f), 1);
+    make_y_axis(f, &y_range, &up, 1);
+    x[0] = across.min, x[1] = across.max;
+    y[0] = up.min, y[1] = up.max;
 }
 
 static double widest_tick(const ole_axis *axis) {
@@ -79,11 +92,11 @@ static void take_ticks(const ole_figure *f, ole_axis *x) {
 static void make_axes(const ole_figure *f, ole_box *box, ole_axis *x, ole_axis *y) {
     ole_range x_range, y_range;
     find_ranges(f, &x_range, &y_range);
-    double label = OLE_SIZE_TEXT + 6, y_min = f->y_min;
-    if (isnan(y_min) && starts_at_zero(f, &y_range)) y_min = y_range.min = 0;
-    box->height -= label + (f->x_label ? label : 0);
-    ole_axis_make(y, &y_range, y_min, f->y_max, 0.05, (int)fmax(2, box->height / 36));
-    double left = widest_tick(y) + 8 + (f->y_label ? label : 0), right = 6;
+    const double label = OLE_SIZE_TEXT + 6;
+    box->y += f->mark_count * MARK_ROW;
+    box->height -= label + (f->x_label ? label : 0) + f->mark_count * MARK_ROW;
+    make_y_axis(f, &y_range, y, (int)fmax(2, box->height / 36));
+    double left = widest_tick(y) + 8 + (f->y_label ? label + 3 : 0), right = 6;
     box->x += left;
     box->width -= left + right;
     for (int wanted = (int)fmax(2, box->width / 44); wanted >= 1; wanted--) {
@@ -107,39 +120,17 @@ static void draw_axes(ole_canvas *canvas, const ole_figure *f, const ole_box *bo
     for (int i = 0; i < y->ticks; i++) {
         double at = ole_axis_place(y, y->at[i]);
         ole_figure_rule(canvas, box->x, at, right, at, &grid);
-        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(y, i, number),
-                                           .x = box->x - 6,
-                                           .y = at + 0.35 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_END,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, ole_axis_tick(y, i, number), box->x - 6, at + 0.35 * OLE_SIZE_TEXT,
+                         OLE_ANCHOR_END);
     }
     for (int i = 0; i < x->ticks; i++) {
         double at = ole_axis_place(x, x->at[i]);
         ole_figure_rule(canvas, at, bottom, at, bottom + 4, &axis);
-        canvas->words(canvas, &(ole_words){.text = ole_axis_tick(x, i, number),
-                                           .x = at,
-                                           .y = bottom + 5 + OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
+        ole_figure_words(canvas, ole_axis_tick(x, i, number), at, bottom + 5 + OLE_SIZE_TEXT,
+                         OLE_ANCHOR_MIDDLE);
     }
     ole_figure_rule(canvas, box->x, bottom, right, bottom, &axis);
-    if (f->x_label)
-        canvas->words(canvas, &(ole_words){.text = f->x_label,
-                                           .x = box->x + box->width / 2,
-                                           .y = bottom + 10 + 2 * OLE_SIZE_TEXT,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .paint = OLE_INK});
-    if (f->y_label)
-        canvas->words(canvas, &(ole_words){.text = f->y_label,
-                                           .x = box->x - widest_tick(y) - 12,
-                                           .y = box->y + box->height / 2,
-                                           .size = OLE_SIZE_TEXT,
-                                           .anchor = OLE_ANCHOR_MIDDLE,
-                                           .upwards = true,
-                                           .paint = OLE_INK});
+    ole_figure_labels(canvas, f, box, widest_tick(y) + 14, 10 + 2 * OLE_SIZE_TEXT);
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */
@@ -174,6 +165,25 @@ static void draw_error_bars(ole_canvas *canvas, const ole_series *s, int series,
     canvas->paint(canvas, NULL, &pen);
 }
 
+/* From the upper edge back along the lower one; a gap in the line ends a band. */
+static void draw_band(ole_canvas *canvas, const ole_series *s, int series, const ole_axis *x,
+                      const ole_axis *y) {
+    const ole_paint fill = ole_figure_paint(series, 0.2);
+    double at[2];
+    for (int64_t from = 0, to; from < s->count; from = to + 1) {
+        for (to = from; to < s->count && isfinite(s->spread[to]) && place(s, to, x, y, at); to++)
+            (to == from ? canvas->move : canvas->line)(canvas, at[0],
+                                                       ole_axis_place(y, s->y[to] + s->spread[to]));
+        for (int64_t k = to; k-- > from;) {
+            double low = s->y[k] - s->spread[k];
+            place(s, k, x, y, at);
+            canvas->line(canvas, at[0], y->log && low <= 0 ? y->from : ole_axis_place(y, low));
+        }
+        if (to > from) canvas->close(canvas);
+    }
+    canvas->paint(canvas, &fill, NULL);
+}
+
 static void draw_line(ole_canvas *canvas, const ole_figure *f, int series, const ole_axis *x,
                       const ole_axis *y) {
     enum { MOST_MARKERS = 40 };
@@ -190,7 +200,7 @@ static void draw_line(ole_canvas *canvas, const ole_figure *f, int series, const
         drawing = there;
     }
     canvas->paint(canvas, NULL, &pen);
-    if (s->spread) draw_error_bars(canvas, s, series, x, y);
+    if (s->spread && !s->band) draw_error_bars(canvas, s, series, x, y);
     if (s->dotted || s->count > MOST_MARKERS) return;
     for (int64_t k = 0; k < s->count; k++)
         if (place(s, k, x, y, at)) ole_figure_add_marker(canvas, f, series, at[0], at[1], 3);
@@ -240,12 +250,23 @@ static void draw_reference(ole_canvas *canvas, const ole_series *s, const ole_ax
     canvas->paint(canvas, NULL, &pen);
     if (!s->name || s->count < 2) return;
     double side = at[0] - before[0];
-    canvas->words(canvas, &(ole_words){.text = s->name,
-                                       .x = at[0] + (side < -1 ? -4 : 4),
-                                       .y = at[1] + 4,
-                                       .size = OLE_SIZE_TEXT,
-                                       .anchor = side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START,
-                                       .paint = OLE_INK});
+    ole_figure_words(canvas, s->name, at[0] + (side < -1 ? -4 : 4), at[1] + 4,
+                     side < -1 ? OLE_ANCHOR_END : OLE_ANCHOR_START);
+}
+
+/* Marks, their labels in the rows above `box` that make_axes() left. */
+static void draw_marks(ole_canvas *canvas, const ole_figure *f, const ole_box *box,
+                       const ole_axis *x) {
+    const ole_pen pen = {OLE_INK, 1.2, 4};
+    for (int i = 0; i < f->mark_count; i++) {
+        const ole_mark *m = &f->marks[i];
+        if (!(m->x >= x->min && m->x <= x->max)) continue;
+        double at = ole_axis_place(x, m->x), top = box->y - (f->mark_count - 1 - i) * MARK_ROW;
+        ole_figure_rule(canvas, at, top - 2, at, box->y + box->height, &pen);
+        double half = m->label ? ole_words_width(m->label, OLE_SIZE_TEXT) / 2 : 0;
+        double left = box->x + half, right = box->x + box->width - half;
+        ole_figure_words(canvas, m->label, fmax(left, fmin(at, right)), top - 5, OLE_ANCHOR_MIDDLE);
+    }
 }
 
 void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) {
@@ -260,6 +281,9 @@ void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) 
     const double more = 3; /* markers at the border are drawn whole */
     canvas->clip(canvas, &(ole_box){box.x - more, box.y - more, box.width + 2 * more,
                                     box.height + 2 * more});
+    for (int i = 0; i < f->series_count; i++) /* under all lines */
+        if (f->kind == OLE_FIGURE_LINES && f->series[i].band && f->series[i].spread)
+            draw_band(canvas, &f->series[i], i, &x, &y);
     for (int i = 0; i < f->series_count; i++) {
         if (f->kind == OLE_FIGURE_LINES)
             draw_line(canvas, f, i, &x, &y);
@@ -271,4 +295,5 @@ void ole_figure_draw_plot(ole_canvas *canvas, const ole_figure *f, ole_box box) 
             draw_points(canvas, f, i, &x, &y, radius);
     }
     canvas->clip(canvas, NULL);
+    draw_marks(canvas, f, &box, &x);
 }

@@ -12,6 +12,7 @@
 #include "report/picture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,11 +121,8 @@ void ole_page_compared(ole_page *page, const char *label, const char *value, con
         keep_argument(page, "a headline needs a label and a value");
         return;
     }
-    ole_text_add(out, "<div class=\"headline\"><dt>");
-    ole_text_escaped(out, label);
-    ole_text_add(out, "</dt><dd class=\"value\">");
-    ole_text_escaped(out, value);
-    ole_text_add(out, "</dd>");
+    ole_text_between(out, "<div class=\"headline\"><dt>", label, "</dt><dd class=\"value\">");
+    ole_text_between(out, "", value, "</dd>");
     if (note) {
         ole_text_add(out, "<dd class=\"note\">");
         if (change) add_change(out, change);
@@ -132,6 +130,10 @@ void ole_page_compared(ole_page *page, const char *label, const char *value, con
         ole_text_add(out, "</dd>");
     }
     ole_text_add(out, "</div>\n");
+}
+
+void ole_page_refresh(ole_page *page, int seconds) {
+    page->refresh = seconds;
 }
 
 void ole_page_section(ole_page *page, const char *heading) {
@@ -143,19 +145,23 @@ void ole_page_section(ole_page *page, const char *heading) {
     int number = ++page->sections;
     ole_text_format(&page->body, "<section aria-labelledby=\"section-%d\">\n<h2 id=\"section-%d\">",
                     number, number);
-    ole_text_escaped(&page->body, heading);
-    ole_text_add(&page->body, "</h2>\n");
+    ole_text_between(&page->body, "", heading, "</h2>\n");
     page->in_section = true;
     ole_text_format(&page->navigation, "<li><a href=\"#section-%d\">", number);
-    ole_text_escaped(&page->navigation, heading);
-    ole_text_add(&page->navigation, "</a></li>\n");
+    ole_text_between(&page->navigation, "", heading, "</a></li>\n");
 }
 
 void ole_page_text(ole_page *page, const char *paragraph) {
     ole_page_begin_block(page, false);
-    ole_text_add(&page->body, "<p>");
-    ole_text_escaped(&page->body, paragraph ? paragraph : "");
-    ole_text_add(&page->body, "</p>\n");
+    ole_text_between(&page->body, "<p>", paragraph, "</p>\n");
+}
+
+/* The names of the groups of points, for the script that shows the one under the pointer. */
+static void add_series_names(ole_text *out, const ole_figure *f) {
+    ole_text_add(out, " data-series=\"");
+    for (int i = 0; i < f->series_count; i++)
+        if (!f->series[i].dotted) ole_text_between(out, i > 0 ? "\n" : "", f->series[i].name, "");
+    ole_text_add(out, "\"");
 }
 
 /* The points of a figure in space for the script that turns it: x, y and z in 1/32767 of the
@@ -186,11 +192,9 @@ static void add_space(ole_text *out, const ole_figure *f) {
     free(bytes);
 }
 
-/* Where the x axis begins and ends, for the script that shows values under the pointer. */
-static void add_x_range(ole_text *out, const ole_figure *f) {
-    double ends[2];
-    ole_figure_x_range(f, &ends[0], &ends[1]);
-    ole_text_format(out, " data-x=\"%s", f->x_log ? "log" : "linear");
+/* Where an axis begins and ends, for the script that shows values under the pointer. */
+static void add_ends(ole_text *out, const char *name, bool log, const double ends[2]) {
+    ole_text_format(out, " data-%s=\"%s", name, log ? "log" : "linear");
     for (int i = 0; i < 2; i++) { /* in scientific notation, of integers: no locale's comma */
         int power = ends[i] != 0 ? (int)floor(log10(fabs(ends[i]))) - 9 : 0;
         ole_text_format(out, " %llde%d", llround(ends[i] / pow(10, power)), power);
@@ -207,24 +211,21 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     ole_page_begin_block(page, true);
     ole_text_add(&page->body, figure->space ? "<figure class=\"space\"" : "<figure");
     if (figure->space) add_space(&page->body, figure);
-    if (figure->kind == OLE_FIGURE_LINES || figure->kind == OLE_FIGURE_HISTOGRAM)
-        add_x_range(&page->body, figure);
+    if (figure->kind == OLE_FIGURE_SCATTER) add_series_names(&page->body, figure);
+    if (figure->kind == OLE_FIGURE_HEATMAP) {
+        ole_page_add_blocks(&page->body, figure);
+    } else if (!figure->space) {
+        double x[2], y[2];
+        ole_figure_ends(figure, x, y);
+        add_ends(&page->body, "x", figure->x_log, x);
+        if (figure->kind == OLE_FIGURE_SCATTER) add_ends(&page->body, "y", figure->y_log, y);
+    }
     ole_text_add(&page->body, ">\n");
     ole_text_add(&page->body, svg);
-    if (caption) {
-        ole_text_add(&page->body, "<figcaption>");
-        ole_text_escaped(&page->body, caption);
-        ole_text_add(&page->body, "</figcaption>\n");
-    }
+    if (caption) ole_text_between(&page->body, "<figcaption>", caption, "</figcaption>\n");
     ole_page_add_numbers(&page->body, figure, figure->title ? figure->title : caption);
     ole_text_add(&page->body, "</figure>\n");
     free(svg);
-}
-
-static void add_cell(ole_text *out, const char *open, const char *text, const char *close) {
-    ole_text_add(out, open);
-    ole_text_escaped(out, text ? text : "");
-    ole_text_add(out, close);
 }
 
 /* Columns of numbers stand to the right, others to the left; "" is either. */
@@ -246,23 +247,24 @@ void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t c
     }
     ole_page_begin_block(page, false);
     ole_text_add(out, "<div class=\"table\"><div class=\"scroll\" tabindex=\"0\" role=\"region\"");
-    add_cell(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
+    ole_text_between(out, " aria-label=\"", caption ? caption : "table", "\"><table>\n<thead><tr>");
     for (int64_t c = 0; c < columns; c++)
-        add_cell(out,
-                 is_numeric(cells, rows, columns, c) ? "<th scope=\"col\">"
-                                                     : "<th scope=\"col\" class=\"words\">",
-                 names[c], "</th>");
+        ole_text_between(out,
+                         is_numeric(cells, rows, columns, c) ? "<th scope=\"col\">"
+                                                             : "<th scope=\"col\" class=\"words\">",
+                         names[c], "</th>");
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int64_t r = 0; r < rows; r++) {
         ole_text_add(out, "<tr>");
-        add_cell(out, "<th scope=\"row\">", cells[r * columns], "</th>");
+        ole_text_between(out, "<th scope=\"row\">", cells[r * columns], "</th>");
         for (int64_t c = 1; c < columns; c++)
-            add_cell(out, is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",
-                     cells[r * columns + c], "</td>");
+            ole_text_between(out,
+                             is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",
+                             cells[r * columns + c], "</td>");
         ole_text_add(out, "</tr>\n");
     }
     ole_text_add(out, "</tbody></table></div>");
-    if (caption) add_cell(out, "<div class=\"caption\">", caption, "</div>");
+    if (caption) ole_text_between(out, "<div class=\"caption\">", caption, "</div>");
     ole_text_add(out, "</div>\n");
 }
 
@@ -277,6 +279,14 @@ bool ole_page_check_images(ole_page *page, const ole_page_images *images) {
     return good;
 }
 
+/* Photographs are a tenth of the size as JPEG; small drawings keep their pixels. */
+static ole_status encode(const ole_picture *picture, ole_text *bytes, bool *jpeg,
+                         ole_error *error) {
+    *jpeg = picture->channels == 3 && picture->width >= 48 && ole_picture_has_jpeg();
+    return *jpeg ? ole_picture_jpeg(picture, 88, bytes, error)
+                 : ole_picture_png(picture, bytes, error);
+}
+
 static void add_image(ole_page *page, const ole_page_images *images, int64_t i) {
     size_t size = (size_t)images->width * (size_t)images->height * (size_t)images->channels;
     const ole_picture picture = {.width = images->width,
@@ -284,21 +294,26 @@ static void add_image(ole_page *page, const ole_page_images *images, int64_t i) 
                                  .channels = images->channels,
                                  .pixels = images->pixels + (size_t)i * size};
     const char *caption = images->captions ? images->captions[i] : NULL;
-    ole_text png = {0}, *out = &page->body;
+    char number[32];
+    snprintf(number, sizeof number, "image %lld", (long long)i + 1);
+    ole_text bytes = {0}, *out = &page->body;
     ole_error error;
-    ole_page_keep(page, ole_picture_png(&picture, &png, &error), &error);
-    ole_text_format(out, "<li><img%s width=\"%d\" height=\"%d\" alt=\"",
+    bool jpeg;
+    ole_page_keep(page, encode(&picture, &bytes, &jpeg, &error), &error);
+    ole_text_format(out, "<li><img%s width=\"%d\" height=\"%d\"",
                     images->width < 96 ? " class=\"pixels\"" : "", images->width, images->height);
-    if (caption)
-        ole_text_escaped(out, caption);
-    else
-        ole_text_format(out, "image %lld", (long long)i + 1);
-    ole_text_add(out, "\" src=\"data:image/png;base64,");
-    ole_text_base64(out, png.bytes, png.size);
+    ole_text_between(out, " alt=\"", caption ? caption : number, "\"");
+    ole_text_format(out, " src=\"data:image/%s;base64,", jpeg ? "jpeg" : "png");
+    ole_text_base64(out, bytes.bytes, bytes.size);
     ole_text_add(out, "\">");
-    if (caption) ole_text_escaped(out, caption);
+    char *lines = caption ? strdup(caption) : NULL, *rest = lines;
+    if (caption && !lines) out->failed = true;
+    for (const char *line = lines ? strsep(&rest, "\n") : NULL; line; line = strsep(&rest, "\n"))
+        ole_text_between(out, line == lines ? "<b>" : "<span>", line,
+                         line == lines ? "</b>" : "</span>");
     ole_text_add(out, "</li>\n");
-    ole_text_free(&png);
+    free(lines);
+    ole_text_free(&bytes);
 }
 
 void ole_page_add_images(ole_page *page, const char *caption, const ole_page_images *images) {
@@ -308,7 +323,7 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
     for (int64_t i = 0; i < images->count; i++)
         add_image(page, images, i);
     ole_text_add(&page->body, "</ul>\n");
-    if (caption) add_cell(&page->body, "<figcaption>", caption, "</figcaption>\n");
+    if (caption) ole_text_between(&page->body, "<figcaption>", caption, "</figcaption>\n");
     ole_text_add(&page->body, "</figure>\n");
 }
 
@@ -318,6 +333,8 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
 static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "title") == 0) ole_text_escaped(out, page->title);
     if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());
+    if (strcmp(name, "refresh") == 0 && page->refresh > 0)
+        ole_text_format(out, "<meta http-equiv=\"refresh\" content=\"%d\">", page->refresh);
     if (strcmp(name, "style") == 0) {
         ole_text_add(out, page_style);
         for (int i = 0; i < OLE_COLOURS; i++) { /* of series, which figures name s0 to s9 */
@@ -331,7 +348,7 @@ static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "script") == 0) ole_text_add(out, page_script);
     if (strcmp(name, "script_hash") == 0) ole_text_add(out, page_script_hash);
     if (strcmp(name, "subtitle") == 0 && page->subtitle[0])
-        add_cell(out, "<p class=\"subtitle\">", page->subtitle, "</p>");
+        ole_text_between(out, "<p class=\"subtitle\">", page->subtitle, "</p>");
     if (strcmp(name, "navigation") == 0 && page->sections > 1) {
         ole_text_add(out, "<nav aria-label=\"Sections\"><ul class=\"wide\">\n");
         ole_text_bytes(out, page->navigation.bytes, page->navigation.size);

@@ -41,6 +41,9 @@ typedef struct ole_page_change {
 OLE_INTERNAL void ole_page_compared(ole_page *page, const char *label, const char *value,
                                     const char *note, const ole_page_change *change);
 
+/* Browsers load the page again after so many seconds, as while what it shows still grows. */
+OLE_INTERNAL void ole_page_refresh(ole_page *page, int seconds);
+
 OLE_INTERNAL void ole_page_section(ole_page *page, const char *heading);
 OLE_INTERNAL void ole_page_text(ole_page *page, const char *paragraph);
 
@@ -56,7 +59,7 @@ typedef struct ole_page_images {
     int64_t count;
     int width, height, channels;
     const uint8_t *pixels;
-    const char *const *captions; /* [count], or NULL */
+    const char *const *captions; /* [count] or NULL; several lines: the first is the heading */
 } ole_page_images;
 
 OLE_INTERNAL void ole_page_add_images(ole_page *page, const char *caption,
@@ -64,8 +67,13 @@ OLE_INTERNAL void ole_page_add_images(ole_page *page, const char *caption,
 
 enum { OLE_PAGE_MAP_CLASSES = 10000 }; /* at most, of a map */
 
-/* A map of points that pans, zooms, filters by class and shows the image under the pointer. */
+/*
+ * A map of points that pans, zooms, filters by class and shows the image under the pointer, with
+ * its caption (the name of its file).  Maps of the same samples on one page are linked: what is
+ * pointed at, picked, searched or filtered in one shows in all.
+ */
 typedef struct ole_page_map {
+    const char *title; /* NULL: none */
     int64_t count;
     const double *at;      /* [count, 2] */
     const int32_t *labels; /* [count] */

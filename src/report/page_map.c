@@ -4,11 +4,14 @@
  * Places are rounded to 1/65535 of the longer side.  Maps of the same images, as of two networks on
  * one test set, share their thumbnails.
  */
+#include "base/fnv.h"
 #include "report/page_parts.h"
 #include "report/palette.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SPRITE_BUDGET = 3600000 };
 
@@ -78,56 +81,51 @@ static void add_points(ole_page *page, const ole_page_map *map) {
 
 /* ---- Thumbnails ---------------------------------------------------------------------------- */
 
-/* FNV-1a, over eight bytes at a time. */
-static uint64_t hash_images(const ole_page_images *images) {
-    uint64_t hash = 0xcbf29ce484222325u;
+/* Packs the thumbnails and embeds them, unless the page has them; NULL after a failure. */
+static const ole_sprite *embed_sprite(ole_page *page, const ole_page_images *images) {
     size_t size = (size_t)images->count * (size_t)images->width * (size_t)images->height *
                   (size_t)images->channels;
-    uint64_t shape =
-        (uint64_t)images->width << 32 | (uint64_t)images->height << 2 | (uint64_t)images->channels;
-    hash = (hash ^ shape) * 0x100000001b3u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ images->pixels[i]) * 0x100000001b3u;
-    return hash;
-}
-
-/* Packs the thumbnails and embeds them, unless the page has them; NULL after a failure. */
-static const ole_page_sprite *embed_sprite(ole_page *page, const ole_page_images *images) {
-    uint64_t hash = hash_images(images);
+    uint64_t hash =
+        ole_fnv64(images->pixels, size) + (uint64_t)(8 * images->width + images->channels);
     for (int i = 0; i < page->sprite_count; i++)
         if (page->sprites[i].hash == hash) return &page->sprites[i];
     ole_sprite sprite;
+    ole_text bytes = {0};
     ole_error error;
-    ole_status status = ole_sprite_make(&sprite, images, SPRITE_BUDGET, &error);
+    ole_status status = ole_sprite_make(&sprite, images, SPRITE_BUDGET, &bytes, &error);
     ole_page_keep(page, status, &error);
     if (status != OLE_OK) return NULL;
     ole_text_format(&page->body, "<img hidden alt=\"\" id=\"sprite-%d\" src=\"data:%s;base64,",
                     page->maps, sprite.type);
-    ole_text_base64(&page->body, sprite.bytes.bytes, sprite.bytes.size);
+    ole_text_base64(&page->body, bytes.bytes, bytes.size);
     ole_text_add(&page->body, "\">\n");
-    ole_sprite_free(&sprite);
+    ole_text_free(&bytes);
+    sprite.hash = hash;
+    sprite.map = page->maps;
     int at = page->sprite_count < OLE_PAGE_SPRITES ? page->sprite_count++ : OLE_PAGE_SPRITES - 1;
-    page->sprites[at] =
-        (ole_page_sprite){hash, page->maps, sprite.width, sprite.height, sprite.columns};
+    page->sprites[at] = sprite;
     return &page->sprites[at];
 }
 
 /* ---- HTML ---------------------------------------------------------------------------------- */
 
 static void add_controls(ole_text *out, const ole_page_map *map) {
-    ole_text_add(out,
-                 "<div class=\"map-bar\">\n"
-                 "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
-                 "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
-                 "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
-                 "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
-                 "<span class=\"hint\">Drag to move, Ctrl + scroll or pinch to zoom, point to see. "
-                 "Keys: arrows, + −, 0, n, p</span>\n</div>\n<div class=\"map-bar\">\n"
-                 "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
-                 "spellcheck=\"false\"></label>\n"
-                 "<button type=\"button\" data-do=\"all\">All classes</button>\n"
-                 "<button type=\"button\" data-do=\"none\">No class</button>\n"
-                 "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
+    ole_text_add(
+        out,
+        "<div class=\"map-bar\">\n"
+        "<button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\n"
+        "<button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\n"
+        "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
+        "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
+        "<span class=\"hint\"><span class=\"mouse\">Drag to move, Ctrl + scroll to zoom, click to "
+        "keep a point. Keys: arrows, + −, 0, n, p</span><span class=\"touch\">Two fingers "
+        "move and zoom, a tap keeps a point.</span></span>\n</div>\n<div "
+        "class=\"map-bar\">\n"
+        "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
+        "spellcheck=\"false\"></label>\n"
+        "<button type=\"button\" data-do=\"all\">All classes</button>\n"
+        "<button type=\"button\" data-do=\"none\">No class</button>\n"
+        "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
     for (int c = 0; c < map->classes; c++) {
         unsigned colour = (unsigned)ole_palette_class_colour(c);
         int shape = ole_palette_class_shape(c);
@@ -136,10 +134,22 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
                         "data-shape=\"%d\"><span class=\"swatch shape-%d\" "
                         "style=\"background:light-dark(#%06x,#%06x)\"></span>",
                         colour, shape, shape, colour, (unsigned)ole_palette_dark(colour));
-        ole_text_escaped(out, map->names[c] ? map->names[c] : "?");
-        ole_text_add(out, "</label>\n");
+        ole_text_between(out, "", map->names[c] ? map->names[c] : "?", "</label>\n");
     }
     ole_text_add(out, "</fieldset>\n");
+}
+
+/* The captions of the images, a line each. */
+static void add_files(ole_text *out, const ole_page_images *images) {
+    ole_text_add(out, " data-files=\"");
+    for (int64_t i = 0; i < images->count; i++) {
+        char name[256] = "";
+        if (images->captions[i]) snprintf(name, sizeof name, "%s", images->captions[i]);
+        for (char *end = name; (end = strchr(end, '\n'));)
+            *end = ' ';
+        ole_text_between(out, i > 0 ? "\n" : "", name, "");
+    }
+    ole_text_add(out, "\"");
 }
 
 void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *map) {
@@ -148,12 +158,14 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
     page->maps++;
     ole_page_begin_block(page, true);
     ole_text_add(out, "<figure class=\"map\">\n");
-    const ole_page_sprite *sprite = map->images ? embed_sprite(page, map->images) : NULL;
+    const ole_sprite *sprite = map->images ? embed_sprite(page, map->images) : NULL;
+    if (map->title) ole_text_between(out, "<p class=\"title\">", map->title, "</p>\n");
     ole_text_add(out, "<div class=\"map-stage\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"");
     ole_text_format(out, "Map of %lld points in %d classes. ", (long long)map->count, map->classes);
-    ole_text_escaped(out, caption ? caption : "");
-    ole_text_add(out, "\"");
+    ole_text_between(out, "", map->title, map->title && caption ? ". " : "");
+    ole_text_between(out, "", caption, "\"");
     add_points(page, map);
+    if (map->images && map->images->captions) add_files(out, map->images);
     if (sprite)
         ole_text_format(out, " data-sprite=\"sprite-%d\" data-tile=\"%d %d %d\"", sprite->map,
                         sprite->width, sprite->height, sprite->columns);
@@ -166,10 +178,6 @@ void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *m
                  "aria-hidden=\"true\"></canvas>"
                : "");
     add_controls(out, map);
-    if (caption) {
-        ole_text_add(out, "<figcaption>");
-        ole_text_escaped(out, caption);
-        ole_text_add(out, "</figcaption>\n");
-    }
+    if (caption) ole_text_between(out, "<figcaption>", caption, "</figcaption>\n");
     ole_text_add(out, "</figure>\n");
 }

@@ -5,6 +5,7 @@
 #include "report/page_parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_ROWS = 400, MOST_CELLS = 40, DIGITS = 6 };
@@ -15,9 +16,7 @@ static void add_number(ole_text *out, double value) {
 }
 
 static void add_heading(ole_text *out, const char *name, const char *otherwise) {
-    ole_text_add(out, "<th scope=\"col\">");
-    ole_text_escaped(out, name ? name : otherwise);
-    ole_text_add(out, "</th>");
+    ole_text_between(out, "<th scope=\"col\">", name ? name : otherwise, "</th>");
 }
 
 /* ---- Series -------------------------------------------------------------------------------- */
@@ -81,9 +80,7 @@ static int64_t add_points(ole_text *out, const ole_figure *f) {
         if (f->kind == OLE_FIGURE_SCATTER && s->dotted) continue; /* a line of reference */
         all += s->count;
         for (int64_t k = 0; k < s->count && shown < MOST_ROWS; k++, shown++) {
-            ole_text_add(out, "<tr><th scope=\"row\">");
-            ole_text_escaped(out, s->name ? s->name : "");
-            ole_text_add(out, "</th>");
+            ole_text_between(out, "<tr><th scope=\"row\">", s->name, "</th>");
             add_x(out, f, s, k);
             add_number(out, s->y[k]);
             add_number(out, s->spread ? s->spread[k] : NAN);
@@ -95,12 +92,9 @@ static int64_t add_points(ole_text *out, const ole_figure *f) {
 
 /* ---- Heat maps ----------------------------------------------------------------------------- */
 
-/* Where block i of `blocks` begins: at the classes' breaks, or evenly. */
-static int64_t block_start(const ole_figure *f, int64_t size, int64_t blocks, bool by_class,
-                           int64_t i) {
-    if (i == 0) return 0;
-    if (i == blocks) return size;
-    return by_class ? f->breaks[i - 1] : i * size / blocks;
+/* Whether the table has each cell. */
+static bool is_whole(const ole_figure *f) {
+    return f->rows <= MOST_CELLS && f->columns <= MOST_CELLS;
 }
 
 /* The breaks rise and lie inside. */
@@ -111,52 +105,66 @@ static bool good_breaks(const ole_figure *f) {
     return true;
 }
 
-/* The cells, or the means of blocks where there are too many. */
+/* One side of the table of a heat map: its cells, or blocks of them. */
+typedef struct side {
+    int64_t size, blocks;
+    const int64_t *breaks;    /* where blocks but the first begin; NULL: evenly */
+    const char *const *names; /* or NULL */
+} side;
+
+static int64_t block_start(const side *s, int64_t i) {
+    if (i == 0 || i == s->blocks) return i == 0 ? 0 : s->size;
+    return s->breaks ? s->breaks[i - 1] : i * s->size / s->blocks;
+}
+
+static void add_block_name(ole_text *out, const side *s, int64_t i, const char *tag) {
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)block_start(s, i));
+    ole_text_between(out, tag, s->names && s->names[i] ? s->names[i] : number, "</th>");
+}
+
 static void add_cells(ole_text *out, const ole_figure *f, bool whole) {
-    bool by_class = !whole && good_breaks(f);
-    int64_t most = MOST_CELLS / 2;
-    int64_t rows = by_class ? f->break_count + 1 : whole || f->rows < most ? f->rows : most;
-    int64_t columns = by_class                     ? f->break_count + 1
-                      : whole || f->columns < most ? f->columns
-                                                   : most;
-    ole_text_add(out, "<th scope=\"col\"></th>");
-    for (int64_t c = 0; c < columns; c++) {
-        ole_text_add(out, "<th scope=\"col\">");
-        if (whole && f->column_names && f->column_names[c])
-            ole_text_escaped(out, f->column_names[c]);
-        else
-            ole_text_format(out, "%lld",
-                            (long long)block_start(f, f->columns, columns, by_class, c));
-        ole_text_add(out, "</th>");
+    const int64_t most = MOST_CELLS / 2;
+    const int64_t *breaks = !whole && good_breaks(f) ? f->breaks : NULL;
+    const char *const *blocks = breaks ? f->block_names : NULL;
+    side rows = {f->rows, f->rows, breaks, whole ? f->row_names : blocks};
+    side columns = {f->columns, f->columns, breaks, whole ? f->column_names : blocks};
+    for (int i = 0; i < 2 && !whole; i++) {
+        side *s = i == 0 ? &rows : &columns;
+        s->blocks = breaks ? f->break_count + 1 : s->size < most ? s->size : most;
     }
+    ole_text_add(out, "<th scope=\"col\"></th>");
+    for (int64_t c = 0; c < columns.blocks; c++)
+        add_block_name(out, &columns, c, "<th scope=\"col\">");
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t top = block_start(f, f->rows, rows, by_class, r),
-                bottom = block_start(f, f->rows, rows, by_class, r + 1);
-        ole_text_add(out, "<tr><th scope=\"row\">");
-        if (whole && f->row_names && f->row_names[r])
-            ole_text_escaped(out, f->row_names[r]);
-        else
-            ole_text_format(out, "%lld", (long long)top);
-        ole_text_add(out, "</th>");
-        for (int64_t c = 0; c < columns; c++)
-            add_number(out, ole_figure_block_mean(
-                                f, top, bottom, block_start(f, f->columns, columns, by_class, c),
-                                block_start(f, f->columns, columns, by_class, c + 1)));
+    for (int64_t r = 0; r < rows.blocks; r++) {
+        add_block_name(out, &rows, r, "<tr><th scope=\"row\">");
+        for (int64_t c = 0; c < columns.blocks; c++)
+            add_number(
+                out, ole_figure_block_mean(f, block_start(&rows, r), block_start(&rows, r + 1),
+                                           block_start(&columns, c), block_start(&columns, c + 1)));
         ole_text_add(out, "</tr>\n");
     }
+}
+
+void ole_page_add_blocks(ole_text *out, const ole_figure *f) {
+    if (is_whole(f) || !good_breaks(f)) return;
+    ole_text_add(out, " data-blocks=\"0");
+    for (int i = 0; i < f->break_count; i++)
+        ole_text_format(out, " %lld", (long long)f->breaks[i]);
+    ole_text_format(out, " %lld\"", (long long)f->rows);
 }
 
 /* ---- The table ----------------------------------------------------------------------------- */
 
 void ole_page_add_numbers(ole_text *out, const ole_figure *f, const char *name) {
     bool heat = f->kind == OLE_FIGURE_HEATMAP;
-    bool whole = heat && f->rows <= MOST_CELLS && f->columns <= MOST_CELLS;
+    bool whole = heat && is_whole(f);
     int64_t left_out = 0;
-    ole_text_add(out, "<details><summary>Numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" "
-                      "role=\"region\" aria-label=\"Numbers: ");
-    ole_text_escaped(out, name ? name : "figure");
-    ole_text_add(out, "\"><table>\n<thead><tr>");
+    ole_text_between(out,
+                     "<details><summary>Numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" "
+                     "role=\"region\" aria-label=\"Numbers: ",
+                     name ? name : "figure", "\"><table>\n<thead><tr>");
     if (heat)
         add_cells(out, f, whole);
     else
@@ -167,9 +175,9 @@ void ole_page_add_numbers(ole_text *out, const ole_figure *f, const char *name) 
                         "<p class=\"more\">The first %d rows; %lld more are in the figure.</p>\n",
                         MOST_ROWS, (long long)left_out);
     if (heat && !whole)
-        ole_text_format(out,
-                        "<p class=\"more\">Means of blocks, named by their first row and column; "
-                        "the figure has %lld × %lld cells.</p>\n",
-                        (long long)f->rows, (long long)f->columns);
+        ole_text_format(
+            out, "<p class=\"more\">Means of blocks%s; the figure has %lld × %lld cells.</p>\n",
+            f->block_names && good_breaks(f) ? "" : ", named by their first row and column",
+            (long long)f->rows, (long long)f->columns);
     ole_text_add(out, "</details>\n");
 }

@@ -7,24 +7,17 @@
 #include "report/page.h"
 #include "report/text.h"
 
-/* Thumbnails packed into one image, row by row. */
+/* Thumbnails packed into one image, row by row; maps of the same images share it. */
 typedef struct ole_sprite {
-    int width, height, columns; /* of a tile; tiles a row */
+    int width, height, columns; /* of a tile; tiles per row */
     const char *type;           /* "image/png" */
-    ole_text bytes;
+    uint64_t hash;              /* of the images */
+    int map;                    /* whose it is in the page */
 } ole_sprite;
 
-/* Shrinks and packs `images` into at most about `budget` bytes. */
+/* Shrinks `images` and packs them into at most about `budget` bytes. */
 ole_status ole_sprite_make(ole_sprite *sprite, const ole_page_images *images, size_t budget,
-                           ole_error *error);
-void ole_sprite_free(ole_sprite *sprite);
-
-/* The thumbnails of a map that are in the page already, for maps of the same images. */
-typedef struct ole_page_sprite {
-    uint64_t hash;
-    int map; /* its number */
-    int width, height, columns;
-} ole_page_sprite;
+                           ole_text *bytes, ole_error *error);
 
 enum { OLE_PAGE_SPRITES = 16 };
 
@@ -32,8 +25,9 @@ struct ole_page {
     char *title, *subtitle;
     ole_text headlines, navigation, body;
     int sections, maps;
+    int refresh; /* seconds; 0: never */
     bool in_section, in_grid;
-    ole_page_sprite sprites[OLE_PAGE_SPRITES];
+    ole_sprite sprites[OLE_PAGE_SPRITES];
     int sprite_count;
     ole_status status; /* of the first failure */
     ole_error error;
@@ -49,5 +43,8 @@ bool ole_page_check_images(ole_page *page, const ole_page_images *images);
 
 /* The numbers of a figure as a table behind a button (page_numbers.c). */
 void ole_page_add_numbers(ole_text *out, const ole_figure *figure, const char *name);
+
+/* Where the blocks of a heat map begin and end, whose means the table has; nothing without any. */
+void ole_page_add_blocks(ole_text *out, const ole_figure *figure);
 
 #endif

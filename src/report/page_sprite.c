@@ -73,7 +73,7 @@ static void set_tile(ole_sprite *s, const ole_page_images *images, int side) {
 }
 
 static ole_status try_one(ole_sprite *s, const ole_page_images *images, const struct attempt *a,
-                          ole_error *error) {
+                          ole_text *bytes, ole_error *error) {
     int64_t rows = (images->count + s->columns - 1) / s->columns;
     size_t size = (size_t)rows * (size_t)s->height * (size_t)s->columns * (size_t)s->width *
                   (size_t)images->channels;
@@ -85,8 +85,8 @@ static ole_status try_one(ole_sprite *s, const ole_page_images *images, const st
                                  .channels = images->channels,
                                  .pixels = pixels};
     s->type = a->quality ? "image/jpeg" : "image/png";
-    ole_status status = a->quality ? ole_picture_jpeg(&picture, a->quality, &s->bytes, error)
-                                   : ole_picture_png(&picture, &s->bytes, error);
+    ole_status status = a->quality ? ole_picture_jpeg(&picture, a->quality, bytes, error)
+                                   : ole_picture_png(&picture, bytes, error);
     free(pixels);
     return status;
 }
@@ -101,22 +101,18 @@ static bool worth_trying(const ole_sprite *s, const ole_page_images *images,
 }
 
 ole_status ole_sprite_make(ole_sprite *s, const ole_page_images *images, size_t budget,
-                           ole_error *error) {
+                           ole_text *bytes, ole_error *error) {
     *s = (ole_sprite){0};
     for (int i = 0; i < ATTEMPTS; i++) {
         set_tile(s, images, attempts[i].side);
         if (!worth_trying(s, images, &attempts[i], budget)) continue;
-        ole_status status = try_one(s, images, &attempts[i], error);
-        if (status == OLE_OK && s->bytes.size <= budget) return OLE_OK;
-        ole_text_free(&s->bytes);
+        ole_status status = try_one(s, images, &attempts[i], bytes, error);
+        if (status == OLE_OK && bytes->size <= budget) return OLE_OK;
+        ole_text_free(bytes);
         if (status != OLE_OK) return status;
     }
     return ole_fail(
         error, OLE_ERROR_ARGUMENT,
         "a page's map: %lld thumbnails do not fit; leave them out, or take fewer points",
         (long long)images->count);
-}
-
-void ole_sprite_free(ole_sprite *s) {
-    ole_text_free(&s->bytes);
 }

@@ -26,56 +26,23 @@ ole_status ole_picture_png(const ole_picture *picture, ole_text *out, ole_error 
 
 #include <png.h>
 
-static void add_png_bytes(png_structp png, png_bytep bytes, size_t size) {
-    ole_text_bytes(png_get_io_ptr(png), bytes, size);
-}
-
-static void flush_nothing(png_structp png) {
-    (void)png;
-}
-
-static void stay_silent(png_structp png, png_const_charp message) {
-    (void)png, (void)message;
-}
-
-/* libpng's default prints the message first. */
-static void leave_silently(png_structp png, png_const_charp message) {
-    (void)message;
-    png_longjmp(png, 1);
-}
-
-static void set_header(png_structp png, png_infop info, const ole_picture *p) {
-    int kind = p->palette         ? PNG_COLOR_TYPE_PALETTE
-               : p->channels == 3 ? PNG_COLOR_TYPE_RGB
-                                  : PNG_COLOR_TYPE_GRAY;
-    png_set_IHDR(png, info, (png_uint_32)p->width, (png_uint_32)p->height, 8, kind,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    if (!p->palette) return;
-    png_color colours[256];
-    for (int i = 0; i < 256; i++)
-        colours[i] = (png_color){(png_byte)(p->palette[i] >> 16), (png_byte)(p->palette[i] >> 8),
-                                 (png_byte)p->palette[i]};
-    png_set_PLTE(png, info, colours, 256);
-}
-
 ole_status ole_picture_png(const ole_picture *p, ole_text *out, ole_error *error) {
-    png_structp png =
-        png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, leave_silently, stay_silent);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
-    if (!info || setjmp(png_jmpbuf(png))) {
-        png_destroy_write_struct(&png, &info);
-        return fail_memory(p, error);
-    }
-    png_set_write_fn(png, out, add_png_bytes, flush_nothing);
-    png_set_compression_level(png, 9);
-    set_header(png, info, p);
-    png_write_info(png, info);
-    size_t stride = (size_t)p->width * (size_t)p->channels;
-    for (int y = 0; y < p->height; y++)
-        png_write_row(png, p->pixels + (size_t)y * stride);
-    png_write_end(png, NULL);
-    png_destroy_write_struct(&png, &info);
-    return out->failed ? fail_memory(p, error) : OLE_OK;
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)p->width,
+                       .height = (png_uint_32)p->height,
+                       .format = p->palette         ? PNG_FORMAT_RGB_COLORMAP
+                                 : p->channels == 3 ? PNG_FORMAT_RGB
+                                                    : PNG_FORMAT_GRAY,
+                       .colormap_entries = p->palette ? 256 : 0};
+    uint8_t colours[256 * 3];
+    for (int i = 0; p->palette && i < 256 * 3; i++)
+        colours[i] = (uint8_t)(p->palette[i / 3] >> (16 - 8 * (i % 3)));
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+    void *bytes = malloc(size);
+    bool good = bytes && png_image_write_to_memory(&image, bytes, &size, 0, p->pixels, 0, colours);
+    if (good) ole_text_bytes(out, bytes, size);
+    free(bytes);
+    return good && !out->failed ? OLE_OK : fail_memory(p, error);
 }
 
 #endif

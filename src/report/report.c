@@ -75,6 +75,7 @@ static void fill_row(ole_report_row *row, const ole_run_view *run) {
     bool tested = !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
     const ole_history *h = &run->history;
     const ole_epoch *best = ole_history_best(h);
+    if (!best && !h->ended && h->count > 0) best = &h->epochs[h->count - 1]; /* the one known */
     double test = best ? best->test_error : h->test_error;
     double validation = best ? best->validation_error : h->validation_error;
     *row =
@@ -104,7 +105,7 @@ static ole_status measure(ole_report *r, const ole_report_options *o, ole_error 
     ole_status status = OLE_OK;
     for (int i = 0; i < r->count && status == OLE_OK && !r->interrupted; i++) {
         analyze.map = i < o->maps;
-        status = ole_run_view_measure(&r->views[i], o, &analyze, error);
+        if (!o->curves_only) status = ole_run_view_measure(&r->views[i], o, &analyze, error);
         r->interrupted = r->views[i].stopped;
         fill_row(&r->runs[i], &r->views[i]);
     }
@@ -134,7 +135,7 @@ ole_status ole_report_run(ole_report *report, const char *const *folders, int co
             ole_fail(error, OLE_ERROR_ARGUMENT,
                      "ole_report_run: options.model is the model of one run, not of %d", r.count);
     if (status == OLE_OK) status = measure(&r, &o, error);
-    if (status == OLE_OK && !r.interrupted) status = ole_run_page_write(&r, o.out, error);
+    if (status == OLE_OK && !r.interrupted) status = ole_run_page_write(&r, &o, error);
     bool interrupted = r.interrupted;
     if (status != OLE_OK || interrupted) ole_report_free(&r);
     r.interrupted = interrupted;

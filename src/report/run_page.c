@@ -13,15 +13,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT = 96 };
+enum { TEXT = 96, MISTAKE = 160 }; /* room; the side of an image in pixels */
 
 /* "softmax + OLÉ, λ = 0.25" */
 static const char *loss_text(const ole_run_view *r, char out[TEXT]) {
     if (r->options.loss == OLE_LOSS_BOTH)
-        snprintf(out, TEXT, "softmax + OLÉ, λ = %g", r->options.lambda);
+        snprintf(out, TEXT, "softmax + OLÉ, λ\u00a0=\u00a0%g", r->options.lambda);
     else
         snprintf(out, TEXT, "%s", r->options.loss == OLE_LOSS_SOFTMAX ? "softmax" : "OLÉ alone");
     return out;
+}
+
+/* ---- Seeds ------------------------------------------------------------------------------- */
+
+/* Whether runs differ only in the seed and in where and how they ran. */
+static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (!(o->flags & OLE_EXECUTION) && strcmp(o->name, "seed") != 0 &&
+            ole_option_differs(o, a, b))
+            return false;
+    return true;
+}
+
+/* Whether all runs are of one recipe, each with a seed of its own, and have ended. */
+static bool are_seeds(const ole_report *r) {
+    for (int i = 0; i < r->count; i++) {
+        const ole_run_view *run = &r->views[i];
+        if (!run->history.ended) return false;
+        if (!same_recipe(&r->views[0].options, &run->options)) return false;
+        for (int k = 0; k < i; k++)
+            if (r->views[k].options.seed == run->options.seed) return false;
+    }
+    return true;
 }
 
 /* ---- Learning curves ---------------------------------------------------------------------- */
@@ -36,32 +59,41 @@ static void add_chart(ole_page *page, const ole_curve *curves, int count, const 
     ole_drawing_free(drawing);
 }
 
-static void add_curves(ole_page *page, const ole_report *r) {
-    enum {
-        TEST = offsetof(ole_epoch, test_error),
-        VALIDATION = offsetof(ole_epoch, validation_error),
-        SOFTMAX = offsetof(ole_epoch, softmax_loss),
-        OLE = offsetof(ole_epoch, ole_loss),
-    };
-    const ole_history *h = &r->views[0].history;
-    ole_page_section(page, "Learning curves");
-    if (r->count == 1) {
-        const ole_curve errors[] = {
-            {.run = h, .offset = TEST, .name = "test set"},
-            {.run = h, .offset = VALIDATION, .name = "validation set"},
-            {.run = h, .offset = offsetof(ole_epoch, knn1_error), .name = "1-NN"},
-            {.run = h,
-             .offset = offsetof(ole_epoch, train_error),
-             .name = "training set",
-             .dotted = true}};
-        const ole_curve losses[] = {{.run = h, .offset = SOFTMAX, .name = "softmax"},
-                                    {.run = h, .offset = OLE, .name = "OLÉ"}};
-        add_chart(page, errors, 4, "Error", "error, %",
-                  "After each epoch; for the training set, the mean while the epoch ran.");
-        add_chart(page, losses, 2, "Losses", "loss",
-                  "Means over an epoch, each without its weight.");
-        return;
+enum {
+    TEST = offsetof(ole_epoch, test_error),
+    VALIDATION = offsetof(ole_epoch, validation_error),
+    SOFTMAX = offsetof(ole_epoch, softmax_loss),
+    OLE = offsetof(ole_epoch, ole_loss),
+};
+
+/* One run, or the mean of its seeds. */
+static void add_recipe_curves(ole_page *page, const ole_report *r) {
+    const ole_history *h = &r->views[0].history, *seeds[OLE_REPORT_RUNS];
+    for (int i = 1; i < r->count; i++)
+        seeds[i - 1] = &r->views[i].history;
+    ole_curve errors[] = {{h, TEST, "test set", .dotted = false},
+                          {h, VALIDATION, "validation set", .dotted = false},
+                          {h, offsetof(ole_epoch, knn1_error), "1-NN", .dotted = false},
+                          {h, offsetof(ole_epoch, train_error), "training set", .dotted = true}};
+    ole_curve losses[] = {{h, SOFTMAX, "softmax", .dotted = false},
+                          {h, OLE, "OLÉ", .dotted = false}};
+    char means[TEXT] = "", caption[2 * TEXT];
+    for (int k = 0; k < 6; k++) {
+        ole_curve *curve = k < 4 ? &errors[k] : &losses[k - 4];
+        curve->seeds = seeds;
+        curve->seed_count = r->count - 1;
     }
+    if (r->count > 1)
+        snprintf(means, sizeof means, "Mean of %d seeds, shaded: ± the standard deviation. ",
+                 r->count);
+    snprintf(caption, sizeof caption,
+             "%sAfter each epoch; for the training set, the mean while the epoch ran.", means);
+    add_chart(page, errors, 4, "Error after each epoch", "error, %", caption);
+    snprintf(caption, sizeof caption, "%sMeans over an epoch, each without its weight.", means);
+    add_chart(page, losses, 2, "Loss in each epoch", "loss", caption);
+}
+
+static void add_curves(ole_page *page, const ole_report *r) {
     static const struct {
         size_t offset;
         const char *title, *y_label;
@@ -69,6 +101,11 @@ static void add_curves(ole_page *page, const ole_report *r) {
                {VALIDATION, "Validation error", "error, %"},
                {SOFTMAX, "Softmax loss", "loss"},
                {OLE, "OLÉ loss", "loss"}};
+    ole_page_section(page, "Learning curves");
+    if (r->count == 1 || are_seeds(r)) {
+        add_recipe_curves(page, r);
+        return;
+    }
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         ole_curve curves[OLE_REPORT_RUNS];
         for (int i = 0; i < r->count; i++)
@@ -104,7 +141,7 @@ static const char *error_name(const ole_report_row *row) {
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
     char note[TEXT] = "";
     bool chosen = run->options.val_split > 0.0;
-    if (!run->without[0])
+    if (!run->without[0] && run->count > 0)
         snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
                  chosen ? ", by the model of the least validation error" : "");
     add_headline(page, error_name(row), row->error, " %", note[0] ? note : NULL);
@@ -112,34 +149,13 @@ static void add_headlines(ole_page *page, const ole_run_view *run, const ole_rep
                  chosen ? "by cosine, at the end of training" : "by cosine, on the features");
     if (!run->measured) return;
     const ole_angles *a = &run->analysis.angles;
-    snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 90°", a->between.median);
+    snprintf(note, sizeof note, "median %.1f°; OLÉ aims at 90°", a->between.median);
     add_headline(page, "angle between classes", row->angle_between, "°", note);
-    snprintf(note, sizeof note, "median %.1f°; OLÉ asks for 0°", a->within.median);
+    snprintf(note, sizeof note, "median %.1f°; OLÉ aims at 0°", a->within.median);
     add_headline(page, "angle within classes", row->angle_within, "°", note);
-    snprintf(note, sizeof note, "of a class %.1f, of %lld dimensions",
+    snprintf(note, sizeof note, "per class %.1f, of %lld dimensions",
              ole_class_rank(&run->analysis.spectra), (long long)run->analysis.dim);
     add_headline(page, "effective rank", row->effective_rank, "", note);
-}
-
-/* Whether runs differ only in the seed and in where and how they ran. */
-static bool same_recipe(const ole_train_options *a, const ole_train_options *b) {
-    for (const ole_option *o = ole_train_table; o->name; o++)
-        if (!(o->flags & OLE_EXECUTION) && strcmp(o->name, "seed") != 0 &&
-            ole_option_differs(o, a, b))
-            return false;
-    return true;
-}
-
-/* Whether all runs are of one recipe, each with a seed of its own, and have ended. */
-static bool are_seeds(const ole_report *r) {
-    for (int i = 0; i < r->count; i++) {
-        const ole_run_view *run = &r->views[i];
-        if (!run->history.ended) return false;
-        if (!same_recipe(&r->views[0].options, &run->options)) return false;
-        for (int k = 0; k < i; k++)
-            if (r->views[k].options.seed == run->options.seed) return false;
-    }
-    return true;
 }
 
 static void add_mean(ole_page *page, const ole_report *r) {
@@ -153,9 +169,62 @@ static void add_mean(ole_page *page, const ole_report *r) {
     ole_page_headline(page, error_name(&r->runs[0]), value, note);
 }
 
+enum { NUMBERS = 5 };
+
+static void list_numbers(const ole_report_row *row, double values[NUMBERS]) {
+    const double all[NUMBERS] = {row->error, row->knn1_error, row->angle_between, row->angle_within,
+                                 row->effective_rank};
+    memcpy(values, all, sizeof all);
+}
+
+/* Whether all runs are of the same data. */
+static bool share_data(const ole_report *r) {
+    const char *data = r->views[0].options.data;
+    for (int i = 1; i < r->count; i++) {
+        const char *other = r->views[i].options.data;
+        if (!data || !other || strcmp(data, other) != 0) return false;
+    }
+    return true;
+}
+
+/* Two runs on the same data, one with softmax alone: how the other compares with it.  Errors that
+ * differ by less than the standard deviation of a sample this large are about the same. */
+static void add_comparison(ole_page *page, const ole_report *r) {
+    static const struct {
+        const char *label, *unit;
+        bool less_is_better, judged, share; /* share: of the samples, in % */
+    } kinds[NUMBERS] = {{NULL, " %", true, true, true},
+                        {"1-NN error", " %", true, true, true},
+                        {"angle between classes", "°", false, true, false},
+                        {"angle within classes", "°", true, true, false},
+                        {"effective rank", "", false, false, false}};
+    if (r->count != 2 || r->runs[0].tested != r->runs[1].tested || !share_data(r)) return;
+    int alone = r->views[1].options.loss == OLE_LOSS_SOFTMAX;
+    if (r->views[alone].options.loss != OLE_LOSS_SOFTMAX ||
+        r->views[!alone].options.loss == OLE_LOSS_SOFTMAX)
+        return;
+    double of[2][NUMBERS];
+    list_numbers(&r->runs[!alone], of[0]);
+    list_numbers(&r->runs[alone], of[1]);
+    for (int k = 0; k < NUMBERS; k++) {
+        char value[TEXT], other[TEXT], note[2 * TEXT];
+        double mean = (of[0][k] + of[1][k]) / 200, samples = (double)r->views[0].count;
+        const ole_page_change change = {
+            of[0][k] - of[1][k],
+            kinds[k].share && samples > 0 ? 100 * sqrt(2 * mean * (1 - mean) / samples) : NAN,
+            kinds[k].less_is_better};
+        if (!isfinite(change.difference)) continue;
+        snprintf(note, sizeof note, "softmax alone %s",
+                 number_text(other, of[1][k], kinds[k].unit));
+        ole_page_compared(page, kinds[k].label ? kinds[k].label : error_name(&r->runs[0]),
+                          number_text(value, of[0][k], kinds[k].unit), note,
+                          kinds[k].judged ? &change : NULL);
+    }
+}
+
 /* What a run is and how it was trained, as cells of a table: a table of several runs has the first
  * SHORT of them. */
-enum { SHORT = 5, RECIPE = 8, NUMBERS = 5 };
+enum { SHORT = 5, RECIPE = 8 };
 static const char *const recipe_names[RECIPE] = {
     "data", "network", "loss", "epochs", "seed", "batch size", "optimiser, rate", "time"};
 
@@ -189,8 +258,8 @@ static void add_table(ole_page *page, const ole_report *r) {
     const char *(*cells)[COLUMNS] = calloc((size_t)r->count, sizeof *cells);
     for (int i = 0; text && cells && i < r->count; i++) {
         const ole_report_row *row = &r->runs[i];
-        const double values[NUMBERS] = {row->error, row->knn1_error, row->angle_between,
-                                        row->angle_within, row->effective_rank};
+        double values[NUMBERS];
+        list_numbers(row, values);
         describe(&r->views[i], text[i]);
         cells[i][0] = row->folder;
         for (int k = 0; k < SHORT; k++)
@@ -245,44 +314,53 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
         }
     }
     char title[160];
-    snprintf(title, sizeof title, several ? "Confusion, %.140s" : "Confusion", run->folder);
+    snprintf(title, sizeof title, several ? "Confusion matrix, %.130s" : "Confusion matrix",
+             run->folder);
     ole_figure f;
     ole_figure_init(&f);
     f.kind = OLE_FIGURE_HEATMAP;
     f.title = title;
     f.values = shares;
     f.rows = f.columns = classes;
-    f.row_names = f.column_names = classes <= 30 ? model->class_names : NULL;
-    f.x_label = "taken for";
+    f.row_names = f.column_names = model->class_names;
+    f.x_label = "predicted class";
     f.y_label = "true class";
     f.value_label = "share of the class, %";
     f.value_min = 0;
     f.value_max = 100;
-    f.height = 380;
-    ole_page_figure(page, &f, "What each class is taken for, in % of its samples.");
+    f.height = 400;
+    ole_page_figure(page, &f, "What the samples of each class are taken for, in % of the class.");
     free(shares);
 }
 
 static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) {
     if (run->mistake_count == 0) return;
     const char *const *names = ole_model_get_info(run->model)->class_names;
-    char captions[OLE_MISTAKES][TEXT], caption[200];
+    char captions[OLE_MISTAKES][3 * TEXT], caption[200];
     const char *list[OLE_MISTAKES];
     int64_t samples[OLE_MISTAKES];
     for (int i = 0; i < run->mistake_count; i++) {
         const ole_mistake *m = &run->mistakes[i];
         samples[i] = m->sample;
-        snprintf(captions[i], TEXT, "%.30s taken for %.30s, %.1f %%", names[m->truth],
-                 names[m->taken], 100.0 * (double)m->score);
+        const char *file = ole_dataset_file_name(run->set, run->split, m->sample);
+        int used = snprintf(captions[i], sizeof captions[i], "%.60s → %.60s\n%.1f %% sure\n",
+                            names[m->truth], names[m->taken], 100.0 * (double)m->score);
+        char *at = captions[i] + used;
+        const char *base = file ? strrchr(file, '/') : NULL; /* its folder is the class */
+        if (file)
+            snprintf(at, sizeof captions[i] - (size_t)used, "%.120s", base ? base + 1 : file);
+        else
+            snprintf(at, sizeof captions[i] - (size_t)used, "sample %lld", (long long)m->sample);
         list[i] = captions[i];
     }
     snprintf(caption, sizeof caption,
-             "%.100s%sThe mistakes the network was surest of, with its score.",
+             "%.100s%sThe mistakes the network was surest of: true class → predicted class.",
              several ? run->folder : "", several ? ": " : "");
     ole_page_images images;
     uint8_t *pixels;
     ole_error error;
-    if (ole_run_view_images(run, samples, run->mistake_count, &images, &pixels, &error) != OLE_OK)
+    if (ole_run_view_images(run, samples, run->mistake_count, MISTAKE, &images, &pixels, &error) !=
+        OLE_OK)
         ole_page_fail(page, error.status, error.message);
     images.captions = list;
     if (pixels) ole_page_add_images(page, caption, &images);
@@ -312,46 +390,74 @@ static void add_geometry(ole_page *page, const ole_report *r) {
         maps += r->views[i].analysis.map != NULL;
     }
     if (count == 0) return;
-    ole_page_section(page, "Angles");
+    ole_page_section(page, "Angles between features");
     ole_page_add_angles(page, views, count);
-    ole_page_section(page, "Spectra");
+    ole_page_section(page, "Singular values");
     ole_page_add_spectra(page, views, count);
-    if (maps > 0) ole_page_section(page, "Map");
+    if (maps > 0) ole_page_section(page, "Map of the features");
     for (int i = 0; i < r->count; i++) {
         const ole_run_view *run = &r->views[i];
         if (!run->measured || !run->analysis.map) continue;
-        ole_page_images images;
+        ole_page_images images = {0};
         uint8_t *pixels;
         ole_error error;
-        if (ole_run_view_images(run, NULL, run->kept, &images, &pixels, &error) != OLE_OK)
+        if (ole_run_view_images(run, NULL, run->kept, OLE_THUMBNAIL, &images, &pixels, &error) !=
+            OLE_OK)
             ole_page_fail(page, error.status, error.message);
+        const char **files = pixels ? ole_run_view_files(run) : NULL;
+        images.captions = files;
         ole_analysis_add_map(page, &run->analysis, count > 1 ? run->folder : NULL,
                              pixels ? &images : NULL);
+        free(files);
         free(pixels);
     }
 }
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *error) {
-    char title[200], subtitle[300], loss[TEXT];
-    const ole_run_view *first = &r->views[0];
-    if (r->count == 1) {
-        snprintf(title, sizeof title, "%.90s, %.90s", first->options.data, first->options.net);
-        snprintf(subtitle, sizeof subtitle, "%s · %lld epochs · %.150s", loss_text(first, loss),
-                 (long long)first->history.count, first->folder);
-    } else {
-        snprintf(title, sizeof title, "%d runs side by side", r->count);
-        snprintf(subtitle, sizeof subtitle, "%.100s … %.100s", first->folder,
-                 r->views[r->count - 1].folder);
+/* What the page is about: the data without the word before a folder's path, and the runs. */
+static void write_titles(const ole_report *r, char title[200], char subtitle[400]) {
+    const ole_train_options *o = &r->views[0].options;
+    const char *data = o->data ? o->data : "unknown data";
+    char loss[TEXT];
+    bool same = share_data(r);
+    if (strncmp(data, "folder:", 7) == 0) data += 7;
+    if (r->count == 1 || are_seeds(r)) {
+        int used = snprintf(title, 200, "Trained on %.150s", data);
+        if (r->count > 1) snprintf(title + used, 200 - (size_t)used, ", %d seeds", r->count);
+        char epochs[TEXT], of[TEXT] = "";
+        const ole_history *history = &r->views[0].history;
+        if (!history->ended) snprintf(of, sizeof of, " of %lld", (long long)o->epochs);
+        snprintf(epochs, sizeof epochs, "%lld%.50s", (long long)history->count, of);
+        used = snprintf(subtitle, 400, "%.100s · %s · %.70s epochs · %.70s", o->net ? o->net : "",
+                        loss_text(&r->views[0], loss), epochs, r->views[0].folder);
+        if (r->count > 1)
+            snprintf(subtitle + used, 400 - (size_t)used, " … %.70s",
+                     r->views[r->count - 1].folder);
+        return;
     }
+    snprintf(title, 200, "%d runs side by side%s%.150s", r->count, same ? " on " : "",
+             same ? data : "");
+    snprintf(subtitle, 400, "%.150s%s%.150s", r->views[0].folder, r->count == 2 ? ", " : " … ",
+             r->views[r->count - 1].folder);
+}
+
+ole_status ole_run_page_write(const ole_report *r, const ole_report_options *options,
+                              ole_error *error) {
+    char title[200], subtitle[400];
+    const ole_run_view *first = &r->views[0];
+    write_titles(r, title, subtitle);
     ole_page *page;
     ole_status status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
+    ole_page_refresh(page, options->refresh);
+    if (options->refresh > 0)
+        ole_page_text(page, "Training continues: this page shows the curves so far and refreshes "
+                            "itself. The rest follows at the end.");
     if (r->count == 1)
         add_headlines(page, first, &r->runs[0]);
     else
-        add_mean(page, r), add_table(page, r);
+        add_mean(page, r), add_comparison(page, r), add_table(page, r);
     for (int i = 0; i < r->count; i++) {
         char text[700];
         if (!r->views[i].without[0]) continue;
@@ -363,7 +469,7 @@ ole_status ole_run_page_write(const ole_report *r, const char *out, ole_error *e
     add_errors(page, r);
     add_geometry(page, r);
     if (r->count == 1) add_recipe(page, first);
-    status = ole_page_write(page, out, error);
+    status = ole_page_write(page, options->out, error);
     ole_page_free(page);
     return status;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEPT = 10000, LARGEST_THUMBNAIL = 64 };
+enum { MOST_KEPT = 10000 };
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
@@ -48,10 +48,11 @@ static bool has_changed(const ole_run_view *r) {
     return files && automatic && !ole_model_trained_on(r->model, r->set);
 }
 
-/* The model, and the data as in training.  What they lack is no error, but for memory. */
-static ole_status open_data(ole_run_view *r, int threads, ole_error *error) {
+ole_status ole_run_view_load(ole_run_view *r, const ole_report_options *report, ole_error *error) {
     const ole_train_options *o = &r->options;
+    int threads = ole_threads(report->threads);
     ole_dataset_options options;
+    r->report = report;
     ole_train_dataset_options(o, &options);
     options.threads = threads;
     options.skip_test = o->skip_test;
@@ -91,14 +92,13 @@ static ole_status open_data(ole_run_view *r, int threads, ole_error *error) {
 /* ---- Thumbnails --------------------------------------------------------------------------- */
 
 /* How many pixels of a sample go into one of a thumbnail's, along a side. */
-static int shrink_of(const ole_dataset_info *info) {
-    int side = info->height > info->width ? info->height : info->width;
-    return (side + LARGEST_THUMBNAIL - 1) / LARGEST_THUMBNAIL;
+static int shrink_of(const ole_dataset_info *info, int side) {
+    int longest = info->height > info->width ? info->height : info->width;
+    return (longest + side - 1) / side;
 }
 
 /* Planes of floats to interleaved bytes; floats that are no bytes go from their least to most. */
-static void to_pixels(const ole_dataset_info *info, const float *sample, uint8_t *out) {
-    int step = shrink_of(info);
+static void to_pixels(const ole_dataset_info *info, const float *sample, int step, uint8_t *out) {
     size_t plane = (size_t)info->height * (size_t)info->width;
     float low = 0, high = 1;
     for (size_t i = 0; !info->bytes && i < plane * (size_t)info->channels; i++) {
@@ -125,9 +125,10 @@ static int64_t kept_sample(const ole_run_view *r, int64_t k) {
 }
 
 ole_status ole_run_view_images(const ole_run_view *r, const int64_t *samples, int64_t count,
-                               ole_page_images *images, uint8_t **pixels, ole_error *error) {
+                               int side, ole_page_images *images, uint8_t **pixels,
+                               ole_error *error) {
     const ole_dataset_info *info = ole_dataset_get_info(r->set);
-    int width = info->width / shrink_of(info), height = info->height / shrink_of(info);
+    int step = shrink_of(info, side), width = info->width / step, height = info->height / step;
     size_t size = (size_t)width * (size_t)height * (size_t)info->channels;
     *pixels = NULL;
     if ((info->channels != 1 && info->channels != 3) || info->height < 2 || info->width < 2)
@@ -139,7 +140,7 @@ ole_status ole_run_view_images(const ole_run_view *r, const int64_t *samples, in
     for (int64_t k = 0; k < count && status == OLE_OK; k++) {
         int64_t from = samples ? samples[k] : kept_sample(r, k);
         status = ole_dataset_sample(r->set, r->split, from, sample, error);
-        if (status == OLE_OK) to_pixels(info, sample, all + (size_t)k * size);
+        if (status == OLE_OK) to_pixels(info, sample, step, all + (size_t)k * size);
     }
     free(sample);
     if (status != OLE_OK) {
@@ -149,6 +150,14 @@ ole_status ole_run_view_images(const ole_run_view *r, const int64_t *samples, in
     *pixels = all;
     *images = (ole_page_images){count, width, height, info->channels, all, NULL};
     return OLE_OK;
+}
+
+const char **ole_run_view_files(const ole_run_view *r) {
+    if (!ole_dataset_file_name(r->set, r->split, 0)) return NULL;
+    const char **files = malloc((size_t)r->kept * sizeof *files);
+    for (int64_t k = 0; files && k < r->kept; k++)
+        files[k] = ole_dataset_file_name(r->set, r->split, kept_sample(r, k));
+    return files;
 }
 
 /* ---- Judging ------------------------------------------------------------------------------ */
@@ -203,7 +212,7 @@ static bool is_stopped(void *view) {
     return r->stopped;
 }
 
-static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threads,
+static ole_status analyze(ole_run_view *r, const ole_outputs *outputs,
                           const ole_analyze_options *given, ole_error *error) {
     const ole_model_info *m = ole_model_get_info(r->model);
     size_t bytes = (size_t)m->features * sizeof(float);
@@ -218,7 +227,7 @@ static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threa
         labels[k] = outputs->labels[sample];
     }
     ole_analyze_options options = *given;
-    options.threads = threads;
+    options.threads = ole_threads(r->report->threads);
     options.progress = tell;
     options.stop = is_stopped;
     options.context = r;
@@ -234,9 +243,7 @@ static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threa
 
 ole_status ole_run_view_measure(ole_run_view *r, const ole_report_options *report,
                                 const ole_analyze_options *given, ole_error *error) {
-    int threads = ole_threads(report->threads);
-    r->report = report;
-    ole_status status = open_data(r, threads, error);
+    ole_status status = ole_run_view_load(r, report, error);
     if (status != OLE_OK || r->without[0]) return status;
     ole_outputs own = {0};
     const ole_outputs *outputs = ole_model_outputs(r->model, r->split);
@@ -247,7 +254,7 @@ ole_status ole_run_view_measure(ole_run_view *r, const ole_report_options *repor
         outputs = &own;
     }
     if (status == OLE_OK && !r->stopped && r->classifier) status = judge(r, outputs, error);
-    if (status == OLE_OK && !r->stopped) status = analyze(r, outputs, threads, given, error);
+    if (status == OLE_OK && !r->stopped) status = analyze(r, outputs, given, error);
     ole_outputs_free(&own);
     return status;
 }

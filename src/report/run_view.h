@@ -13,7 +13,7 @@
 #include "ole/train/train.h"
 #include "report/page.h"
 
-enum { OLE_MISTAKES = 24 };
+enum { OLE_MISTAKES = 24, OLE_THUMBNAIL = 64 }; /* at most; the side of a map's images */
 
 /* A sample taken for another class. */
 typedef struct ole_mistake {
@@ -51,25 +51,34 @@ typedef struct ole_run_view {
 /* Reads recipe and history.  Close it either way. */
 OLE_INTERNAL ole_status ole_run_view_open(ole_run_view *view, const char *folder, ole_error *error);
 
+/* Opens the model, and the data as in training.  If one cannot be opened, that is no error:
+ * `without` has the reason. */
+OLE_INTERNAL ole_status ole_run_view_load(ole_run_view *view, const ole_report_options *report,
+                                          ole_error *error);
+
 /*
  * Takes the test set, or the validation set, through the model, and analyses the features as
- * `analyze` says.  A data set or model that cannot be opened is no error: `without` has the reason.
- * Stopped by the report's callback: OLE_OK, and `stopped` is set.
+ * `analyze` says; loads the view first, with what ole_run_view_load() calls no error.  Stopped by
+ * the report's callback: OLE_OK, and `stopped` is set.
  */
 OLE_INTERNAL ole_status ole_run_view_measure(ole_run_view *view, const ole_report_options *report,
                                              const ole_analyze_options *analyze, ole_error *error);
 OLE_INTERNAL void ole_run_view_close(ole_run_view *view);
 
 /*
- * Thumbnails of samples of the split (NULL: of those analysed); *pixels, which they point to, is to
- * be freed, and NULL where the samples are no images.
+ * Thumbnails, with sides of about `side` pixels at most, of samples of the split (NULL: of those
+ * analysed).  *pixels, which they point to, is to be freed, and NULL where the samples are no
+ * images.
  */
 OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int64_t *samples,
-                                            int64_t count, ole_page_images *images,
+                                            int64_t count, int side, ole_page_images *images,
                                             uint8_t **pixels, ole_error *error);
 
+/* The file of each sample analysed, [kept], to be freed; NULL where they are no files. */
+OLE_INTERNAL const char **ole_run_view_files(const ole_run_view *view);
+
 /* Writes the page of a report whose views are measured and whose rows are filled (run_page.c). */
-OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report, const char *out,
-                                           ole_error *error);
+OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report,
+                                           const ole_report_options *options, ole_error *error);
 
 #endif

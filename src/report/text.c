@@ -3,9 +3,9 @@
  */
 #include "report/text.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +84,12 @@ void ole_text_escaped(ole_text *text, const char *string) {
     }
 }
 
+void ole_text_between(ole_text *text, const char *before, const char *string, const char *after) {
+    ole_text_add(text, before);
+    if (string) ole_text_escaped(text, string);
+    ole_text_add(text, after);
+}
+
 void ole_text_hundredths(ole_text *text, double value) {
     const double most = 1e7;
     value = value > most ? most : value < -most ? -most : value == value ? value : 0;
@@ -117,24 +123,16 @@ void ole_text_base64(ole_text *text, const void *bytes, size_t size) {
 
 const char *ole_shown_number(char out[OLE_NUMBER_ROOM], double value, int digits) {
     static const char minus[] = "\u2212";
-    char plain[OLE_NUMBER_ROOM / 2];
-    if (!isfinite(value)) {
-        snprintf(out, OLE_NUMBER_ROOM, "%s", isnan(value) ? "" : value > 0 ? "∞" : "\u2212∞");
-        return out;
-    }
-    snprintf(plain, sizeof plain, "%.*g", digits < 9 ? digits : 9, value == 0 ? 0.0 : value);
-    const char *point = localeconv()->decimal_point;
-    size_t width = strlen(point), size = 0;
+    char plain[OLE_NUMBER_TEXT] = "";
+    if (isfinite(value))
+        ole_number_write(plain, digits < 9 ? digits : 9, value == 0 ? 0.0 : value);
+    else if (!isnan(value))
+        snprintf(plain, sizeof plain, "%s∞", value > 0 ? "" : "-");
+    size_t size = 0;
     for (const char *s = plain; *s; s++) {
-        if (*s == '-') {
-            memcpy(out + size, minus, sizeof minus - 1);
-            size += sizeof minus - 1;
-        } else if (width > 0 && strncmp(s, point, width) == 0) {
-            out[size++] = '.';
-            s += width - 1;
-        } else {
-            out[size++] = *s;
-        }
+        size_t width = *s == '-' ? sizeof minus - 1 : 1;
+        memcpy(out + size, *s == '-' ? minus : s, width);
+        size += width;
     }
     out[size] = '\0';
     return out;

@@ -34,6 +34,9 @@ void ole_text_format(ole_text *text, const char *format, ...) OLE_PRINTF(2, 3);
 /* For XML and HTML, in text and in attributes; what is no UTF-8 or a control character as '?'. */
 void ole_text_escaped(ole_text *text, const char *string);
 
+/* The same between two strings that are markup; NULL is "". */
+void ole_text_between(ole_text *text, const char *before, const char *string, const char *after);
+
 /* Rounded to hundredths, without needless zeros: for coordinates. */
 void ole_text_hundredths(ole_text *text, double value);
 

@@ -3,10 +3,8 @@
  * one run or one per seed.
  */
 #include "base/error.h"
-#include "train/options/choose.h"
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
-#include "train/run/seeds.h"
 #include "train/run/train_once.h"
 
 #include <math.h>

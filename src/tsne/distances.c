@@ -206,7 +206,7 @@ static void search_band(void *context, int64_t task, int worker) {
 
 ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, int count,
                           int32_t *near, double *away, ole_neighbours_progress *progress,
-                          void *context, bool *stopped, ole_error *error) {
+                          void *context, ole_error *error) {
     size_t rows = (size_t)threads * (size_t)d->tile_rows;
     search s = {.d = d, .count = count, .near = near, .away = away};
     s.tiles = ole_arena_allocate((size_t)(threads * ole_distances_tile_size(d)) * sizeof(double));
@@ -214,7 +214,6 @@ ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, i
     s.items = malloc(rows * ROOM * (size_t)count * sizeof *s.items);
     s.places = malloc((size_t)(threads * d->tile_columns) * sizeof *s.places);
     ole_status status = OLE_OK;
-    if (stopped) *stopped = false;
     if (!s.tiles || !s.lists || !s.items || !s.places)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %d neighbours", count);
     int64_t bands = ole_distances_bands(d);
@@ -225,7 +224,6 @@ ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, i
         ole_pool_run(pool, now, search_band, &s);
         if (progress) stop = progress(context, (double)(band + now) / (double)bands);
     }
-    if (stopped && status == OLE_OK) *stopped = stop;
     free(s.tiles);
     free(s.lists);
     free(s.items);

@@ -40,11 +40,10 @@ typedef bool ole_neighbours_progress(void *context, double share);
 
 /*
  * The `count` nearest other rows of each, by rising distance (then number): near[rows, count], and
- * their squared distances away[rows, count], which may be NULL.  `progress` may be NULL;
- * *stopped, which may also be NULL, is true if it stopped the search.
+ * their squared distances away[rows, count], which may be NULL.  `progress` may be NULL.
  */
 ole_status ole_neighbours(const ole_distances *d, ole_pool *pool, int threads, int count,
                           int32_t *near, double *away, ole_neighbours_progress *progress,
-                          void *context, bool *stopped, ole_error *error);
+                          void *context, ole_error *error);
 
 #endif

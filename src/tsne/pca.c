@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "linalg/eigen.h"
-#include "linalg/panels.h"
+#include "linalg/unit_rows.h"
 #include "ole/tsne.h"
 
 #include <inttypes.h>
@@ -18,14 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 1024 }; /* rows or columns packed at once */
-
-static double element(ole_dtype dtype, const void *features, int64_t at) {
-    return dtype == OLE_F32 ? ((const float *)features)[at] : ((const double *)features)[at];
-}
+enum { BLOCK = 1024, MOST_THREADS = 1024 }; /* rows or columns packed at once */
 
 ole_status ole_features_check(const char *function, int64_t rows, int64_t dim, ole_dtype dtype,
-                              const void *features, ole_error *error) {
+                              const void *features, int threads, ole_error *error) {
     if (!features) return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: features is NULL", function);
     if (dtype != OLE_F32 && dtype != OLE_F64)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: features are %s: give float32 or float64",
@@ -35,26 +31,31 @@ ole_status ole_features_check(const char *function, int64_t rows, int64_t dim, o
                         "%s: features are %" PRId64 " x %" PRId64
                         ": both sides must be 1 to 2^31 - 1",
                         function, rows, dim);
+    if (threads < 1 || threads > MOST_THREADS)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: threads is %d: give 1 to %d", function,
+                        threads, MOST_THREADS);
+    const ole_row_set set = {rows, dim, dtype, features, NULL};
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < dim; k++)
-            if (!isfinite(element(dtype, features, i * dim + k)))
-                return ole_fail(error, OLE_ERROR_DATA, "row %" PRId64 " holds NaN or Inf", i);
+        if (!isfinite(ole_row_largest(&set, i)))
+            return ole_fail(error, OLE_ERROR_DATA, "row %" PRId64 " holds NaN or Inf", i);
     return OLE_OK;
 }
 
 void ole_features_centre(int64_t rows, int64_t dim, ole_dtype dtype, const void *features,
                          double *out, double *scale) {
+    const ole_row_set set = {rows, dim, dtype, features, NULL};
     double largest = 0.0;
-    for (int64_t i = 0; i < rows * dim; i++) {
-        double size = fabs(element(dtype, features, i));
-        if (size > largest) largest = size; /* fmax() here crashes GCC 12.2 for arm64 */
-    }
+    for (int64_t i = 0; i < rows; i++)
+        largest = fmax(largest, ole_row_largest(&set, i));
     int exponent = 0;
     frexp(largest, &exponent);
     if (exponent < -1000) exponent = -1000; /* 2^1000 is still a number */
     *scale = ldexp(1.0, -exponent);
-    for (int64_t i = 0; i < rows * dim; i++)
-        out[i] = *scale * element(dtype, features, i);
+    for (int64_t i = 0; i < rows; i++) {
+        ole_row_copy(&set, i, out + i * dim);
+        for (int64_t k = 0; k < dim; k++)
+            out[i * dim + k] *= *scale;
+    }
     for (int64_t k = 0; k < dim; k += 8) {
         double mean[8] = {0.0};
         int64_t wide = ole_min(dim - k, 8);
@@ -215,16 +216,13 @@ ole_status ole_pca_project(ole_pool *pool, int64_t rows, int64_t dim, const doub
 
 ole_status ole_pca(int64_t rows, int64_t dim, ole_dtype dtype, const void *features,
                    int64_t components, int threads, double *out, ole_error *error) {
-    ole_status status = ole_features_check("ole_pca", rows, dim, dtype, features, error);
+    ole_status status = ole_features_check("ole_pca", rows, dim, dtype, features, threads, error);
     if (status != OLE_OK) return status;
     if (!out) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_pca: out is NULL");
     if (components < 1 || components > ole_min(rows, dim))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_pca: components is %" PRId64 ": give 1 to %" PRId64, components,
                         ole_min(rows, dim));
-    if (threads < 1 || threads > 1024)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_pca: threads is %d: give 1 to 1024",
-                        threads);
     double *centred = malloc((size_t)(rows * dim) * sizeof *centred);
     if (!centred) return ole_fail(error, OLE_ERROR_MEMORY, "ole_pca: out of memory");
     double scale;

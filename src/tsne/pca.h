@@ -5,9 +5,10 @@
 #include "base/pool.h"
 #include "ole/base.h"
 
-/* What every function on features checks first: a pointer, a shape, a type, finite numbers. */
+/* What every function on features checks first: a pointer, a shape, a type, finite numbers, and
+ * the threads. */
 ole_status ole_features_check(const char *function, int64_t rows, int64_t dim, ole_dtype dtype,
-                              const void *features, ole_error *error);
+                              const void *features, int threads, ole_error *error);
 
 /*
  * The features less their means into out[rows, dim], times *scale: a power of two that brings the

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEWEST_ROWS = 4, MOST_THREADS = 1024 };
+enum { FEWEST_ROWS = 4 };
 
 static const ole_tsne_options defaults = {
     .struct_size = sizeof(ole_tsne_options),
@@ -77,7 +77,6 @@ static ole_status check_options(const ole_tsne_options *o, int64_t rows, ole_err
     if (status == OLE_OK) status = check_number("exaggerated", o->exaggerated, 0.0, 1e9, error);
     if (status == OLE_OK) status = check_number("learning_rate", o->learning_rate, 0.0, 1e9, error);
     if (status == OLE_OK) status = check_number("pca", o->pca, 0.0, 1e6, error);
-    if (status == OLE_OK) status = check_number("threads", o->threads, 1.0, MOST_THREADS, error);
     if (status == OLE_OK) status = check_number("every", o->every, 1.0, 1e9, error);
     return status == OLE_OK ? check_start(rows, o->start, error) : status;
 }
@@ -166,7 +165,7 @@ static ole_status find_affinity(run *r, ole_error *error) {
     if (status == OLE_OK) status = ole_distances_prepare(&d, r->pool, r->rows, r->dim, r->x, error);
     if (status == OLE_OK)
         status = ole_neighbours(&d, r->pool, r->o->threads, count, near, away, neighbours_progress,
-                                r, NULL, error);
+                                r, error);
     ole_distances_release(&d);
     if (status == OLE_OK && !r->stopped)
         status = ole_affinity_make(&r->affinity, r->pool, r->o->threads, r->rows, count, near, away,
@@ -225,10 +224,11 @@ ole_status ole_tsne(int64_t rows, int64_t dim, ole_dtype dtype, const void *feat
     ole_tsne_options o = defaults;
     run r = {.o = &o, .rows = rows, .dim = dim};
     if (!map) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_tsne: map is NULL");
-    ole_status status = ole_features_check("ole_tsne", rows, dim, dtype, features, error);
+    ole_status status =
+        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_tsne_options, callback_context),
+                        "ole_tsne_options_init", error);
     if (status == OLE_OK)
-        status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_tsne_options, callback_context),
-                                 "ole_tsne_options_init", error);
+        status = ole_features_check("ole_tsne", rows, dim, dtype, features, o.threads, error);
     if (status == OLE_OK) status = check_options(&o, rows, error);
     if (status == OLE_OK) status = ole_pool_create(&r.pool, r.o->threads, error);
     if (status == OLE_OK) status = prepare(&r, dtype, features, error);

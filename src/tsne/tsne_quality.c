@@ -42,11 +42,8 @@ static ole_status open_quality(quality *q, const char *function, int64_t rows, i
                                ole_dtype dtype, const void *features, const double *map,
                                int threads, ole_error *error) {
     *q = (quality){.rows = rows, .threads = threads, .map = map};
-    ole_status status = ole_features_check(function, rows, dim, dtype, features, error);
+    ole_status status = ole_features_check(function, rows, dim, dtype, features, threads, error);
     if (status == OLE_OK) status = check_map(rows, map, error);
-    if (status == OLE_OK && (threads < 1 || threads > 1024))
-        status = ole_fail(error, OLE_ERROR_ARGUMENT, "%s: threads is %d: give 1 to 1024", function,
-                          threads);
     if (status == OLE_OK) status = ole_pool_create(&q->pool, threads, error);
     if (status != OLE_OK) return status;
     q->x = malloc((size_t)(rows * dim) * sizeof *q->x);
@@ -86,13 +83,16 @@ static double map_distance(const double *map, int64_t a, int64_t b) {
 
 /* ---- KL divergence ------------------------------------------------------------------------ */
 
+/* p(j|i) / 2n = factor exp(-beta (d² - shift)), with the nearest distance as the shift. */
+typedef struct gaussian {
+    double beta, factor, shift;
+} gaussian;
+
 typedef struct divergence {
     quality q;
     double perplexity;
-    double *beta;   /* [rows] */
-    double *factor; /* [rows]: p(j|i) / 2n = factor[i] exp(-beta[i] d²) */
-    double *shift;  /* [rows]: the nearest distance, taken off in the exponent */
-    double *away;   /* [threads, tile_rows, rows]: the distances of a band */
+    gaussian *row; /* [rows] */
+    double *away;  /* [threads, tile_rows, rows]: the distances of a band */
 } divergence;
 
 /* beta of the rows of a band, from the distances to all other rows. */
@@ -116,17 +116,15 @@ static void beta_task(void *context, int64_t band, int worker) {
         double least = INFINITY;
         for (int64_t j = 0; j < others; j++)
             least = fmin(least, line[j]);
-        double beta = ole_affinity_beta(line, others, v->perplexity, guess);
-        v->beta[row + i] = guess = beta;
-        v->shift[row + i] = least;
-        v->factor[row + i] = 0.5 / ((double)d->rows * ole_affinity_sum(line, others, beta, least));
+        double beta = guess = ole_affinity_beta(line, others, v->perplexity, guess);
+        double sum = ole_affinity_sum(line, others, beta, least);
+        v->row[row + i] = (gaussian){beta, 0.5 / ((double)d->rows * sum), least};
     }
 }
 
-/* p(j|i) / 2n. */
-static double conditional(const divergence *v, int64_t i, double d2) {
-    double exponent = v->beta[i] * (d2 - v->shift[i]);
-    return exponent < 80.0 ? v->factor[i] * exp(-exponent) : 0.0;
+static double conditional(const gaussian *g, double d2) {
+    double exponent = g->beta * (d2 - g->shift);
+    return exponent < 80.0 ? g->factor * exp(-exponent) : 0.0;
 }
 
 /* sum p (log p + log(1 + d²)) over the pairs i > j of a band. */
@@ -142,7 +140,7 @@ static void cost_task(void *context, int64_t band, int worker) {
             int64_t end = ole_min(row + i, column + d->tile_columns);
             for (int64_t j = column; j < end; j++) {
                 double d2 = tile[i * d->tile_columns + j - column];
-                double p = conditional(v, row + i, d2) + conditional(v, j, d2);
+                double p = conditional(&v->row[row + i], d2) + conditional(&v->row[j], d2);
                 if (p > 0.0) sum += p * (log(p) + log1p(map_distance(v->q.map, row + i, j)));
             }
         }
@@ -166,7 +164,8 @@ static void sum_task(void *context, int64_t task, int worker) {
 
 /* sum over all pairs i != j of 1 / (1 + |y_i - y_j|²); negative when out of memory. */
 static double sum_of_q(const quality *q) {
-    int64_t groups = q->rows / ole_tsne_kernels_get()->group + 1;
+    int group = ole_tsne_kernels_get()->group;
+    int64_t groups = (q->rows + group - 1) / group;
     all_pairs a = {q->rows, malloc((size_t)q->rows * sizeof(float)),
                    malloc((size_t)q->rows * sizeof(float)),
                    malloc((size_t)groups * sizeof(double))};
@@ -176,8 +175,6 @@ static double sum_of_q(const quality *q) {
             a.x[i] = (float)(q->map[2 * i] - q->map[0]);
             a.y[i] = (float)(q->map[2 * i + 1] - q->map[1]);
         }
-        int group = ole_tsne_kernels_get()->group;
-        groups = (q->rows + group - 1) / group;
         ole_pool_run(q->pool, groups, sum_task, &a);
         sum = -(double)q->rows;
         for (int64_t i = 0; i < groups; i++)
@@ -193,11 +190,9 @@ static double sum_of_q(const quality *q) {
 static ole_status find_divergence(divergence *v, double *kl, ole_error *error) {
     quality *q = &v->q;
     size_t rows = (size_t)q->rows;
-    v->beta = malloc(rows * sizeof *v->beta);
-    v->factor = malloc(rows * sizeof *v->factor);
-    v->shift = malloc(rows * sizeof *v->shift);
+    v->row = malloc(rows * sizeof *v->row);
     v->away = malloc((size_t)q->threads * (size_t)q->d.tile_rows * rows * sizeof *v->away);
-    double q_sum = v->beta && v->factor && v->shift && v->away ? sum_of_q(q) : -1.0;
+    double q_sum = v->row && v->away ? sum_of_q(q) : -1.0;
     if (q_sum < 0.0) return ole_fail(error, OLE_ERROR_MEMORY, "ole_tsne_kl: out of memory");
     ole_pool_run(q->pool, ole_distances_bands(&q->d), beta_task, v);
     ole_pool_run(q->pool, ole_distances_bands(&q->d), cost_task, v);
@@ -218,9 +213,7 @@ ole_status ole_tsne_kl(int64_t rows, int64_t dim, ole_dtype dtype, const void *f
         open_quality(&v.q, "ole_tsne_kl", rows, dim, dtype, features, map, threads, error);
     if (status == OLE_OK) status = find_divergence(&v, kl, error);
     close_quality(&v.q);
-    free(v.beta);
-    free(v.factor);
-    free(v.shift);
+    free(v.row);
     free(v.away);
     return status;
 }
@@ -286,7 +279,7 @@ static ole_status find_trust(trust *t, double *trustworthiness, ole_error *error
         status = ole_distances_prepare(&on_map, q->pool, q->rows, 2, q->map, error);
     if (status == OLE_OK)
         status = ole_neighbours(&on_map, q->pool, q->threads, t->count, t->near, NULL, NULL, NULL,
-                                NULL, error);
+                                error);
     ole_distances_release(&on_map);
     if (status != OLE_OK) return status;
     ole_pool_run(q->pool, ole_distances_bands(&q->d), rank_task, t);

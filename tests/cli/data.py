@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import json
 import os
 import shutil
 import ssl
@@ -222,7 +223,7 @@ def check_check(ole, work):
             path.write_bytes(pgm(value + i))
     check(ole, "data check folder:photos", "folder: 8 samples to train on, 2 to test; 2 classes; "
           "1x2x2 bytes\n")
-    for other in ("photos/cat/9.webp", "photos/dog/notes.txt", "photos/dog/.hidden", "photos/beside.pgm"):
+    for other in ("photos/cat/9.gif", "photos/dog/notes.txt", "photos/dog/.hidden", "photos/beside.pgm"):
         (work / other).write_bytes(b"P5 2 2 255\nxxxx")
     (work / "photos/dog/more").mkdir()
     told = ole.run("data", "check", "folder:photos").stdout
@@ -230,19 +231,30 @@ def check_check(ole, work):
         "; 4 other files skipped: not images, or not in a class folder\n"))
     done = ole.run(*"train folder:photos --net FC4 --epochs 1 --no-report --out passed".split())
     check_that(f"... by training too: {done.stderr}", done.stderr.startswith(
-        "ole train: folder:photos: passed over, as not called png, jpeg, pgm or ppm, or not right in the folder "
-        "of a class: 4\n"))
+        "ole train: folder:photos: skipped 4 files: not an image, or not directly inside a class folder\n"))
     (work / "photos/cat/1.pgm").write_bytes(b"P5 2 2 255\nx")
-    check(ole, "data check folder:photos", err="ole data check: photos/cat/1.pgm: byte 11: the "
-          "file ends before its 2x2 pixels do: it is cut off; --skip-bad leaves such images out\n", code=1)
+    cut = "byte 11: the file ends before its 2x2 pixels do: it is cut off"
+    check(ole, "data check folder:photos", f"unreadable photos/cat/1.pgm: {cut}\n", code=1,
+          err="ole data check: folder:photos: 1 unreadable image: fix or remove it, or train with --skip-bad\n")
+    (work / "photos/dog/1.pgm").write_bytes(b"nonsense")
+    none = "byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image"
+    check(ole, "data check folder:photos", f"unreadable photos/cat/1.pgm: {cut}\nunreadable photos/dog/1.pgm: {none}\n",
+          code=1, err="ole data check: folder:photos: 2 unreadable images: fix or remove them, or train with --skip-bad\n")
+    done = ole.run("data", "check", "folder:photos", "--json")
+    told = json.loads(done.stdout)
+    check_that("ole data check --json lists them", done.returncode == 1 and told["good"] is False and
+               told["unreadable"] == [{"file": "photos/cat/1.pgm", "reason": cut},
+                                      {"file": "photos/dog/1.pgm", "reason": none}])
+    (work / "photos/dog/1.pgm").write_bytes(pgm(101))
     told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
     check_that("ole data check --skip-bad", told["skipped"] == 1 and told["good"] is True)
     (work / "photos/cat/1.pgm").unlink()
     os.mkfifo(work / "photos/cat/1.pgm")
-    for command in ("data check folder:photos", "train folder:photos --net FC4 --epochs 1"):
-        check(ole, command, err=f"ole {command[:command.index(' folder')]}: photos/cat/1.pgm: cannot "
-              "open: a pipe or a device: copy it to a file first; --skip-bad leaves such images "
-              "out\n", code=1)
+    pipe = "photos/cat/1.pgm: cannot open: a pipe or a device: copy it to a file first"
+    check(ole, "train folder:photos --net FC4 --epochs 1", code=1,
+          err=f"ole train: {pipe}; fix it or pass --skip-bad\n")
+    check(ole, "data check folder:photos", f"unreadable {pipe}\n", code=1,
+          err="ole data check: folder:photos: 1 unreadable image: fix or remove it, or train with --skip-bad\n")
     told = read_json(ole, "data", "check", "folder:photos", "--skip-bad", "--json")
     check_that("ole data check --skip-bad, a pipe", told["skipped"] == 1 and told["good"] is True)
 
@@ -358,11 +370,12 @@ def check_sizes(ole, work):
     check_that("ole data check --json: sizes", told["shape"] == [1, None, None] and
                told["heights"] == [1, 4] and told["widths"] == [2, 7])
     (work / "sizes/b/2.ppm").write_bytes(b"P5 4 4 255\n")
-    check(ole, "data check folder:sizes", err="ole data check: sizes/b/2.ppm: byte 11: the file "
-          "ends before its 4x4 pixels do: it is cut off; --skip-bad leaves such images out\n", code=1)
+    cut = "unreadable sizes/b/2.ppm: byte 11: the file ends before its 4x4 pixels do: it is cut off\n"
+    check(ole, "data check folder:sizes", cut, code=1,
+          err="ole data check: folder:sizes: 1 unreadable image: fix or remove it, or train with --skip-bad\n")
     check(ole, "data check digits --resize 4", err="ole data check: --resize 4 is for image folders "
           "(folder:PATH): the samples of digits stay as they are; leave it out\n", code=2)
-    check(ole, "data check folder:sizes --skip-bad", "folder: 2 samples to train on, 1 to test; 2 "
+    check(ole, "data check folder:sizes --skip-bad", f"{cut}folder: 2 samples to train on, 1 to test; 2 "
           "classes; 2 to 7 pixels wide, 1 to 3 high; 1 skipped as unreadable\n")
 
 
@@ -506,7 +519,7 @@ def check_limits(ole, work, url):
 
 
 def check_part(ole, work, url):
-    """What is fetched goes neither through a link nor into a pipe that lies where the .part belongs."""
+    """What is fetched goes neither through links nor into a pipe that lies where the .part belongs."""
     serve("/big.bin", BIG)
     (work / "parts").mkdir()
     part = work / "parts/big.bin.part"
@@ -516,6 +529,11 @@ def check_part(ole, work, url):
           "Too many levels of symbolic links\n")
     check_that("the link's target is untouched", (work / "precious").read_text() == "old")
     part.unlink()
+    part.hardlink_to(work / "precious")
+    check(ole, f"data get {url}/big.bin --out parts", shell='"$@" >/dev/null 2>&1')
+    check_that("the other name keeps its bytes", (work / "precious").read_text() == "old" and
+               (work / "parts/big.bin").read_bytes() == BIG)
+    (work / "parts/big.bin").unlink()
     os.mkfifo(part)
     check(ole, f"data get {url}/big.bin --out parts", code=1, err="ole data get: parts/big.bin.part: not a regular "
           "file: remove it\n", shell='timeout 20 "$@"')

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""inputs.py OLE - features and labels as .npy, .npz, .csv and .txt: every kind means the same.
+"""inputs.py OLE - features and labels as .npy, .npz, .csv and .txt: every kind means the same; large images.
 
 Damaged files and files made to do harm end with a message, within a second and 200 MB.
 """
+import base64
 import io
+import json
+import random
 import resource
+import struct
 import time
 import zipfile
+import zlib
 
 import npyfile
 import run
@@ -109,8 +114,69 @@ def check_mistakes(ole, work):
         check(ole, f"score data.npz:X data.csv:kind --grad {output}", code=2,
               err=f"ole score: {output} would overwrite an input; name another file\n")
     wrong("data.npz:z y.npy", "data.npz: there is no array 'z' in it")
+    (work / "nan.csv").write_text("1,2\n3,nan\n")
+    (work / "two.txt").write_text("a\nb\n")
+    wrong("nan.csv two.txt", "nan.csv: features: row 1 holds NaN or Inf: look at what produced it")
+    object_array = npyfile.frame("{'descr': '|O', 'fortran_order': False, 'shape': (6,), }", b"")
+    (work / "object.npy").write_bytes(object_array)
+    (work / "object.npz").write_bytes(archive(y=object_array))
+    for name in ("object.npy", "object.npz:y"):
+        wrong(f"X.npy {name}", f"{name.split(':')[0]}: header, byte 20: dtype '|O': object arrays are not read: save features "
+              "with .astype('float32'), labels with .astype(str) or as integers")
     wrong("nowhere.npz y.npy", "nowhere.npz: cannot read: No such file or directory")
     wrong("nowhere.csv y.npy", "nowhere.csv: cannot read: No such file or directory")
+
+
+def write_training(work):
+    """The same 60 vectors of three classes as a table, an archive, and arrays with a list of words."""
+    chance = random.Random(1)
+    centres = [[chance.gauss(0, 1) for _ in range(6)] for _ in range(3)]
+    words = [("owl", "cat", "bat")[i % 3] for i in range(60)]
+    rows = [[round(x + 0.1 * chance.gauss(0, 1), 3) for x in centres[i % 3]] for i in range(60)]
+    features = npyfile.array("<f8", (60, 6), [x for row in rows for x in row])
+    (work / "set.csv").write_text("a,b,c,d,e,f,kind\n" + "".join(
+        ",".join(map(str, row)) + f",{word}\n" for row, word in zip(rows, words)))
+    (work / "new.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    (work / "set.npz").write_bytes(archive(x=features, kind=strings(words)))
+    (work / "set-X.npy").write_bytes(features)
+    (work / "set-y.txt").write_text("\n".join(words))
+    return words
+
+
+def check_training(ole, work):
+    """Data sets of every kind train the same model, whose classes have the names of the labels."""
+    words = write_training(work)
+    sets = ("npy:set.csv,set.csv:kind", "npy:set.npz:x,set.npz:kind", "npy:set-X.npy,set-y.txt")
+    known = None
+    for i, data in enumerate(sets):
+        done = ole.run("train", data, *f"--epochs 5 --threads 1 --seed 3 --out run{i}".split())
+        check_that(f"train {data}: {done.stderr}", done.returncode == 0)
+        for new in ("new.csv", "set.npz:x", "set-X.npy"):
+            told = read_json(ole, "predict", f"run{i}", new, "--json")
+            labels = [(row["label"], row["score"]) for row in told]
+            known = known or labels
+            check_that(f"predict run{i} {new}", labels == known and [label for label, _ in labels] == words)
+    (work / "away").mkdir()
+    done = ole.run(*"eval ../run0 npy:../set.csv,../set.csv:kind".split(), shell='cd away; "$@"')
+    check_that(f"eval elsewhere: {done.stdout}{done.stderr}", "bat " in done.stdout and "warning" not in done.stderr)
+
+    def wrong(data, message):
+        check(ole, f"train npy:{data} --net FC8 --epochs 1 --out never", code=1, err=f"ole train: {message}\n")
+
+    (work / "nan.csv").write_text("1,2,a\n3,nan,b\n")
+    (work / "object.npy").write_bytes(npyfile.frame("{'descr': '|O', 'fortran_order': False, 'shape': (60,), }", b""))
+    (work / "other.csv").write_text("a,b,c,d,e,f,kind\n1,2,3,4,5,6,ant\n")
+    (work / "numbers.csv").write_text("a,b,c,d,e,f,kind\n1,2,3,4,5,6,7\n")
+    wrong("nan.csv,nan.csv:3", "nan.csv: row 1 holds NaN or Inf: look at what produced it")
+    wrong("set-X.npy,words.txt", "set-X.npy has 60 rows and words.txt has 6 labels; they must match")
+    wrong("set.csv,set.csv:sort", "set.csv: there is no column 'sort'; the first is 'a', the last 'kind'")
+    wrong("empty.csv,set-y.txt", "empty.csv: the file is empty")
+    wrong("set-X.npy,object.npy", "object.npy: header, byte 20: dtype '|O': object arrays are not read: save features with "
+          ".astype('float32'), labels with .astype(str) or as integers")
+    wrong("set.csv,set.csv:kind,other.csv,other.csv:kind",
+          "other.csv:kind: label 0 is 'ant', a class without training samples")
+    wrong("set.csv,set.csv:kind,numbers.csv,numbers.csv:kind", "labels are words in one file and numbers in the other")
+    check_that("no run is left", not (work / "never/config.yaml").exists())
 
 
 def check_harm(ole, work):
@@ -134,12 +200,52 @@ def check_harm(ole, work):
     check_that(f"memory: {most} kB", most < 200000 or "asan" in ole.path)
 
 
+def bmp(width, height, bits, packing, rest):
+    return struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 0, 0, 0, 54, 40, width, height, 1, bits, packing, 0, 0, 0, 1,
+                       0) + rest
+
+
+def tiff(side, bits):
+    """Four samples per pixel, all 0, in one packed strip."""
+    strip = zlib.compress(bytes(side * side * bits // 2), 9)
+    tags = ((256, 4, side), (257, 4, side), (259, 3, 8), (262, 3, 2), (273, 4, 16), (277, 3, 4), (278, 4, side),
+            (279, 4, len(strip)))
+    tags = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+    tags = tags[:24] + struct.pack("<HHII", 258, 3, 4, 8) + tags[24:]
+    return struct.pack("<4sI4H", b"II*\0", 16 + len(strip), *[bits] * 4) + strip + struct.pack("<H", 9) + tags + bytes(4)
+
+
+def check_images(ole, work):
+    """Small files of images that are large, or that say so."""
+    webp = base64.b64decode("UklGRhoAAABXRUJQVlA4TA0AAAAv/8//EwcQERGIiP4HAA==")
+    files = {"large.webp": (webp, True), "wild.webp": (webp.replace(b"/\xff\xcf\xff\x13", b"/\xff\xff\xff\x1f"), False),
+             "large.tif": (tiff(4000, 8), True), "deep.tif": (tiff(2890, 16), True), "deeper.tif": (tiff(4000, 16), False),
+             "large.bmp": (bmp(4096, 4096, 8, 1, b"\1\2\3\0\0\1"), True), "wild.bmp": (bmp(1 << 30, 9, 8, 1, b"\0\1\2\0"), False),
+             "promise.bmp": (bmp(4096, -4096, 24, 0, b"few"), False)}
+    for name, (data, good) in files.items():
+        folder = work / f"harm-{name}" / "a"
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(data)
+        began = time.monotonic()
+        done = ole.run("data", "check", f"folder:harm-{name}", "--json")
+        told = json.loads(done.stdout)
+        if "this build cannot read" in done.stderr:
+            continue
+        check_that(f"{name}: {done.stdout} {done.stderr}", (done.returncode == 0) == good == told["good"] and
+                   len(told["unreadable"]) == (0 if good else 1) and time.monotonic() - began < 5)
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    check_that(f"memory of images: {most} kB", most < 200000 or "asan" in ole.path)
+
+
 def check_all(ole, work):
     write_inputs(work)
     check_kinds(ole)
     check_names(ole, work)
     check_mistakes(ole, work)
+    if read_json(ole, "info", "--json").get("training") != "off (OLE_TRAIN)":
+        check_training(ole, work)
     check_harm(ole, work)
+    check_images(ole, work)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ The photos are bright or dark, of several sizes, some grey: two epochs tell them
 import json
 import os
 import re
+import subprocess
 
 import npyfile
 import run
@@ -48,7 +49,8 @@ def check_photos(ole, work):
     check_that("what is chosen is said", trained.stderr.startswith(CHOSEN))
     check_that("there is an error, a folder and a page", trained.returncode == 0 and re.search(
         r"^test error +\d.*\n1-NN error +\d.*\nrun folder +ole-run\n"
-        r"report +ole-run/report.html\n$", trained.stdout))
+        r"report +ole-run/report.html\nwhat next +ole predict ole-run photos/day/0.ppm\n"
+        r" +ole export ole-run --onnx ole-run/model.onnx\n$", trained.stdout))
     stored = config(work / "ole-run")
     check_that("what is chosen is stored", stored["resize"] == "32" and stored["channels"] == "3" and
                stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP")
@@ -69,6 +71,30 @@ def check_after(ole, work):
     resumed = ole.run(*"train --resume --epochs 3 --out ole-run --no-report".split())
     check_that("resume", resumed.returncode == 0 and "chosen" not in resumed.stderr and
                "epoch 3/3" in resumed.stderr)
+
+
+def check_next(ole, work):
+    """The commands that training suggests run when they are pasted."""
+    write_photos(work / "it's a/photo set")
+    (work / "V.npy").write_bytes(npyfile.array("<f4", (20, 4), [float(i % 7) for i in range(80)]))
+    (work / "v.npy").write_bytes(npyfile.array("<i8", (20,), [i % 2 for i in range(20)]))
+    (work / "it's a/photo set/.hidden.ppm").write_text("")
+    for i, (data, more, verb) in enumerate((
+            ("folder:it's a/photo set", "", "predict"), ("npy:V.npy,v.npy", "", "predict"),
+            ("digits", "--samples-per-class 5", "eval"), ("digits", "--samples-per-class 5 --seeds 2", "eval"),
+            ("digits", "--samples-per-class 5 --loss ole", "eval"))):
+        out = f"my run, {i}"
+        done = ole.run("train", data, *f"--net FC8 --epochs 1 --threads 1 --no-report {more}".split(), "--out", out)
+        text = done.stdout.split("what next")[1]
+        told = read_json(ole, "train", "--resume", "--epochs", "2", "--out", out, "--no-report", "--json")["next"]
+        check_that(f"{data}: JSON has the same: {told}", told == [line.strip() for line in text.splitlines()])
+        check_that(f"{data}: {told[0]}", told[0].startswith(f"ole {verb} 'my run"))
+        for command in told:
+            pasted = subprocess.run(["bash", "-c", f'ole() {{ "{ole.path}" "$@"; }}\n{command}'], cwd=work,
+                                    env=ole.environment, text=True, capture_output=True)
+            check_that(f"{command}: {pasted.stderr}", pasted.returncode == 0 and pasted.stdout)
+        exported = list((work / out).glob("**/model.onnx"))
+        check_that(f"{data}: exported", len(exported) == 1)
 
 
 def check_folders(ole, work):
@@ -103,7 +129,7 @@ def check_inside(ole, work):
                    [row["class"] for row in json.loads(done.stdout)["per_class"]] == ["day", "night"])
     (work / "here/empty").mkdir()
     check(ole, "data check folder:here", code=1, err="ole data check: here/empty: there are no images in this class: "
-          "add png, jpeg, pgm or ppm files, or remove the folder\n")
+          "add png, jpeg, webp, bmp, tiff, pgm or ppm files, or remove the folder\n")
 
 
 def check_bad(ole, work):
@@ -112,18 +138,31 @@ def check_bad(ole, work):
     (work / "one/day/1.pgm").write_bytes((work / "one/day/0.pgm").read_bytes()[:100])
     quick = "train folder:one --net FC4 --epochs 1 --threads 1 --no-report"
     check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: "
-          "it is cut off; --skip-bad leaves such images out\n")
+          "it is cut off; fix it or pass --skip-bad\n")
     (work / "one/day/2.pgm").write_bytes((work / "one/day/0.pgm").read_bytes())
     single = "has a single class; classification needs at least two"
-    check(ole, f"{quick} --skip-bad --out one-run", code=1, err="ole train: folder:one: 1 unreadable images were left "
-          f"out\nole train: folder:one {single}\n")
+    check(ole, f"{quick} --skip-bad --out one-run", code=1, err="ole train: folder:one: skipped an unreadable image: "
+          f"one/day/1.pgm\nole train: folder:one {single}\n")
     check_that("nothing is left of it", not (work / "one-run").exists())
     check(ole, f"{quick} --skip-bad --seeds 2 --out one-runs".replace("folder:one", "digits --classes 3"), code=1,
           err=f"ole train: digits {single}\n")
     write_photo(work / "one/night/0.pgm", 12, 12, 20, False)
     done = ole.run(*f"{quick} --skip-bad --out one-run".split())
     check_that(f"what is left: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
-        "ole train: folder:one: 1 unreadable images were left out\n"))
+        "ole train: folder:one: skipped an unreadable image: one/day/1.pgm\n"))
+    for i in range(4):
+        (work / f"one/night/bad{i}.png").write_bytes(b"nonsense")
+    done = ole.run(*f"{quick} --skip-bad --out some-run".split())
+    check_that(f"five skipped: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
+        "ole train: folder:one: skipped 5 unreadable images: one/day/1.pgm, one/night/bad0.png, one/night/bad1.png, ... "
+        "(ole data check --skip-bad folder:one lists them)\n"))
+    listed = ole.run(*"data check --skip-bad folder:one".split())
+    check_that(f"... and listed: {listed.stdout}", listed.returncode == 0 and
+               [line.split()[:2] for line in listed.stdout.splitlines()[:5]] ==
+               [["unreadable", f"one/{name}:"] for name in
+                ("day/1.pgm", *(f"night/bad{i}.png" for i in range(4)))])
+    check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: it is "
+          "cut off; 5 images are unreadable, 'ole data check' lists them: fix them or pass --skip-bad\n")
 
 
 def check_no_test(ole, work):
@@ -136,7 +175,8 @@ def check_no_test(ole, work):
     check(ole, "data check folder:parted", code=1, err=f"ole data check: {refused}")
     (work / "parted/test/day").mkdir()
     (work / "parted/test/day/0.pgm").write_bytes(b"P5 12 12 255\n")
-    check(ole, "data check folder:parted --skip-bad", code=1, err=f"ole data check: {refused}")
+    check(ole, "data check folder:parted --skip-bad", "unreadable parted/test/day/0.pgm: byte 13: the file ends before "
+          "its 12x12 pixels do: it is cut off\n", code=1, err=f"ole data check: {refused}")
 
 
 def check_not_utf8(ole, work):
@@ -169,7 +209,7 @@ def check_changed(ole, work):
         "ole train: warning: the training samples of folder:album are not those that the run began with: "
         "those it is tested on may be some that it was trained on\n"))
     (work / "album/day").rename(work / "album/noon")
-    refused = "go on with the same data, or start another\n"
+    refused = "resume with the same data, or start a new run\n"
     check(ole, f"{go_on} 5", code=2, err="ole train: kept/last.safetensors: class 0 of the run is 'day', that of the "
           f"data 'night': {refused}")
     check(ole, f"{go_on} 5 digits --resize 0 --channels 0", code=2, err="ole train: kept/last.safetensors: the run "
@@ -252,6 +292,7 @@ def check_studies(ole, work):
 def check_all(ole, work):
     check_photos(ole, work)
     check_after(ole, work)
+    check_next(ole, work)
     check_folders(ole, work)
     check_inside(ole, work)
     check_bad(ole, work)

@@ -54,6 +54,7 @@ def check_nets(ole):
     check_that("a named net shows its string", text.startswith("C16[nobias]-R64/16(x18)-"))
     check_that("ResNet-110 has 1.7 million weights", " 1704154 " in text.splitlines()[-1])
     face = read_json(ole, "net", "vggface", "--classes", "500", "--json")
+    check_that("a net of vectors", "\nvectors of 784, " in ole.run("net", "FC8", "--input", "784").stdout)
     check_that("a named net has its images", face.get("input") == [3, 224, 224])
     check_that("--classes", face.get("layers", [{}])[-1].get("weights") == 1024 * 500 + 500)
 

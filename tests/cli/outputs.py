@@ -196,6 +196,18 @@ def check_metrics(ole, work):
                "removed\n" in done.stderr)
 
 
+def check_backup(ole, work):
+    """A backup of hard links (cp -al) keeps every byte when the run goes on."""
+    subprocess.run(["cp", "-al", "m", "backup"], cwd=work, check=True)
+    before = {path.name: path.read_bytes() for path in (work / "backup").iterdir()}
+    done = ole.run("train", "--resume", "--epochs", "3", "--no-report", "--out", "m")
+    after = {path.name: path.read_bytes() for path in (work / "backup").iterdir()}
+    check_that(f"the backup is as it was: {done.stderr}", done.returncode == 0 and after == before)
+    check_that("the run went on", (work / "m/metrics.jsonl").read_text().count('"event": "epoch"') == 3)
+    subprocess.run(["rm", "-rf", "m"], cwd=work, check=True)
+    subprocess.run(["mv", "backup", "m"], cwd=work, check=True)
+
+
 def check_memory(ole, work):
     """A page without memory for a part of it is an error, and the page before stays."""
     command = ("report", "m", "--no-tsne", "--threads", "1", "--out")
@@ -231,6 +243,7 @@ def check_all(ole, work):
     check_links(ole, work)
     check_foreign(ole, work)
     check_metrics(ole, work)
+    check_backup(ole, work)
     check_memory(ole, work)
 
 

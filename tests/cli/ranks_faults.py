@@ -108,12 +108,17 @@ def check_stopped(ole):
 def check_launcher(ole):
     """Nobody reads what ranks print then, but lost.log is there."""
     process, pids = start_training(ole, "orphans")
+    (ole.work / "kept.log").write_text("before\n")
+    (ole.work / "orphans/lost.log").hardlink_to(ole.work / "kept.log")
     began = time.monotonic()
     process.kill()
     check_end("orphans", process, pids, began)
     check_said("orphans", log_of(ole, "orphans"),
                rf"rank \d \(pid \d+\): the launcher \(\S+ on \S+, pid {process.pid}\) has ended",
                RANKS)
+    check_that("orphans: another name of the log keeps its bytes",
+               (ole.work / "kept.log").read_text() == "before\n" and
+               log_of(ole, "orphans").startswith("before\n"))
     check_goes_on(ole, "orphans")
 
 

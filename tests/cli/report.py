@@ -77,11 +77,12 @@ def check_one(ole, work):
     page = Page(work / "runs/ole/report.html")
     check_that("tags are closed in order", page.good)
     check_that("its policy", page.policy_is_right())
-    check_that("its sections", page.headings == ["digits, C4-MP-FC8", "Learning curves", "Mistakes",
-                                                 "Angles", "Spectra", "Map", "How it was trained"])
+    check_that("its sections", page.headings == ["Trained on digits", "Learning curves", "Mistakes",
+                                                 "Angles between features", "Singular values",
+                                                 "Map of the features", "How it was trained"])
     words = {text for drawing in page.drawings for text in drawing.itertext()}
     check_that("its figures", len(page.drawings) == 7 and
-               {"Error", "Losses", "Confusion", "epoch", "test set", "inside a class"} <= words)
+               {"Error after each epoch", "Loss in each epoch", "Confusion matrix", "epoch", "test set", "inside a class"} <= words)
     check_that("figures, mistakes and a map, each with a caption",
                page.tags["figure"] == page.tags["figcaption"] == 9)
     check_that("numbers of each figure", page.tags["details"] == 7)
@@ -91,7 +92,7 @@ def check_one(ole, work):
     check_that("the same page again", ole.run("report", "runs/ole", "--threads", "2").returncode == 0 and
                (work / "runs/ole/report.html").read_bytes() == before)
     ole.run("report", "runs/ole", "--no-tsne", "--out", "plain.html")
-    check_that("--no-tsne", "Map" not in Page(work / "plain.html").headings)
+    check_that("--no-tsne", "Map of the features" not in Page(work / "plain.html").headings)
 
 
 def check_several(ole, work):
@@ -100,7 +101,7 @@ def check_several(ole, work):
                [r["folder"] for r in data["runs"]] == ["runs/softmax", "runs/ole"] and
                all(0 <= r["test_error"] <= 100 and 0 < r["angle_within"] < 90 for r in data["runs"]))
     page = Page(work / "report.html")
-    check_that("runs side by side", page.good and page.headings[0] == "2 runs side by side" and
+    check_that("runs side by side", page.good and page.headings[0] == "2 runs side by side on digits" and
                page.text.count("figure class=\"map\"") == 2)
     check_that("maps share their thumbnails", page.text.count("id=\"sprite-") == 1)
 

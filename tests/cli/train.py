@@ -90,7 +90,7 @@ def check_failures(ole):
     check(ole, "train digits --net C4 --out r --device tpu", code=2,
           err="ole train: device tpu: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is there\n")
     check(ole, "train --resume --out nowhere --net C4 digits", code=1,
-          err="ole train: nowhere: there is no such run to go on with\n")
+          err="ole train: nowhere: there is no such run to resume\n")
     large = ole.run("train", "digits", "--net", "FC65536(x1000)", "--out", "large")
     check_that(f"a net larger than memory: {large.stderr}", large.returncode == 1 and re.fullmatch(
         r"ole train: the weights, with gradients and the optimiser's state: 6.39e\+04 GiB of memory "
@@ -135,7 +135,7 @@ def check_output(ole, work):
     lines = done.stdout.splitlines()
     check_that("the result", [line[:19] for line in lines] ==
                ["test error         ", "1-NN error         ", "run folder         ",
-                "report             "])
+                "report             ", "what next          ", "                   "])
     check_that("a line an epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
                ["epoch 1/2", "epoch 2/2"])
     check_that("the files", sorted(p.name for p in (work / "runs/a").iterdir()) ==
@@ -182,13 +182,52 @@ def check_suggested(ole, work):
         check_that(f"{quoted}: {pasted.stderr[-200:]}", pasted.returncode == 0 and metrics(folder)[-1]["event"] == "end")
 
 
+def check_followed(ole, work):
+    """While it trains, report.html has the curves so far and refreshes itself; the bits stay."""
+    def refreshes(page):
+        return '<meta http-equiv="refresh" content="5">' in page
+
+    def next_page(before):
+        ends = time.monotonic() + 60
+        while time.monotonic() < ends:
+            page = path.read_text() if path.exists() else ""
+            if page and page != before:
+                return page
+            time.sleep(0.05)
+        return ""
+
+    path = work / "followed/report.html"
+    command = [*SMALL.split(), "--epochs", "1000000", "--milestones", "none", "--out", "followed"]
+    said = open(work / "followed.err", "w+")  # a pipe that nobody reads would stop it
+    process = subprocess.Popen([ole.path, *command], cwd=work, env=ole.environment, stdout=subprocess.PIPE, stderr=said)
+    began = time.monotonic()
+    pages = [next_page("")]
+    check_that("no page in the first seconds", time.monotonic() - began > 1.9)
+    pages.append(next_page(pages[0]))
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=120)[0]
+    said.seek(0)
+    check_that("interrupted", process.returncode == 130 and not out and "report.html" not in said.read())
+    said.close()
+    epochs = [int(re.search(r"(\d+) of 1000000 epochs", page).group(1)) for page in pages if page]
+    check_that(f"pages that follow the run: {epochs}", len(epochs) == 2 and 0 < epochs[0] < epochs[1] and all(
+        refreshes(page) and "Training continues" in page and ">Learning curves</h2>" in page and
+        "of 0 samples" not in page for page in pages))
+    page = path.read_text()
+    check_that("at the end no more", not refreshes(page) and "Training continues" not in page)
+    lines = metrics(work / "followed")[:19]
+    ole.run(*SMALL.split(), "--epochs", "20", "--milestones", "none", "--no-report", "--out", "alone")
+    check_that("a page that follows changes nothing", metrics(work / "alone")[:19] == lines)
+    check_that("--no-report writes none", not (work / "alone/report.html").exists())
+
+
 def check_interrupts(ole, work):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         folder = interrupt(ole, work, number)
         epochs = len(metrics(folder)) + 2
         check(ole, f"train --resume --out stopped --milestones none --epochs {epochs}", code=2,
               err="ole train: stopped/last.safetensors: the run has milestones '50%,75%', not "
-                  "'none': go on with the same, or start another\n")
+                  "'none': resume with the same, or start a new run\n")
         resumed = read_json(ole, "train", "--resume", "--out", "stopped", "--epochs", str(epochs),
                             "--json")
         check_that("resumed", resumed.get("epochs") == epochs and
@@ -229,11 +268,11 @@ def check_other_folders(ole, work):
         name: (work / name / "config.yaml").read_text() for name in before})
     for flags, option in (("--lr 0.5", "lr '0.1', not '0.5'"), ("--seed 5", "seed '0', not '5'")):
         check(ole, f"train --resume --out several {flags}", code=2, err="ole train: several/config.yaml: the run has "
-              f"{option}: go on with the same, or start another\n")
+              f"{option}: resume with the same, or start a new run\n")
     check_that("a refused recipe is not kept", before["several"] == (work / "several/config.yaml").read_text() and
                not (work / "several/seed-5").exists())
     check(ole, f"{one} --resume --seeds 2 --out nowhere", code=1, err="ole train: nowhere: there are no such runs to "
-          "go on with\n")
+          "resume\n")
     check_that("nothing was made", not (work / "nowhere").exists())
     more = ole.run("train", "--resume", "--out", "several", "--seeds", "3")
     check_that("more seeds", more.returncode == 0 and (work / "several/seed-2/last.safetensors").exists())
@@ -254,7 +293,7 @@ def check_recipe_resumes(ole, work):
     check_that(f"out in a recipe: {again.stderr}", again.returncode == 0 and len(metrics(work / "named")) == 3)
     late = ole.run(*"train --resume --out named --epochs 3 --init-from nowhere --no-report".split())
     check_that(f"first weights come too late: {late.stderr}", late.returncode == 0 and
-               "init_from is passed over: the run goes on from its checkpoint" in late.stderr)
+               "init_from is ignored: the run resumes from its checkpoint" in late.stderr)
 
 
 def check_idle(ole, work):
@@ -290,7 +329,7 @@ def check_resume(ole, work):
     (work / "short/last.safetensors").unlink()
     again = ole.run(*"train --resume --out short --epochs 5 --no-report".split())
     check_that(f"from the one before: {again.stderr}", again.returncode == 0 and
-               "going on from previous.safetensors" in again.stderr and (work / "short/last.safetensors").exists())
+               "resuming from previous.safetensors" in again.stderr and (work / "short/last.safetensors").exists())
     (work / "short/metrics.jsonl").write_text("")
     check(ole, "train --resume --out short --epochs 6", code=1, err="ole train: short/metrics.jsonl: "
           "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")
@@ -429,8 +468,8 @@ def check_predict(ole, work):
     both = ole.run("predict", "m", "bad.png", "one.pgm")
     check_that("a bad image does not stop the others", both.returncode == 1 and
                both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
-    check(ole, "predict m", code=2, err="ole predict: IMAGE is missing: png, jpeg, pgm or ppm "
-          "files, or X.npy: each row; see 'ole predict --help'\n")
+    check(ole, "predict", code=2, err="ole predict: MODEL is missing: a .safetensors file or a run folder; "
+          "see 'ole predict --help'\n")
 
 
 def check_all(ole, work):
@@ -440,6 +479,7 @@ def check_all(ole, work):
     check_recipes(ole, work)
     check_output(ole, work)
     check_interrupts(ole, work)
+    check_followed(ole, work)
     check_two(ole, work)
     check_reader(ole, work)
     check_recipe_resumes(ole, work)

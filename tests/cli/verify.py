@@ -16,7 +16,11 @@ SEE = "see 'ole verify --help'"
 def check_usage(ole, work):
     check(ole, "verify", code=2, err="ole verify: FEATURES.npy is missing: [rows, dimensions], as "
           f".npy, .npz or .csv; {SEE}\n")
-    check(ole, "verify F.npy", code=2, err=f"ole verify: --pairs is missing: PAIRS.txt; {SEE}\n")
+    check(ole, "verify F.npy", code=2, err=f"ole verify: --pairs PAIRS.txt or --labels L.npy is missing; {SEE}\n")
+    check(ole, "verify F.npy --pairs P.txt --labels L.npy", code=2,
+          err="ole verify: --pairs and --labels: give one of them\n")
+    check(ole, "verify F.npy --labels L.npy --names N.txt", code=2,
+          err="ole verify: --names goes with --pairs, not with --labels\n")
     check(ole, "verify F.npy --pairs P.txt --folds 1", code=2,
           err="ole verify: --folds '1': expected a whole number from 2 to 1000\n")
     check(ole, "verify no.npy --pairs P.txt", code=1,
@@ -31,16 +35,40 @@ def check_exact(ole, work):
     check(ole, "verify F.npy --pairs P.txt --folds 2",
           out="pairs            4, 2 of them the same\n"
               "accuracy         100.00 ± 0.00 % over 2 folds (standard error 0.00)\n"
-              "AUC              1.0000\n")
+              "AUC              1.0000\n"
+              "threshold        0.5000: call new pairs the same from this cosine on\n")
     result = read_json(ole, "verify", "F.npy", "--pairs", "P.txt", "--folds", "2", "--json")
     check_that("--json", result == {
-        "pairs": 4, "same": 2, "auc": 1, "accuracy": 100, "accuracy_std": 0, "standard_error": 0,
+        "pairs": 4, "same": 2, "auc": 1, "accuracy": 100, "accuracy_std": 0, "standard_error": 0, "threshold": 0.5,
         "folds": [{"accuracy": 100, "threshold": 0.5}] * 2,
         "roc": {"threshold": [None, 1, 0], "fpr": [0, 0, 1], "tpr": [0, 1, 1]}})
     (work / "N.txt").write_text("A_0001.jpg\nA_0002.jpg\nB_0001.jpg\nB_0002.jpg\n")
     (work / "L.txt").write_text("2 1\nA 1 2\nA 1 B 1\nB 1 2\nA 2 B 2\n")
     named = read_json(ole, "verify", "F.npy", "--pairs", "L.txt", "--names", "N.txt", "--json")
     check_that("by name", named == result)
+
+
+def check_labels(ole, work):
+    """Pairs drawn from labels: as many of one class as of two, none twice, the same for the same seed."""
+    rng = random.Random(2)
+    centre = [[rng.gauss(0, 1) for _ in range(8)] for _ in range(3)]
+    names = [("owl", "cat", "bat")[i % 3] for i in range(30)]
+    rows = [c + 0.05 * rng.gauss(0, 1) for i in range(30) for c in centre[i % 3]]
+    (work / "classes.npy").write_bytes(npyfile.array("<f4", (30, 8), rows))
+    (work / "classes.txt").write_text("".join(f"{name}\n" for name in names))
+    told = read_json(ole, *"verify classes.npy --labels classes.txt --json".split())
+    check_that(f"--labels: {told.get('pairs')}", told["pairs"] == 270 and told["same"] == 135 and
+               told["accuracy"] == 100 and told["auc"] == 1 and -1 < told["threshold"] < 1)
+    text = ole.run(*"verify classes.npy --labels classes.txt".split()).stdout
+    check_that(f"the threshold: {text}", f"\nthreshold        {told['threshold']:.4f}: " in text)
+    runs = [ole.run("verify", "classes.npy", "--labels", "classes.txt", "--json", "--seed", seed).stdout
+            for seed in "334"]
+    check_that("--seed", runs[0] == runs[1] != runs[2])
+    check(ole, "verify classes.npy --labels classes.txt --folds 200", code=1, err="ole verify: classes.txt: 135 pairs of "
+          "one class and 300 of two are too few for 200 folds; give more rows, or fewer folds\n")
+    (work / "short.txt").write_text("owl\ncat\n")
+    check(ole, "verify classes.npy --labels short.txt", code=1,
+          err="ole verify: classes.npy has 30 rows and short.txt has 2 labels; they must match\n")
 
 
 def check_mistakes(ole, work):
@@ -131,6 +159,7 @@ def check_oracle(ole, work):
 def check_all(ole, work):
     check_usage(ole, work)
     check_exact(ole, work)
+    check_labels(ole, work)
     check_mistakes(ole, work)
     check_pictures(ole, work)
     check_oracle(ole, work)

@@ -26,4 +26,9 @@ cmake --build "$dir/build"
     grep -q "<$header>" "$here/headers.cpp" || { echo "headers.cpp does not include $header" >&2; exit 1; }
 done
 
-if [ -e "$1/ole" ]; then "$dir/prefix/bin/ole" info; fi
+[ -e "$1/ole" ] || exit 0
+"$dir/prefix/bin/ole" info
+for file in man/man1/ole.1 man/man1/ole-score.1 bash-completion/completions/ole zsh/site-functions/_ole \
+    fish/vendor_completions.d/ole.fish; do
+    [ -s "$dir/prefix/share/$file" ] || { echo "share/$file is not installed" >&2; exit 1; }
+done

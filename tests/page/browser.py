@@ -150,6 +150,12 @@ def centre(browser, selector):
     }})()""")
 
 
+def visible_tips(browser):
+    """The values that are shown beside the pointer."""
+    return browser.evaluate("""[...document.querySelectorAll(".value-tip")].filter((tip) => tip.checkVisibility())
+        .map((tip) => tip.textContent)""")
+
+
 def check_console(browser):
     wrong = []
     for event in browser.events:
@@ -358,6 +364,75 @@ def check_layout(browser):
     browser.size(1280, 900)
 
 
+def check_linked(browser):
+    """Two maps of one test set: a sample or a class chosen in one shows in both."""
+    maps = "[...document.querySelectorAll('figure.map')].map((figure) => figure.pointMap)"
+    place = f"""(() => {{ const map = {maps}[0], box = map.canvas.getBoundingClientRect(), [x, y] = map.place(7);
+        return [box.x + x, box.y + y]; }})()"""
+    state = f"{maps}.map((map) => [map.shown, map.kept, map.tip.hidden, map.tip.textContent])"
+    centre(browser, "figure.map canvas")
+    x, y = browser.evaluate(place)
+    browser.mouse("mouseMoved", x, y)
+    browser.settle()
+    shown = browser.evaluate(state)
+    check("a sample pointed at shows in both maps", shown[0] == shown[1] and shown[0][0] >= 0 and not shown[1][2],
+          str(shown))
+    browser.click(x, y)
+    browser.mouse("mouseMoved", 2, 2)
+    browser.settle()
+    kept = browser.evaluate(state)
+    check("a click keeps the sample in both maps", [m[:3] for m in kept] == [[shown[0][0], shown[0][0], False]] * 2,
+          str(kept))
+    browser.evaluate("document.querySelector('figure.map canvas').focus()")
+    browser.key("Escape")
+    check("Escape lets it go", [m[:2] for m in browser.evaluate(state)] == [[-1, -1]] * 2)
+    browser.mouse("mouseMoved", *centre(browser, "fieldset.classes label:nth-of-type(4)"))
+    browser.settle()
+    lit = browser.evaluate(f"{maps}.map((map) => [map.lit, map.names.filter((_, label) => map.stands(label)).length])")
+    check("a class pointed at stands out in both maps", lit == [[3, 1]] * 2, str(lit))
+    browser.mouse("mouseMoved", 2, 2)
+    browser.click(*centre(browser, "fieldset.classes label:nth-of-type(3) input"))
+    visible = browser.evaluate(f"{maps}.map((map) => [Number(map.canvas.dataset.visible), map.boxes[2].checked])")
+    check("a filter holds in both maps", visible[0] == visible[1] and not visible[0][1], str(visible))
+    browser.click(*centre(browser, "button[data-do=all]"))
+    browser.evaluate("(() => { const field = document.querySelector('figure.map input[type=search]');"
+                     " field.value = '4'; field.dispatchEvent(new Event('input')); })()")
+    found = browser.evaluate(f"{maps}.map((map) => [map.field.value, map.found.filter(Boolean).length])")
+    check("a search holds in both maps", found == [["4", 1]] * 2, str(found))
+
+
+def check_comparison(browser):
+    """Beside softmax alone, headlines say better or worse."""
+    notes = browser.evaluate("[...document.querySelectorAll('.headline .note')].map((note) => note.textContent)")
+    judged = [note for note in notes if any(word in note for word in ("▲", "▼", "≈"))]
+    check("headlines compare with softmax alone", len(judged) >= 4 and all("softmax alone" in note for note in notes),
+          str(notes))
+
+
+def check_photos(browser):
+    """Images of a folder: mistakes large, with their files; files in the map's tooltip."""
+    mistakes = browser.evaluate("""[...document.querySelectorAll(".strip li")].map((item) => [
+        item.querySelector("img").clientWidth, item.querySelector("b").textContent, item.textContent])""")
+    check("mistakes are large enough to see", bool(mistakes) and all(m[0] >= 120 for m in mistakes), str(mistakes[:3]))
+    check("mistakes name both classes and their file",
+          all(" → " in m[1] and ".ppm" in m[2] for m in mistakes), str(mistakes[:3]))
+    centre(browser, "figure.map canvas")
+    x, y = browser.evaluate("""(() => { const map = document.querySelector("figure.map").pointMap,
+        box = map.canvas.getBoundingClientRect(), [x, y] = map.place(0); return [box.x + x, box.y + y]; })()""")
+    browser.mouse("mouseMoved", x, y)
+    browser.settle()
+    tip = browser.evaluate("document.querySelector('.map-tip').textContent")
+    check("the map's tooltip names the file", ".ppm" in tip and "/" in tip, tip)
+    names = browser.evaluate("""[...document.querySelectorAll("figure[data-blocks] svg.figure text")].map((e) => e.textContent)""")
+    check("the angles' heat map names its classes", {"bright", "dim", "mixed"} <= set(names), str(names))
+    browser.mouse("mouseMoved", *centre(browser, "figure[data-blocks] image"))
+    browser.settle(0.2)
+    tips = visible_tips(browser)
+    check("the pointer shows the angle of two classes", len(tips) == 1 and "mean " in tips[0] and
+          any(name in tips[0] for name in ("bright", "dim", "mixed")), str(tips))
+    browser.mouse("mouseMoved", 1, 1)
+
+
 def check_values(browser):
     """Pointing at a chart shows its numbers."""
     cell = "figure:not([data-x]) svg.figure path:not([class])"  # the first: of class 0 for class 0
@@ -367,9 +442,38 @@ def check_values(browser):
         x, y = centre(browser, selector)
         browser.mouse("mouseMoved", x, y)
         browser.settle(0.2)
-        tips = browser.evaluate("[...document.querySelectorAll('.value-tip')].filter((e) => e.checkVisibility()).map((e) => e.textContent)")
+        tips = visible_tips(browser)
         check(f"the pointer shows values of {name}", len(tips) == 1 and wanted in tips[0] and
               any(letter.isdigit() for letter in tips[0]), str(tips))
+    browser.mouse("mouseMoved", 1, 1)
+
+
+def check_points(browser, selector, where):
+    """Pointing at a point names its class."""
+    browser.evaluate(f"document.querySelector('{selector}').scrollIntoView({{ block: 'center', behavior: 'instant' }})")
+    x, y = browser.evaluate(f"""(() => {{
+        const drawing = document.querySelector("{selector} svg.figure"), path = drawing.querySelector(":scope svg path");
+        const [px, py, r] = path.getAttribute("d").match(/-?[\\d.]+/g).map(Number);
+        const box = drawing.getBoundingClientRect(), scale = box.width / drawing.viewBox.baseVal.width;
+        return [box.x + (px + r) * scale, box.y + py * scale];
+    }})()""")
+    browser.mouse("mouseMoved", x, y)
+    browser.settle(0.2)
+    tips = visible_tips(browser)
+    check(f"the pointer names a point {where}", len(tips) == 1 and tips[0][:1] in ("0", "1", "2"), str(tips))
+    browser.mouse("mouseMoved", 1, 1)
+
+
+def check_seeds(browser):
+    """Several seeds are drawn as a mean and a shaded band, whose deviation the pointer shows."""
+    bands = browser.evaluate("""[...document.querySelectorAll("figure[data-x] svg svg path[fill-opacity]")].length""")
+    check("seeds are shaded bands", bands >= 3, str(bands))
+    browser.mouse("mouseMoved", *centre(browser, "figure[data-x] svg.figure svg"))
+    browser.settle(0.2)
+    tips = visible_tips(browser)
+    check("the pointer shows the deviation", len(tips) == 1 and " ± " in tips[0], str(tips))
+    guide = browser.evaluate("document.querySelector('figure[data-x] svg svg line').getAttribute('visibility')")
+    check("a guide marks the place", guide == "visible", guide)
     browser.mouse("mouseMoved", 1, 1)
 
 
@@ -420,6 +524,12 @@ def check_looks(browser, folder):
     check_dark_colours(browser)
     browser.evaluate("window.scrollTo(0, 0)")
     browser.screenshot(folder / "page-dark.png")
+    dark = browser.evaluate(background)
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = browser.evaluate(f"[{background}, document.querySelector('figure.map').pointMap.colours[0]]")
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    check("a dark page is printed light, its map too", printed[0] == light and browser.evaluate(background) == dark and
+          printed[1] != browser.evaluate("document.querySelector('figure.map').pointMap.colours[0]"), str(printed))
     browser.size(360, 740, mobile=True)
     wide = browser.evaluate("document.documentElement.scrollWidth")
     check("a phone need not scroll sideways", wide <= 360, f"{wide} pixels")
@@ -445,14 +555,31 @@ def make_page(ole, work):
                        capture_output=True)
 
 
+def make_photos(ole, work):
+    """A run on a folder of small images that a single epoch does not learn, and one of two seeds."""
+    for label, name in enumerate(("bright", "dim", "mixed")):
+        (work / "photos" / name).mkdir(parents=True)
+        for i in range(80):
+            shade = [(40 * label + 97 * i * (k + 3) + 13 * k * k) % 256 for k in range(16 * 16 * 3)]
+            (work / "photos" / name / f"{i}.ppm").write_bytes(b"P6 16 16 255\n" + bytes(shade))
+    subprocess.run([ole, "train", "folder:photos", "--net", "C8-MP-FC8", "--epochs", "1", "--out", "photos-run"],
+                   cwd=work, check=True, capture_output=True)
+    subprocess.run([ole, "train", "digits", "--net", "C4-MP-FC8", "--samples-per-class", "12", "--epochs", "3",
+                    "--seeds", "2", "--out", "seeds"], cwd=work, check=True, capture_output=True)
+
+
 def make_space(ole, work):
-    """A page of three classes in three dimensions, each along an axis."""
+    """Pages of three classes in three dimensions, each along an axis, and in two."""
     rows = [[(5 + i % 7) if k == c else (i * (k + 1) % 5) / 10 for k in range(3)] for c in range(3) for i in range(20)]
     for name, kind, shape, values in (("F", "d", (60, 3), sum(rows, [])), ("L", "q", (60,), [i // 20 for i in range(60)])):
         header = str({"descr": {"d": "<f8", "q": "<i8"}[kind], "fortran_order": False, "shape": shape}).ljust(117) + "\n"
         (work / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
                                            + struct.pack(f"<{len(values)}{kind}", *values))
     subprocess.run([ole, "analyze", "F.npy", "L.npy", "--no-tsne", "--out", "space.html"], cwd=work, check=True,
+                   capture_output=True)
+    flat = "".join(f"{row[0]},{row[1] + row[2]}\n" for row in rows)
+    (work / "flat.csv").write_text(flat)
+    subprocess.run([ole, "analyze", "flat.csv", "L.npy", "--no-tsne", "--out", "flat.html"], cwd=work, check=True,
                    capture_output=True)
 
 
@@ -466,6 +593,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         make_page(ole, work)
+        make_photos(ole, work)
         make_space(ole, work)
         browser = Browser(program, work / "profile")
         try:
@@ -487,9 +615,20 @@ def main():
             wide = browser.evaluate("(() => { const e = document.querySelector('.table .scroll');"
                                     " return [e.scrollWidth, e.clientWidth]; })()")
             check("the table of two runs is whole at 1280 pixels", wide[0] <= wide[1], str(wide))
+            check_linked(browser)
+            check_comparison(browser)
             check_accessibility(browser, "two runs")
             browser.screenshot(folder / "page-two-runs.png")
+            browser.open(work / "photos-run" / "report.html")
+            check_photos(browser)
+            check_accessibility(browser, "photos")
+            browser.screenshot(folder / "page-photos.png")
+            browser.open(work / "seeds" / "report.html")
+            check_seeds(browser)
+            browser.open(work / "flat.html")
+            check_points(browser, "figure[data-y]", "in a plane")
             browser.open(work / "space.html")
+            check_points(browser, "figure.space", "in space")
             check_space(browser)
             check_console(browser)
             check_policy(browser)

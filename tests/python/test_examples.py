@@ -37,7 +37,7 @@ class Examples(unittest.TestCase):
         if not FASHION.is_dir():
             self.skipTest("Fashion-MNIST is not there (Debian: dataset-fashion-mnist)")
         lines = run("examples/torch_fashion.py", "5", "2").splitlines()
-        self.assertTrue(lines[0].startswith("5 images a class, 2 seeds"))
+        self.assertTrue(lines[0].startswith("5 images per class, 2 seeds"))
         for line in lines[1:3]:
             self.assertGreater(first_numbers(line)[0], 55)
         one = run("examples/torch_fashion.py", "1", "1")  # seed has no deviation

@@ -4,6 +4,7 @@
 Four devices are simulated for shard_map.  Exits with 77 without JAX 0.5 or later.  On a machine with a
 GPU, a JAX for it and a CUDA build of the library, OLE_JAX_PLATFORM=cuda runs the same there.
 """
+import doctest
 import functools
 import importlib.util
 import os
@@ -83,7 +84,7 @@ class Values(unittest.TestCase):
         for dtype, label in ((np.uint32, 2**31), (np.uint64, 2**63 + 1), (np.int64, 2**32)):
             large = y.astype(dtype)
             large[5] = label
-            with self.assertRaisesRegex(ole.InputError, f"row 5 is {label}, which int32 does not hold"):
+            with self.assertRaisesRegex(ole.InputError, f"row 5 is {label}, which does not fit int32"):
                 ole_loss(x, large)
         large = y.astype(np.uint32)
         large[5] = 2**31
@@ -91,7 +92,7 @@ class Values(unittest.TestCase):
         value, gradient = jax.jit(jax.value_and_grad(functools.partial(ole_loss, check=False)))(x, large)
         self.assertTrue(np.isnan(value) and np.isnan(gradient).all())
         if PLATFORM == "cpu":
-            with self.assertRaisesRegex(RuntimeError, "row 5 is 2147483648, which int32 does not hold"):
+            with self.assertRaisesRegex(RuntimeError, "row 5 is 2147483648, which does not fit int32"):
                 jax.block_until_ready(jax.jit(ole_loss)(x, large))
         self.assertEqual(jax.jit(ole_loss)(x, y.astype(np.uint32)), ole_loss(x, y))
 
@@ -174,25 +175,28 @@ class Edges(unittest.TestCase):
                         lambda: jax.jit(jax.vmap(ole_loss, in_axes=(0, None)))(np.stack([good, x]), y)):
                 with self.assertRaisesRegex(RuntimeError, "row 3 holds NaN or Inf"):
                     jax.block_until_ready(run())
-            y[3] = -1  # which is not looked at
+            y[3] = -1  # ignored, so its NaN does not matter
             self.assertTrue(np.isfinite(ole_loss(x, y)))
+
+    def test_docstring(self):
+        self.assertEqual(doctest.testmod(sys.modules["ole.jax"]).failed, 0)
 
     def test_mistakes(self):
         x, y = batch()
         for wrong, message in (((x[0], y), r"features are float32 of shape \(8,\)"),
-                               ((x, y[:5]), r"labels have shape \(5,\): 24 rows"),
+                               ((x, y[:5]), r"labels have shape \(5,\); 24 rows"),
                                ((x, x[:, 0]), "labels are float32"), ((y[:, None], y), "features are int32")):
             with self.assertRaisesRegex(ole.InputError, message):
                 ole_loss(*wrong)
-        with self.assertRaisesRegex(ole.InputError, 'give "mean" or "sum"'):
+        with self.assertRaisesRegex(ole.InputError, 'use "mean" or "sum"'):
             ole_loss(x, y, reduction="none")
         for threads in (0, 1.5):
-            with self.assertRaisesRegex(ole.InputError, "give 1 to 1024"):
+            with self.assertRaisesRegex(ole.InputError, "use 1 to 1024"):
                 ole_loss(x, y, threads=threads)
         for wrong in ({"delta_floor": -1.0}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}, {"weight": np.inf}):
             with self.subTest(**wrong), self.assertRaisesRegex(ole.InputError, f"{next(iter(wrong))} is"):
                 ole_loss(x, y, **wrong)
-        with self.assertRaisesRegex(ole.InputError, "give one number"):
+        with self.assertRaisesRegex(ole.InputError, "use one number"):
             ole_loss(x, y, np.ones(2))
         self.assertEqual(float(ole_loss(x, y == 0)), float(ole_loss(x, (y == 0).astype(int))))
 

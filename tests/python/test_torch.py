@@ -1,5 +1,6 @@
 """OLELoss and ole_loss of ole.torch on the CPU, in any version of PyTorch from 1.13 on."""
 import copy
+import doctest
 import sys
 import threading
 import unittest
@@ -122,7 +123,7 @@ class Inputs(unittest.TestCase):
             numbers = labels.numpy().astype(np.uint64)
             numbers[7] = 2**63 + 5
             large = torch.from_numpy(numbers)  # torch 2.6 cannot assign such a number itself
-            with self.assertRaisesRegex(ole.InputError, "row 7 is 9223372036854775813, which int64 does not hold"):
+            with self.assertRaisesRegex(ole.InputError, "row 7 is 9223372036854775813, which does not fit int64"):
                 ole_loss(features, large)
 
     def test_narrow_types(self):
@@ -356,6 +357,9 @@ class Inputs(unittest.TestCase):
                 none = torch.func.vmap(torch.func.grad(lambda x: ole_loss(x, labels[:rows])))(both[:, :rows, :dim])
                 self.assertEqual(tuple(none.shape), (2, rows, dim))
 
+    def test_docstring(self):
+        self.assertEqual(doctest.testmod(sys.modules["ole.torch"]).failed, 0)
+
     def test_errors_say_what_to_do(self):
         features, labels = tensors(6, 4, 2)
         for arguments, words in (
@@ -363,11 +367,11 @@ class Inputs(unittest.TestCase):
             ((features.long(), labels), "floats"),
             ((features, labels[:5]), "(6,)"),
             ((features, labels * 0.5), "integers"),
-            ((features.detach().numpy(), labels), "give tensors"),
-            ((features, [0] * 6), "give tensors"),
+            ((features.detach().numpy(), labels), "use tensors"),
+            ((features, [0] * 6), "use tensors"),
             ((features.detach().to_sparse(), labels), "sparse"),
             ((features.to("meta"), labels.to("meta")), "cpu and cuda"),
-            ((features, labels.to("meta")), "one device"),
+            ((features, labels.to("meta")), "same device"),
             ((features, labels, float("nan")), "finite"),
             ((features, labels, torch.ones((), requires_grad=True)), "multiply the loss"),
         ):
@@ -380,12 +384,12 @@ class Inputs(unittest.TestCase):
             ole_loss(features, labels, delta_floor=-1)
         for threads in (-3, 0, 1.5, 1025):
             for run in (OLELoss, lambda threads: ole_loss(features[:0], labels[:0], threads=threads)):
-                with self.assertRaisesRegex(ValueError, f"^threads is {threads}: give 1 to 1024"):
+                with self.assertRaisesRegex(ValueError, f"^threads is {threads}; use 1 to 1024"):
                     run(threads=threads)
         for wrong in ({"delta_floor": -1}, {"delta_abs": float("nan")}, {"delta_rel": -1.0}, {"group": "wrld"}):
             with self.subTest(**wrong), self.assertRaisesRegex(ValueError, f"{next(iter(wrong))} is"):
                 OLELoss(**wrong)
-        with self.assertRaisesRegex(ValueError, "pairs"):
+        with self.assertRaisesRegex(ValueError, "indices_tuple"):
             OLELoss()(features, labels, (labels, labels))
         with self.assertRaisesRegex(RuntimeError, "init_process_group"):
             OLELoss(group="world")(features, labels)

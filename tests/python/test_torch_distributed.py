@@ -99,9 +99,9 @@ def check_refusals(rank, ranks, sizes):
     x, y = torch.ones(6, 4), torch.zeros(6, dtype=torch.long)
     first = rank == 0
     cases = (
-        (x, y[:1] if first else y, r"labels have shape \(1,\)" if first else "rank 0 .* see what it says"),
-        (x, y + 0.7 if first else y, "give integers" if first else "rank 0 .* see what it says"),
-        (x[0] if first else x, y, "one row a sample" if first else "rank 0 .* see what it says"),
+        (x, y[:1] if first else y, r"labels have shape \(1,\)" if first else "rank 0 .* see its own error"),
+        (x, y + 0.7 if first else y, "use integers" if first else "rank 0 .* see its own error"),
+        (x[0] if first else x, y, "one row per sample" if first else "rank 0 .* see its own error"),
         (x[:, :3].contiguous() if first else x, y, "width 3.* width 4" if first else "width 4.* width 3"),
         (x.double() if first else x, y, "float64.*float32" if first else "float32.*float64"),
     )

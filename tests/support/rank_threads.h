@@ -6,8 +6,8 @@
 #ifndef OLE_TESTS_RANK_THREADS_H
 #define OLE_TESTS_RANK_THREADS_H
 
-#include "ranks/ranks.h"
 #include "test.h"
+#include "thread_ranks.h"
 
 #include <pthread.h>
 
@@ -37,7 +37,7 @@ static inline void run_ranks(int size, rank_function *function, void *context,
     ole_ranks *groups[MOST_RANKS];
     pthread_t started[MOST_RANKS];
     ole_error error;
-    assert_ok(ole_ranks_threads(groups, size, &error), &error);
+    assert_ok(thread_ranks(groups, size, &error), &error);
     for (int r = 0; r < size; r++)
         threads[r] = (rank_thread){.function = function, .context = context, .ranks = groups[r]};
     for (int r = 0; r < size; r++)

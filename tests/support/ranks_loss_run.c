@@ -1,8 +1,8 @@
 /* tests/support/ranks_loss_run.c - the loss over threads that are ranks. */
 #include "ranks_loss_run.h"
 
-#include "ranks/ranks.h"
 #include "test.h"
+#include "thread_ranks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ void ranks_loss_evaluate(ranks_loss_run *run) {
     ole_ranks *groups[ACROSS_RANKS];
     pthread_t threads[ACROSS_RANKS];
     ole_error error;
-    assert_ok(ole_ranks_threads(groups, run->size, &error), &error);
+    assert_ok(thread_ranks(groups, run->size, &error), &error);
     for (int r = 0; r < run->size; r++) {
         run->rank[r].run = run;
         run->rank[r].ranks = groups[r];

@@ -1,4 +1,4 @@
-/* bindings/python/native/jax.c - the handlers: a call of XLA to a call of the library. */
+/* bindings/python/native/jax.c - XLA handlers that call the library. */
 #include "jax.h"
 
 #include "plans.h"
@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A call, taken apart. */
+/* A parsed call. */
 typedef struct job {
     plan_kind kind;
     ole_loss_batch batch;
-    ole_loss_gradient gradient; /* data NULL: not wanted */
+    ole_loss_gradient gradient; /* data NULL: none requested */
     void *outcome;
-    bool unsigned_labels; /* none is below 0 */
+    bool unsigned_labels; /* no label is negative */
     bool check;           /* bad rows are an error, on the CPU */
 } job;
 
@@ -132,7 +132,7 @@ static bool has_label(const ole_loss_batch *batch) {
     return false;
 }
 
-/* Unsigned labels that are too large would be rows to ignore. */
+/* Unsigned labels that are too large would turn negative, and their rows be ignored. */
 static ole_status check_labels(const job *j, ole_error *error) {
     bool narrow = j->batch.label_type == OLE_I32;
     for (int64_t i = 0; j->unsigned_labels && i < j->batch.rows; i++) {
@@ -140,7 +140,7 @@ static ole_status check_labels(const job *j, ole_error *error) {
         if (label >= 0) continue;
         *error = (ole_error){.status = OLE_ERROR_DATA};
         snprintf(error->message, sizeof error->message,
-                 "labels: row %lld is %llu, which %s does not hold", (long long)i,
+                 "labels: row %lld is %llu, which does not fit %s", (long long)i,
                  narrow ? (unsigned long long)(uint32_t)label : (unsigned long long)label,
                  narrow ? "int32" : "int64");
         return OLE_ERROR_DATA;

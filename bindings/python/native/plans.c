@@ -10,7 +10,7 @@ typedef struct entry {
 } entry;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static entry idle[PLANS_KEPT]; /* the longest unused first */
+static entry idle[PLANS_KEPT]; /* least recently used first */
 static int idle_count;
 
 static bool same_kind(const plan_kind *a, const plan_kind *b) {
@@ -22,7 +22,7 @@ static bool same_kind(const plan_kind *a, const plan_kind *b) {
            p->gpu == q->gpu;
 }
 
-/* Takes entry i out; the lock is held. */
+/* Removes entry i; the caller holds the lock. */
 static ole_loss_plan *remove_entry(int i) {
     ole_loss_plan *plan = idle[i].plan;
     idle_count--;

@@ -1,14 +1,14 @@
 /*
- * bindings/python/native/plans.h - plans of the loss for callers that come from many threads.
+ * bindings/python/native/plans.h - plans of the loss, shared by callers on many threads.
  *
  *     ole_loss_plan *plan = plans_take(&kind, &error);
  *     ... one evaluation ...
  *     plans_give(&kind, plan);
  *
- * An idle plan of the kind is handed out, or a new one is made; at most PLANS_KEPT idle ones are
- * kept, the longest unused go first.  On a GPU the stream is part of the kind: what the next caller
- * queues there runs after what the last one did, so a plan comes back while the GPU still works
- * with it.
+ * plans_take() returns an idle plan of the kind or creates one.  At most PLANS_KEPT idle plans are
+ * kept; the least recently used are freed first.  On a GPU the stream is part of the kind: work of
+ * the next caller is queued behind that of the last, so a plan can be given back while the GPU is
+ * still using it.
  */
 #ifndef OLE_BINDINGS_PLANS_H
 #define OLE_BINDINGS_PLANS_H
@@ -24,7 +24,7 @@ typedef struct plan_kind {
     void *stream;
 } plan_kind;
 
-/* NULL when there is no memory, or the library refuses: `error` says why. */
+/* NULL if the plan cannot be created; `error` says why. */
 ole_loss_plan *plans_take(const plan_kind *kind, ole_error *error);
 void plans_give(const plan_kind *kind, ole_loss_plan *plan);
 

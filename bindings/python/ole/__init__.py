@@ -5,12 +5,12 @@
     from ole.jax import ole_loss         the loss in JAX
     ole.info()                           what the library is built with and what this machine offers
 
-Features are [N, D], one row a sample: what the last linear layer reads.  With X_c the rows of class
+Features are [N, D], one row per sample: the input of the last linear layer.  With X_c the rows of class
 c and ‖·‖_* the nuclear norm,
 
     loss = weight/N * ( sum_c max(Δ, ‖X_c‖_*) - ‖X‖_* )
 
-is zero when every class has a subspace of its own, orthogonal to the others.  PyTorch and JAX are
+is zero when each class lies in its own subspace, orthogonal to the others.  PyTorch and JAX are
 imported only by the modules named after them.
 """
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> str:
-        if name == "__version__":  # asked of the library, which is loaded when first needed
+        if name == "__version__":  # the library is loaded on first use
             from ._library import version
 
             return version()

@@ -1,8 +1,8 @@
-"""libole from Python: finding and loading it, its structs, its errors.
+"""Finds and loads libole, and mirrors its structs and errors.
 
-Nothing here knows of NumPy, PyTorch or JAX.  ``library()`` loads libole.so once and returns it with
-argument types set; ctypes releases the interpreter's lock during every call.  The structs repeat
-include/ole/loss.h field by field; a later libole with longer options works too.
+This module does not depend on NumPy, PyTorch or JAX.  ``library()`` loads libole.so once and sets the
+argument types; ctypes releases the interpreter lock during every call.  The structs mirror
+include/ole/loss.h field by field; a newer libole with longer options works too.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AUTO = -1.0  # OLE_DELTA_REL_AUTO
 
 
 class Error(RuntimeError):
-    """The library could not do what was asked; ``status`` is its word for why, such as "memory"."""
+    """The library failed; ``status`` names the kind of failure, such as "memory"."""
 
     def __init__(self, message: str, status: str = "unsupported") -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class Error(RuntimeError):
 
 
 class InputError(Error, ValueError):
-    """An argument or the data are unusable: shapes, options, NaN or Inf."""
+    """Invalid arguments or data: shapes, options, NaN or Inf."""
 
 
 class ErrorText(ctypes.Structure):
@@ -76,8 +76,8 @@ class Gradient(ctypes.Structure):
 
 
 class Call(ctypes.Structure):
-    """What a plan is called with. ``FILL.pack_into`` writes it up to upstream at once, which costs less
-    than a store for each field."""
+    """The arguments of a call. ``FILL.pack_into`` writes all fields up to upstream at once, which is faster
+    than setting them one by one."""
 
     _fields_ = [("batch", Batch), ("gradient", Gradient)]
 
@@ -128,8 +128,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 
 def _candidates() -> Iterator[str]:
-    """Where libole may be: $OLE_LIBRARY alone where it is set, else beside this file (a package) or in
-    build/ (a checkout), else where the system has it."""
+    """Where to look for libole: only $OLE_LIBRARY if it is set; otherwise beside this file (a package), in
+    build/ (a checkout), and in the system's library path."""
     given = os.environ.get("OLE_LIBRARY")
     if given:
         yield given
@@ -142,54 +142,54 @@ def _candidates() -> Iterator[str]:
 
 
 def library_path() -> str:
-    """The file that ``library()`` has loaded, or would."""
+    """The file that ``library()`` loads."""
     return next(_candidates())
 
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """libole, loaded at the first call."""
+    """libole, loaded on the first call."""
     path = library_path()
     try:
         loaded = ctypes.CDLL(path)
     except OSError as reason:
         raise Error(
-            f"{path} cannot be loaded ({reason}): install the package with pip, or set OLE_LIBRARY "
+            f"{path} cannot be loaded ({reason}); install the package with pip, or set OLE_LIBRARY "
             "to the libole.so of a build"
         ) from None
     if not _fits(loaded):
         known = hasattr(loaded, "ole_version")
-        what = f"of version {loaded.ole_version().decode()}, which this package does not fit" if known else "no libole"
-        raise Error(f"{path} is {what}: install both from one checkout")
+        what = f"version {loaded.ole_version().decode()}, which does not match this package" if known else "not libole"
+        raise Error(f"{path} is {what}; install both from the same checkout")
     return loaded
 
 
 def _fits(loaded: ctypes.CDLL) -> bool:
-    """Sets the argument types; whether all functions are there."""
+    """Sets the argument types; returns whether every function exists."""
     try:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(loaded, name)
             function.restype, function.argtypes = result, arguments
-    except AttributeError:  # ole_version is the first: where it is there, it can be called
+    except AttributeError:  # ole_version comes first, so it can be called if it exists
         return False
     return True
 
 
 def version() -> str:
-    """The library's version, as "0.2.0"."""
+    """The library's version, for example "0.2.0"."""
     return str(library().ole_version().decode())
 
 
 def info() -> dict[str, str]:
-    """What the library is built with and what this machine offers, as ``ole info`` shows it."""
+    """What the library is built with and what this machine offers, as ``ole info`` prints it."""
     rows = (InfoRow * 64)()
     count = min(library().ole_info(rows, len(rows)), len(rows))
     return {row.name.decode(): row.value.decode() for row in rows[:count]}
 
 
 def fail(error: ErrorText) -> Error:
-    """The exception for a filled ole_error, to be raised."""
+    """The exception to raise for a filled ole_error."""
     kind = InputError if error.status in (ARGUMENT, DATA) else Error
     name = library().ole_status_name(error.status).decode()
-    text = error.message.decode("utf-8", "replace").replace("options.", "")  # whose fields are arguments here
+    text = error.message.decode("utf-8", "replace").replace("options.", "")  # its fields are arguments here
     return kind(text, name)

@@ -1,10 +1,10 @@
 """Plans of the loss, and the cache that lends them.
 
-A plan owns its memory and threads and serves one caller at a time, so the cache *lends*: ``take``
-hands out an idle plan of the wanted kind or makes one, ``give`` puts it back.  At most ``capacity``
-idle plans are kept; the longest unused go first.  On a GPU the kind includes the stream: what the
-next caller queues there runs after what the last one did, so a plan goes back while it is still at
-work on the GPU.
+A plan owns its memory and threads and serves one caller at a time, so the cache *lends* them: ``take``
+returns an idle plan of the requested kind or creates one, ``give`` puts it back.  At most ``capacity``
+idle plans are kept; the least recently used are freed first.  On a GPU the kind includes the stream:
+work of the next caller is queued behind that of the last, so a plan can be given back while the GPU is
+still using it.
 """
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import NamedTuple, Tuple
 from . import _library as native
 
 Addresses = Tuple[int, int, int, int, int, int]
-"""Of a call: rows, features, stride, labels, label_type, gradient (0: none)."""
+"""Arguments of a call: rows, features, stride, labels, label_type, gradient (0: none)."""
 
 
 class Kind(NamedTuple):
-    """What a plan is made for. Its weight is 1: callers multiply."""
+    """What a plan is created for. Its weight is 1; callers multiply."""
 
     max_rows: int
     dim: int
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
 
 
 def bucket(rows: int) -> int:
-    """The rows a plan is made for, so that batches of like size share one: at most a quarter more."""
+    """The number of rows to plan for: at most a quarter more, so that batches of similar size share a plan."""
     if rows <= 32:
         return 32
     step = 1 << ((rows - 1).bit_length() - 3)
@@ -44,7 +44,7 @@ def bucket(rows: int) -> int:
 
 
 class Plan:
-    """An ole_loss_plan with the structs of its calls. Raises where the library refuses."""
+    """An ole_loss_plan and the structs of its calls. Raises if the library reports an error."""
 
     def __init__(self, kind: Kind) -> None:
         self._library = native.library()
@@ -72,7 +72,7 @@ class Plan:
             raise native.fail(self._error)
 
     def evaluate(self, addresses: Addresses, upstream: float) -> int:
-        """ole_loss_eval. The status; ``result`` holds the rest, ``failure()`` the reason."""
+        """Calls ole_loss_eval and returns its status; ``result`` has the numbers, ``failure()`` the reason."""
         native.FILL.pack_into(self._call, 0, *addresses, 0, upstream)
         status: int = self._library.ole_loss_eval(
             self._handle, self._batch, self._gradient if addresses[5] else None, self._at_result, self._at_error
@@ -80,7 +80,7 @@ class Plan:
         return status
 
     def queue(self, addresses: Addresses, upstream: float, outcome: int, stream: int) -> None:
-        """ole_loss_queue: all addresses are of the GPU's memory."""
+        """Calls ole_loss_queue; all addresses are in GPU memory."""
         native.FILL.pack_into(self._call, 0, *addresses, 0, upstream)
         status = self._library.ole_loss_queue(
             self._handle, self._batch, self._gradient if addresses[5] else None, outcome, stream, self._at_error
@@ -89,7 +89,7 @@ class Plan:
             raise self.failure()
 
     def failure(self) -> native.Error:
-        """The exception for the call that has just failed."""
+        """The exception for the call that just failed."""
         return native.fail(self._error)
 
     def __del__(self) -> None:
@@ -98,7 +98,7 @@ class Plan:
             self._handle = c_void_p()
 
     def abandon(self) -> None:
-        """Forgets the plan without freeing it: its threads are not in this process."""
+        """Drops the plan without freeing it: after a fork its threads are in the parent."""
         self._handle = c_void_p()
 
 
@@ -107,7 +107,7 @@ class PlanCache:
 
     def __init__(self, capacity: int = 32) -> None:
         self.capacity = capacity
-        self._idle: deque[tuple[Kind, Plan]] = deque()  # the longest unused first
+        self._idle: deque[tuple[Kind, Plan]] = deque()  # least recently used first
         self._kept: list[Plan] = []
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
@@ -123,7 +123,7 @@ class PlanCache:
         return Plan(kind)
 
     def give(self, kind: Kind, plan: Plan) -> None:
-        """Puts a plan back, for who asks for the kind next."""
+        """Puts a plan back for the next caller."""
         spare = None
         with self._lock:
             self._idle.append((kind, plan))
@@ -132,7 +132,7 @@ class PlanCache:
         del spare  # freed outside the lock
 
     def keep(self, plan: Plan) -> None:
-        """Keeps a plan for good: a captured CUDA graph works in its memory."""
+        """Keeps a plan for ever: a captured CUDA graph uses its memory."""
         with self._lock:
             self._kept.append(plan)
 

@@ -1,4 +1,4 @@
-"""``ole.score``: the loss of features in NumPy arrays, with its terms, classes and gradient."""
+"""``ole.score``: the loss of NumPy arrays, with its terms, per-class numbers and gradient."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClassScore:
-    """What is known of one class."""
+    """The numbers of one class."""
 
     label: int
     count: int
-    """Rows of the class."""
+    """Number of rows."""
     rank: int
-    """Singular values of its rows over the threshold."""
+    """Number of singular values above the threshold."""
     norm: float
-    """Nuclear norm of its rows, before the floor."""
+    """Nuclear norm of the rows, before the floor."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """The loss of a set of features."""
+    """The loss of a set of features, and its terms."""
 
     value: float
     """weight/rows * (class_term - global_norm), without the 1/rows for reduction "sum"."""
@@ -36,14 +36,14 @@ class Score:
     global_norm: float
     """The nuclear norm of all rows."""
     rows: int
-    """Rows that are not ignored."""
+    """Number of rows that are not ignored."""
     classes: int
     rank: int
-    """Singular values of all rows over the threshold."""
+    """Number of singular values of all rows above the threshold."""
     per_class: tuple[ClassScore, ...]
-    """The classes, by rising label."""
+    """One entry per class, sorted by label."""
     gradient: Optional["numpy.ndarray[Any, Any]"] = None
-    """dvalue/dfeatures, of the features' shape; None unless asked for."""
+    """dvalue/dfeatures, in the shape of the features; None unless requested."""
 
 
 def score(
@@ -60,13 +60,13 @@ def score(
 ) -> Score:
     """The OLÉ loss of ``features`` [N, D] with integer ``labels`` [N].
 
-    float32 and float64 features are read where they lie when their rows are; other kinds are
-    converted (float16 to float32, integers to float64).  Rows with a label below 0 are ignored.
+    float32 and float64 features with contiguous rows are read in place; other types are converted
+    (float16 to float32, integers to float64).  Rows with a label below 0 are ignored.
 
-    ``delta_floor`` is the floor under each class's norm, ``delta_abs`` and ``delta_rel`` say from
-    which size on a singular value counts (``None``: 64 eps of the largest).
+    ``delta_floor`` is the lower bound of each class's norm.  A singular value counts if it exceeds
+    ``delta_abs`` and ``delta_rel`` times the largest one (``None``: 64 times the machine epsilon).
 
-    Raises ``ole.InputError`` for wrong shapes and for NaN or Inf.
+    Raises ``ole.InputError`` for wrong shapes, and for NaN or Inf.
 
     >>> import numpy, ole
     >>> features = numpy.array([[2, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]], numpy.float32)
@@ -78,9 +78,9 @@ def score(
     x, y = _matrix(numpy.asarray(features)), _labels(numpy.asarray(labels))
     rows, dim = x.shape
     if y.shape != (rows,):
-        raise native.InputError(f"labels have shape {y.shape}: {rows} rows of features want ({rows},)")
+        raise native.InputError(f"labels have shape {y.shape}; {rows} rows of features need ({rows},)")
     if rows == 0 or dim == 0:
-        raise native.InputError(f"features have shape {x.shape}: nothing to score")
+        raise native.InputError(f"features have shape {x.shape}; there is nothing to score")
     mean, scale = kind_options(reduction, weight)
     kind = Kind(
         bucket(rows),
@@ -100,7 +100,7 @@ def score(
         addresses = (
             rows,
             x.ctypes.data,
-            x.strides[0] // x.itemsize if rows > 1 else 0,  # of one row it is any number
+            x.strides[0] // x.itemsize if rows > 1 else 0,  # a single row may have any stride
             y.ctypes.data,
             native.I32 if y.itemsize == 4 else native.I64,
             0 if found is None else found.ctypes.data,
@@ -127,26 +127,26 @@ def score(
 
 
 def kind_options(reduction: str, weight: float) -> tuple[bool, float]:
-    """Whether to divide by the rows, and the weight as a float."""
+    """Whether to divide by the number of rows, and the weight as a float."""
     if reduction not in ("mean", "sum"):
-        raise native.InputError(f'reduction is {reduction!r}: give "mean" or "sum"')
+        raise native.InputError(f'reduction is {reduction!r}; use "mean" or "sum"')
     weight = float(weight)
-    if weight - weight != 0.0:  # not finite, in words that torch.compile can follow for any weight
-        raise native.InputError(f"weight is {weight}: give a finite number")
+    if weight - weight != 0.0:  # not finite, written so that torch.compile can trace it
+        raise native.InputError(f"weight is {weight}; use a finite number")
     return reduction == "mean", weight
 
 
 def thread_count(threads: Optional[int]) -> int:
-    """threads, or 0 where they are not given."""
+    """``threads``, or 0 for the default."""
     if threads is None:
         return 0
     if not 1 <= threads <= 1024 or threads != int(threads):
-        raise native.InputError(f"threads is {threads}: give 1 to 1024")
+        raise native.InputError(f"threads is {threads}; use 1 to 1024")
     return int(threads)
 
 
 def relative_cut(delta_rel: Optional[float]) -> float:
-    """delta_rel as the library has it."""
+    """``delta_rel`` as the library expects it."""
     if delta_rel is None:
         return native.AUTO
     check_not_negative("delta_rel", delta_rel, " or None")
@@ -155,18 +155,18 @@ def relative_cut(delta_rel: Optional[float]) -> float:
 
 def check_not_negative(name: str, value: float, otherwise: str = "") -> None:
     if not 0.0 <= value < float("inf"):
-        raise native.InputError(f"{name} is {value}: give a finite number of 0 or more{otherwise}")
+        raise native.InputError(f"{name} is {value}; use a finite number of 0 or more{otherwise}")
 
 
 def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-    """The features as float32 or float64 with rows in one piece; the same memory where that holds."""
+    """The features as float32 or float64 with contiguous rows; not copied if they already are."""
     import numpy
 
     if x.ndim != 2:
-        raise native.InputError(f"features have shape {x.shape}: give [N, D], one row a sample")
+        raise native.InputError(f"features have shape {x.shape}; use [N, D], one row per sample")
     if x.dtype not in (numpy.float32, numpy.float64) or not x.dtype.isnative:
         if x.dtype.kind not in "fiub":
-            raise native.InputError(f"features are of type {x.dtype}: give floats")
+            raise native.InputError(f"features have type {x.dtype}; use floats")
         short = x.dtype.kind == "f" and x.itemsize <= 4
         x = x.astype(numpy.float32 if short else numpy.float64)
     along, across = x.strides
@@ -175,11 +175,11 @@ def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
 
 
 def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-    """The labels as int32 or int64 in one piece; the same memory where that holds."""
+    """The labels as contiguous int32 or int64; not copied if they already are."""
     import numpy
 
     if y.dtype.kind not in "iub":
-        raise native.InputError(f"labels are of type {y.dtype}: give integers")
+        raise native.InputError(f"labels have type {y.dtype}; use integers")
     if y.dtype not in (numpy.int32, numpy.int64) or not y.dtype.isnative:
         given, y = y, y.astype(numpy.int64)
         if given.dtype.kind == "u" and (y < 0).any():
@@ -189,8 +189,8 @@ def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
 
 
 def too_large(row: int, label: int, held: str = "int64") -> native.InputError:
-    """What is raised for a label that its type does not hold."""
+    """The exception for a label that does not fit its type."""
     return native.InputError(
-        f"labels: row {row} is {label}, which {held} does not hold: give 0 to 2^{int(held[3:]) - 1} - 1, or below 0 to "
-        "ignore the row"
+        f"labels: row {row} is {label}, which does not fit {held}; use 0 to 2^{int(held[3:]) - 1} - 1, or a negative "
+        "label to ignore the row"
     )

@@ -1,9 +1,9 @@
-"""The features and labels of all ranks, for ``OLELoss(group=...)``.
+"""Gathers the features and labels of all ranks, for ``OLELoss(group=...)``.
 
-Each rank's rows travel as bytes, a row's features and its label side by side, so that one collective
-of any backend carries any type.  Short batches are filled up with rows of label -1, which the loss
-ignores.  In the gathered matrix a rank's own rows are its own tensor, so that autograd leads the
-gradient back to them, and to nothing else.
+Rows travel as bytes, features and label side by side, so that one collective of any backend carries
+any type.  Short batches are padded with rows of label -1, which the loss ignores.  In the gathered
+matrix a rank's own rows are its own tensor, so that autograd propagates the gradient to them and to
+nothing else.
 """
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from . import _library as native
 from ._torch_op import TYPES, check_batch, integers
 
 _LABEL_BYTES = 8
-_REFUSED = -1  # rows of a rank whose batch is none
+_REFUSED = -1  # sent instead of the row count by a rank with an invalid batch
 
 
 def _agree(features: Tensor, problem: Optional[native.InputError], group: Any, own: int) -> int:
-    """The largest number of rows of any rank.  Raises on all of them where one's batch does not fit."""
+    """The largest number of rows on any rank.  Raises on every rank if one of them has an invalid batch."""
     mine = [_REFUSED, 0, 0] if problem else [features.size(0), features.size(1), TYPES[features.dtype]]
     device = features.device if isinstance(features, Tensor) else None
     sent = torch.tensor(mine, dtype=torch.int64, device=device)
@@ -32,18 +32,18 @@ def _agree(features: Tensor, problem: Optional[native.InputError], group: Any, o
         raise problem
     for rank, (rows, width, dtype) in enumerate(all_of):
         if rows == _REFUSED:
-            raise native.Error(f"rank {rank} of the group has no batch that the loss takes: see what it says")
+            raise native.Error(f"rank {rank} of the group has an invalid batch; see its own error")
         if [width, dtype] != mine[1:]:
             names = {code: str(kind) for kind, code in TYPES.items()}
             raise native.InputError(
-                f"features of rank {own} are {names[mine[2]]} of width {mine[1]}, of rank {rank} {names[dtype]} of "
-                f"width {width}: give all ranks the same"
+                f"rank {own} has {names[mine[2]]} features of width {mine[1]}, rank {rank} {names[dtype]} of width "
+                f"{width}; use the same on all ranks"
             )
     return max(rows for rows, _, _ in all_of)
 
 
 def _pack(features: Tensor, labels: Tensor, rows: int) -> Tensor:
-    """[rows, bytes of a row and its label]; labels of rows that are not there are -1."""
+    """[rows, bytes of a row and its label]; padding rows have label -1."""
     width = features.size(1) * features.element_size()
     packed = torch.full((rows, width + _LABEL_BYTES), 255, dtype=torch.uint8, device=features.device)
     mine = features.size(0)
@@ -62,7 +62,7 @@ def _unpack(packed: Tensor, like: Tensor) -> Tuple[Tensor, Tensor]:
 
 
 class _Multiply(torch.autograd.Function):
-    """The same tensor; its gradient times a number."""
+    """The identity, whose gradient is multiplied by a number."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
@@ -77,12 +77,12 @@ class _Multiply(torch.autograd.Function):
 def gather(
     features: Tensor, labels: Tensor, group: Any, averaged: bool, rows_per_rank: Optional[int]
 ) -> Tuple[Tensor, Tensor]:
-    """Features and labels of all ranks, in their order, with this rank's part differentiable."""
+    """Features and labels of all ranks, in rank order; this rank's part is differentiable."""
     if not dist.is_available() or not dist.is_initialized():
         raise native.Error("OLELoss(group=...): call torch.distributed.init_process_group() first")
     ranks, own = dist.get_world_size(group), dist.get_rank(group)
     if own < 0:
-        raise native.Error("OLELoss(group=...): this process is not in the group: leave the loss out here")
+        raise native.Error("OLELoss(group=...): this process is not in the group; do not call the loss here")
     if rows_per_rank is None:
         problem = None
         try:

@@ -1,20 +1,20 @@
-"""The loss in PyTorch: tensors to plans, and its derivative.
+"""The loss in PyTorch: from tensors to plans, and the derivative.
 
-``loss_of`` is what ole.torch calls.  A plain tensor takes ``_Loss``, the cheapest way; a step is often
-bound by the host, so every line on it counts (bench/bench_torch_step.py call).  Who traces, as
-torch.compile does, meets two operators of torch.library (torch 2.4 and later): ``ole::unweighted_loss``
-falls apart into ``_TracedLoss``, arithmetic that the compiler fuses with its surroundings, around
-``ole::evaluate``, a call of the library that stays whole; the weight is multiplied outside, so that one that
-changes compiles nothing anew.  All end in ``_evaluate`` or ``_queue``:
+ole.torch calls ``loss_of``.  Plain tensors take ``_Loss``, the cheapest path: a step is often bound by the
+host, so every line of it counts (bench/bench_torch_step.py call).  Tracers such as torch.compile see two
+operators of torch.library (torch 2.4 and later).  ``ole::unweighted_loss`` decomposes into ``_TracedLoss``,
+arithmetic that the compiler fuses with its surroundings, around ``ole::evaluate``, an opaque library call.
+The weight is multiplied outside, so that changing it does not recompile.  Every path ends in ``_evaluate`` or
+``_queue``:
 
-    forward    value = weight/N (class term - global norm), and the *direction*: the gradient, for float16
-               without weight and, for the mean, times the rows; its entries are at most 2 in size then,
-               whatever the batch, so that float16 holds them.
-    backward   direction * upstream, and for float16 * weight/rows; for 16 bits multiplied in float32.
+    forward    value = weight/N (class term - global norm), and the *direction*: the gradient.  For float16
+               it is taken without the weight and, with the mean, times the number of rows: its entries
+               then never exceed 2, so float16 can hold them.
+    backward   direction * upstream, and for float16 * weight/rows; 16-bit types multiply in float32.
 
-Addresses go to the library as they are.  On a GPU everything is queued on the current stream and
-nothing waits, so a row with NaN or Inf makes value and gradient NaN there; on the CPU it raises, unless
-``check`` is off.
+The library gets the tensors' addresses.  On a GPU everything is queued on the current stream and nothing
+synchronises, so a row with NaN or Inf makes value and gradient NaN; on the CPU it raises, unless ``check``
+is off.
 """
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ TYPES = {
     torch.float64: native.F64,
 }
 _NARROW = (torch.float16, torch.bfloat16)
-_UINT64 = getattr(torch, "uint64", None)  # of torch 2.3 and later
-_unpack_dual: Any = forward_ad.unpack_dual  # which has no types
+_UINT64 = getattr(torch, "uint64", None)  # torch 2.3 and later
+_unpack_dual: Any = forward_ad.unpack_dual  # untyped
 _MAX_THREADS = 16  # by default; the loss of a batch gains nothing from more
 _LARGEST = torch.finfo(torch.float32).max
 
@@ -49,34 +49,34 @@ _ARGUMENTS = (
 
 
 def value_type(features: Tensor) -> torch.dtype:
-    """The type of the loss: float64 of float64, else float32."""
+    """The type of the loss: float64 for float64 features, otherwise float32."""
     return torch.float64 if features.dtype == torch.float64 else torch.float32
 
 
 def check_batch(features: Tensor, labels: Tensor) -> None:
-    """Raises where they are no batch."""
+    """Raises unless features and labels form a valid batch."""
     if not isinstance(features, Tensor) or not isinstance(labels, Tensor):
         raise native.InputError(
-            f"features and labels are {type(features).__name__} and {type(labels).__name__}: give tensors "
+            f"features and labels are {type(features).__name__} and {type(labels).__name__}; use tensors "
             "(ole.score takes NumPy arrays)"
         )
     if features.dim() != 2 or features.dtype not in TYPES or features.layout != torch.strided:
         raise native.InputError(
-            f"features are {features.dtype} of shape {tuple(features.shape)}, {features.layout}: give floats of 16, 32 "
-            "or 64 bits [N, D], one row a sample (flatten what has more dimensions)"
+            f"features are {features.dtype} of shape {tuple(features.shape)}, {features.layout}; use 16-, 32- or 64-bit "
+            "floats [N, D], one row per sample (flatten further dimensions)"
         )
     if labels.dim() != 1 or labels.size(0) != features.size(0):
         raise native.InputError(
-            f"labels have shape {tuple(labels.shape)}: {features.size(0)} rows of features want "
+            f"labels have shape {tuple(labels.shape)}; {features.size(0)} rows of features need "
             f"({features.size(0)},)"
         )
     if labels.is_floating_point() or labels.is_complex():
-        raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
+        raise native.InputError(f"labels are {labels.dtype}; use integers, the class index of each row")
     if not (features.is_cuda or features.is_cpu):
-        raise native.InputError(f"features are on {features.device}: the loss runs on cpu and cuda")
+        raise native.InputError(f"features are on {features.device}; the loss runs on cpu and cuda")
     if labels.device != features.device:
         raise native.InputError(
-            f"labels are on {labels.device}, features on {features.device}: move them to one device"
+            f"labels are on {labels.device}, features on {features.device}; move both to the same device"
         )
 
 
@@ -84,7 +84,7 @@ def check_batch(features: Tensor, labels: Tensor) -> None:
 
 
 def _in_rows(x: Tensor) -> Tensor:
-    """The same tensor where the library can read it: each row in one piece, its sign in the numbers."""
+    """A tensor that the library can read, with contiguous rows and no lazy negation; not copied if it is one."""
     x = x.resolve_neg()
     if x.is_contiguous():
         return x
@@ -93,10 +93,10 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 def integers(labels: Tensor) -> Tensor:
-    """The labels as int32 or int64, one behind the other."""
+    """The labels as contiguous int32 or int64."""
     if labels.dtype not in (torch.int64, torch.int32):
         given, labels = labels, labels.to(torch.int64)
-        # Not on a GPU, which would have to be waited for: there such rows are ignored.
+        # Not on a GPU, where checking would synchronise: such rows are ignored there.
         if given.dtype == _UINT64 and not given.is_cuda and bool((labels < 0).any()):
             at = int((labels < 0).nonzero()[0])
             raise too_large(at, 2**64 + int(labels[at]))
@@ -104,19 +104,19 @@ def integers(labels: Tensor) -> Tensor:
 
 
 def _room(x: Tensor, want_gradient: bool) -> Tensor:
-    """For the direction, its rows behind one another; of no elements unless it is wanted."""
+    """A contiguous tensor for the direction; empty unless the gradient is needed."""
     return torch.empty_like(x) if want_gradient else x.new_empty(0)
 
 
 def _addresses(x: Tensor, y: Tensor, direction: Tensor, want_gradient: bool) -> Addresses:
     label_type = native.I64 if y.dtype == torch.int64 else native.I32
     gradient = direction.data_ptr() if want_gradient else 0
-    stride = x.stride(0) if x.size(0) > 1 else 0  # of one row it is any number
+    stride = x.stride(0) if x.size(0) > 1 else 0  # a single row may have any stride
     return x.size(0), x.data_ptr(), stride, y.data_ptr(), label_type, gradient
 
 
 def _upstream(features: Tensor, weight: float, mean: bool) -> float:
-    """What the library multiplies the gradient by; its plans have weight 1."""
+    """The factor the library applies to the gradient; plans have weight 1."""
     if features.dtype != torch.float16:
         return weight
     return float(features.size(0)) if mean else 1.0
@@ -134,7 +134,7 @@ def _evaluate(
     check: bool,
     want_gradient: bool,
 ) -> Tuple[float, Tensor]:
-    """On the CPU: the value without weight, and the direction, of float32 for narrow features."""
+    """On the CPU: the value without weight, and the direction (float32 for narrow features)."""
     x = _in_rows(features.float() if features.dtype in _NARROW else features)
     y, direction = integers(labels), _room(x, want_gradient)
     rows, dim = x.shape
@@ -148,7 +148,7 @@ def _evaluate(
         if status == native.OK:
             return plan.result.value, direction
         if status == native.ARGUMENT and not bool((y >= 0).any()):
-            return 0.0, direction.zero_()  # no row is left: nothing to pull at
+            return 0.0, direction.zero_()  # every row is ignored
         if status in (native.DATA, native.NUMERIC) and not check:
             return float("nan"), direction.fill_(float("nan"))
         raise plan.failure()
@@ -157,7 +157,7 @@ def _evaluate(
 
 
 def _capturing(gpu: int) -> bool:
-    """Whether a CUDA graph records what is queued on the GPU's current stream."""
+    """Whether the GPU's current stream is being captured into a CUDA graph."""
     if gpu == torch.cuda.current_device():
         return torch.cuda.is_current_stream_capturing()
     with torch.cuda.device(gpu):
@@ -176,8 +176,8 @@ def _queue(
     check: bool,
     want_gradient: bool,
 ) -> Tuple[Tensor, Tensor]:
-    """On a GPU: queues the evaluation. The outcome-to-be, whose first word is the value without weight,
-    and the direction, of the features' type."""
+    """On a GPU: queues the evaluation. Returns the future outcome, whose first word is the value without
+    weight, and the direction in the type of the features."""
     x, y = _in_rows(features), integers(labels)
     direction, outcome = _room(x, want_gradient), x.new_empty(native.OUTCOME_WORDS, dtype=torch.float64)
     rows, dim = x.shape
@@ -186,7 +186,7 @@ def _queue(
     gpu = x.get_device()
     stream = torch._C._cuda_getCurrentRawStream(gpu)
     kind = Kind(bucket(rows), dim, TYPES[x.dtype], mean, delta_floor, delta_abs, delta_rel, 1, gpu, stream)
-    # A captured graph keeps working in the plan's memory: such a plan is never lent again.
+    # A captured graph keeps using the plan's memory, so such a plan is never lent again.
     captured = _capturing(gpu)
     plan = Plan(kind) if captured else plans.take(kind)
     try:
@@ -201,7 +201,7 @@ def _queue(
 
 
 def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tuple[Tensor, Tensor]:
-    """Value and direction. Neither is a view of anything, so that both may be changed in place."""
+    """Value and direction. Neither is a view, so both may be modified in place."""
     if features.is_cuda:
         outcome, direction = _queue(features, labels, weight, *options)
         value = features.new_empty((), dtype=value_type(features))
@@ -209,7 +209,7 @@ def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tupl
     number, direction = _evaluate(features, labels, weight, *options)
     number *= weight
     if abs(number) > _LARGEST and direction.dtype == torch.float32:
-        number *= float("inf")  # as on a GPU; torch itself would raise
+        number *= float("inf")  # as on a GPU; torch would raise
     return direction.new_full((), number), direction
 
 
@@ -217,7 +217,7 @@ def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tupl
 
 
 def _remember(ctx: Any, features: Tensor, weight: float, mean: bool) -> None:
-    """For backward: the features' type, and what a direction of float16 is still to be multiplied by."""
+    """Stores what backward needs: the type of the features, and the missing factor of a float16 direction."""
     ctx.dtype = features.dtype
     if ctx.dtype == torch.float16:
         rows = features.size(0)
@@ -225,21 +225,21 @@ def _remember(ctx: Any, features: Tensor, weight: float, mean: bool) -> None:
 
 
 def _pull_back(ctx: Any, upstream: Tensor) -> Tensor:
-    """The gradient, on a GPU in one kernel for all but float16, whose upstream takes another."""
+    """The gradient. On a GPU this is one kernel, or two for float16, whose upstream needs scaling."""
     direction: Tensor
     (direction,) = ctx.saved_tensors
     if ctx.dtype not in _NARROW:
         return direction * upstream
     if ctx.dtype == torch.float16:
         upstream = upstream * ctx.scale
-    if not direction.is_cuda:  # float32, and a way that many upstream gradients at once can go (is_grads_batched)
+    if not direction.is_cuda:  # float32, in a form that supports is_grads_batched
         return (direction * upstream).to(ctx.dtype)
-    # One dimension makes it count in what type is computed in; without it would be rounded to 16 bits first.
+    # A tensor with a dimension takes part in type promotion; a scalar would be rounded to 16 bits first.
     return torch.mul(direction, upstream.reshape(1), out=torch.empty_like(direction, dtype=ctx.dtype))
 
 
 def _product(ctx: Any, direction: Tensor, upstream: Tensor) -> Tensor:
-    """The same by operators that can be traced and recorded."""
+    """The same with operators that can be traced and recorded."""
     if ctx.dtype == torch.float16:
         upstream = upstream * ctx.scale
     return (direction.to(upstream.dtype) * upstream).to(ctx.dtype)
@@ -247,16 +247,16 @@ def _product(ctx: Any, direction: Tensor, upstream: Tensor) -> Tensor:
 
 def _refuse_second(ctx: Any, *grad_outputs: Any) -> Any:
     raise native.Error(
-        "OLE can be differentiated once, and its gradient is being differentiated: leave OLE out of the loss "
-        "whose second derivative is wanted, or detach it there"
+        "OLE can be differentiated once, and its gradient is being differentiated; exclude OLE from the loss "
+        "whose second derivative you need, or detach it there"
     )
 
 
 class _Once(torch.autograd.Function):
-    """The gradient in a backward pass that is itself recorded (create_graph): whoever differentiates it is told
-    that it cannot be.  ``anchor`` are the features, so that everyone who asks for their gradient comes by.
+    """The gradient in a backward pass that is itself recorded (create_graph); differentiating it raises.
+    ``anchor`` is the features: it puts this node on the path of everything that depends on them.
 
-    torch's once_differentiable says nothing where the upstream gradient is a constant, as it is in
+    torch's once_differentiable stays silent if the upstream gradient is a constant, as in
     torch.autograd.grad(loss, ..., create_graph=True): OLE's part would be missing from the result.
     """
 
@@ -268,7 +268,7 @@ class _Once(torch.autograd.Function):
 
 
 class _TracedOnce(torch.autograd.Function):
-    """The same, in the form that torch.func wants."""
+    """The same, in the form that torch.func requires."""
 
     generate_vmap_rule = True
 
@@ -291,7 +291,7 @@ class _Loss(torch.autograd.Function):
         value, direction = _run(features, labels, weight, *options, True)
         _remember(ctx, features, weight, options[3])
         ctx.save_for_backward(direction)
-        ctx.anchor = features  # not saved: who changes it in place is right to
+        ctx.anchor = features  # not saved, so that it may be modified in place
         return value
 
     @staticmethod
@@ -303,13 +303,13 @@ class _Loss(torch.autograd.Function):
 
 
 def _slices(tensor: Tensor, dim: Optional[int], count: int) -> Tuple[Tensor, ...]:
-    """The tensors that vmap batched along the dimension, or the one that it did not, ``count`` times."""
+    """The slices of a tensor that vmap batched along ``dim``, or the same tensor ``count`` times if it did not."""
     return (tensor,) * count if dim is None else tensor.unbind(dim)
 
 
 class _TracedLoss(torch.autograd.Function):
-    """For who traces: nothing but operators, fused by a compiler, so that casts and products cost nothing.
-    Value and direction, as torch.func wants what backward needs to be an output."""
+    """For tracers: nothing but operators, so that a compiler can fuse casts and products.  Returns value and
+    direction, because torch.func requires what backward needs to be an output."""
 
     @staticmethod
     def forward(features: Tensor, labels: Tensor, *options: Any) -> Tuple[Tensor, Tensor]:
@@ -325,8 +325,8 @@ class _TracedLoss(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Tuple[Any, ...], features: Tensor, labels: Tensor, *options: Any) -> Any:
-        """One batch after the other.  torch would loop over ole::evaluate too, but with a warning that it is slow; and
-        a batch that is refused then ends in a SystemError, as torch 2.6 warns while the exception is on its way."""
+        """One batch after the other.  torch would loop over ole::evaluate too, but warn that this is slow; in
+        torch 2.6 that warning turns the exception for an invalid batch into a SystemError."""
         each = (_slices(tensor, dim, info.batch_size) for tensor, dim in zip((features, labels), in_dims))
         values, directions = zip(*(_TracedLoss.apply(x, y, *options) for x, y in zip(*each)))
         return (torch.stack(values), torch.stack(directions)), (0, 0)
@@ -346,12 +346,12 @@ class _TracedLoss(torch.autograd.Function):
 
 
 def _define_operators() -> Tuple[Any, Any]:
-    """ole::evaluate with its shapes, and ole::unweighted_loss over it; the library that they live in, and the latter.
+    """Defines ole::evaluate and, on top of it, ole::unweighted_loss; returns their library and the latter.
 
-    torch keeps compiled graphs on disk by the names of their operators, with the backward pass in them: if the
-    meaning of outcome or direction ever changes, the operators need other names.
+    torch caches compiled graphs on disk by operator name, backward pass included: if the meaning of outcome or
+    direction ever changes, the operators need new names.
     """
-    make: Any = torch.library.Library  # which has no types
+    make: Any = torch.library.Library  # untyped
     library = make("ole", "FRAGMENT")
     tags = (torch.Tag.pt2_compliant_tag,)
     library.define(f"evaluate{_ARGUMENTS} -> (Tensor, Tensor)", tags=tags)
@@ -387,7 +387,7 @@ if hasattr(torch.library, "custom_op"):
 
 
 def _is_traced(features: Tensor) -> bool:
-    """Whether somebody traces what happens to the tensor, so that only an operator will do."""
+    """Whether the tensor is being traced, so that the loss must be an operator."""
     kind = type(features)
     if is_compiling() or (kind is not Tensor and kind is not Parameter) or tracers() > 0:
         return True
@@ -395,21 +395,20 @@ def _is_traced(features: Tensor) -> bool:
 
 
 def _refuse_unseen(features: Tensor) -> None:
-    """Raises for who differentiates or traces in a way that would not see the loss."""
+    """Raises if the loss is differentiated or traced in a way that would miss it."""
     if forward_ad._current_level >= 0 and _unpack_dual(features).tangent is not None:
-        raise native.Error("OLE has no forward-mode derivative: take the backward one")
+        raise native.Error("OLE has no forward-mode derivative; use reverse mode")
     if _operators is None and is_jit_traced() is not None:
-        raise native.Error("torch.jit.trace sees OLE from torch 2.4 on: train without it")
+        raise native.Error("torch.jit.trace supports OLE from torch 2.4 on; train without tracing")
 
 
 def loss_of(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tensor:
-    """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean, threads and
-    check."""
+    """The value, differentiable once; ``options`` are delta_floor, delta_abs, delta_rel, mean, threads, check."""
     wanted = features.requires_grad and torch.is_grad_enabled()
     if _operators is not None:
         if _is_traced(features):
             return _unweighted_loss(features, labels, *options, wanted) * weight
-        if is_wrapped(features) or is_wrapped(labels):  # by torch.func, which looks into functions and not into operators
+        if is_wrapped(features) or is_wrapped(labels):  # by torch.func, which cannot see into operators
             return _TracedLoss.apply(features, labels, *options, True)[0] * weight
     _refuse_unseen(features)
     if wanted:

@@ -6,20 +6,20 @@
         features, logits = apply(params, images)
         return cross_entropy(logits, labels) + ole_loss(features, labels, 0.25)
 
-``features`` [N, D] are what the last linear layer reads, ``labels`` [N] integers (below 0: ignored).
-Works under ``jit``, ``grad`` (once: there is no second derivative), ``vmap`` (one batch after the
-other) and ``shard_map``, on the CPU and, where the library has its GPU's part, on CUDA GPUs: queued on
-XLA's stream, without waiting.
+``features`` [N, D] are the inputs of the last linear layer, ``labels`` [N] integers (negative: ignored).
+Works with ``jit``, ``grad`` (first derivatives only), ``vmap`` (one batch after the other) and
+``shard_map``, on the CPU and, if the library was built with its GPU module, on CUDA GPUs, where the loss is
+queued on XLA's stream without synchronising.
 
-Over several devices the loss is that of the whole batch.  Under ``jit`` with sharded arrays that is so
-by itself; inside ``shard_map`` gather the features first and take the mean over the devices, which have
-all computed the same number:
+On multiple devices the loss is that of the whole batch.  ``jit`` with sharded arrays does this by itself;
+inside ``shard_map`` gather the features first and average over the devices, which all compute the same
+number:
 
     features = jax.lax.all_gather(features, "data", tiled=True)
     labels = jax.lax.all_gather(labels, "data", tiled=True)
     loss = jax.lax.pmean(ole_loss(features, labels, 0.25), "data")
 
-The gradient of this is, for each device's features, exactly that of the whole batch's loss.
+Each device then gets the exact gradient of the whole batch's loss with respect to its own features.
 """
 from __future__ import annotations
 
@@ -67,25 +67,31 @@ def ole_loss(
     threads: Optional[int] = None,
     check: bool = True,
 ) -> Array:
-    """The OLÉ loss of a batch, a scalar: float64 of float64 features, else float32.
+    """The OLÉ loss of a batch, a scalar: float64 for float64 features, otherwise float32.
 
-    ``weight`` is λ, a number or a traced scalar.  ``delta_floor`` is the floor under each class's norm;
-    ``delta_abs`` and ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of
-    the largest).  ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.
-    ``threads`` of the CPU, by default all processors, at most 16.  A batch without rows or columns, or
-    with all rows ignored, gives 0 and a zero gradient.
+    ``weight`` is λ, a number or a traced scalar.  ``delta_floor`` is the lower bound of each class's norm.
+    A singular value counts if it exceeds ``delta_abs`` and ``delta_rel`` times the largest one (``None``:
+    64 times the machine epsilon).  ``reduction`` "mean" divides by the number of rows that are not
+    ignored, "sum" does not.  ``threads`` is the number of CPU threads (default: all processors, at most
+    16).  A batch without rows or columns, or with all rows ignored, gives 0 and a zero gradient.
 
-    NaN or Inf in a row that is not ignored fail, on the CPU: a jax.errors.JaxRuntimeError, or a
-    ValueError by JAX's quicker way of later calls, names the row, at the call or when the result is
-    waited for.  On a GPU they make value and gradient NaN, and with ``check=False`` on the CPU too: for loops that skip such steps, for branches that are computed and not
-    taken, and for devices that each take the loss of rows of their own, where the others would wait in
-    the next collective for the one that failed.
+    On the CPU, NaN or Inf in a row that is not ignored raises an error that names the row: a
+    jax.errors.JaxRuntimeError or, from JAX's fast path for repeated calls, a ValueError, either at the call or
+    when the result is used.  On a GPU value and gradient become NaN instead.  ``check=False`` gives NaN on
+    the CPU too: for loops that skip such steps, for branches that are computed but not taken, and for
+    devices that evaluate rows of their own, where the others would hang in the next collective.
+
+    >>> import jax.numpy as jnp
+    >>> from ole.jax import ole_loss
+    >>> features = jnp.array([[2.0, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]])
+    >>> round(float(ole_loss(features, jnp.array([0, 0, 1, 1]))), 4)
+    0.087
     """
     features, labels = jnp.asarray(features), _as_array(labels)
     _check(features, labels)
     mean, _ = kind_options(reduction, weight if isinstance(weight, (int, float)) else 1.0)
     if jnp.shape(weight) != ():
-        raise native.InputError(f"weight has shape {jnp.shape(weight)}: give one number")
+        raise native.InputError(f"weight has shape {jnp.shape(weight)}; use one number")
     count = thread_count(threads) or min(len(os.sched_getaffinity(0)), _MAX_THREADS)
     check_not_negative("delta_floor", delta_floor)
     check_not_negative("delta_abs", delta_abs)
@@ -99,12 +105,12 @@ def ole_loss(
 
 
 def _widest() -> Any:
-    """The widest integers that JAX has: int32, or int64 where that is enabled."""
+    """JAX's widest integer type: int32, or int64 if that is enabled."""
     return jnp.dtype(jax.dtypes.canonicalize_dtype(jnp.int64))
 
 
 def _as_array(labels: Any) -> Array:
-    """The labels in JAX, which cuts NumPy's to 32 bits without a word where 64 are not enabled."""
+    """The labels in JAX, which silently truncates NumPy's to 32 bits unless 64 are enabled."""
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         limits = np.iinfo(_widest())
         outside = (labels > limits.max) | ((labels < limits.min) if labels.dtype.kind == "i" else False)
@@ -117,16 +123,16 @@ def _as_array(labels: Any) -> Array:
 def _check(features: Array, labels: Array) -> None:
     if features.ndim != 2 or not jnp.issubdtype(features.dtype, jnp.floating):
         raise native.InputError(
-            f"features are {features.dtype} of shape {features.shape}: give floats [N, D], one row a "
-            "sample (flatten what has more dimensions)"
+            f"features are {features.dtype} of shape {features.shape}; use floats [N, D], one row per sample "
+            "(flatten further dimensions)"
         )
     if labels.ndim != 1 or labels.shape[0] != features.shape[0]:
         raise native.InputError(
-            f"labels have shape {labels.shape}: {features.shape[0]} rows of features want "
+            f"labels have shape {labels.shape}; {features.shape[0]} rows of features need "
             f"({features.shape[0]},)"
         )
     if not (jnp.issubdtype(labels.dtype, jnp.integer) or labels.dtype == jnp.bool_):
-        raise native.InputError(f"labels are {labels.dtype}: give integers, the index of each row's class")
+        raise native.InputError(f"labels are {labels.dtype}; use integers, the class index of each row")
 
 
 # ---- The call ---------------------------------------------------------------------------------------
@@ -134,7 +140,7 @@ def _check(features: Array, labels: Array) -> None:
 
 @functools.lru_cache(maxsize=None)
 def _register() -> ctypes.CDLL:
-    """Makes the handlers of libole_jax.so known to XLA, once."""
+    """Registers the handlers of libole_jax.so with XLA, once."""
     native.library()
     path = Path(native.library_path())
     beside = str(path.with_name("libole_jax.so")) if path.parent != Path(".") else "libole_jax.so"
@@ -142,10 +148,10 @@ def _register() -> ctypes.CDLL:
         handlers = ctypes.CDLL(beside)
     except OSError as reason:
         raise native.Error(
-            f"{beside} cannot be loaded ({reason}): it belongs beside libole.so, where pip and CMake put it"
+            f"{beside} cannot be loaded ({reason}); it belongs beside libole.so, where pip and CMake put it"
         ) from None
     if not hasattr(jax, "ffi"):
-        raise native.Error(f"JAX {jax.__version__} is too old: 0.5 or later is needed")
+        raise native.Error(f"JAX {jax.__version__} is too old; install 0.5 or later")
     for platform in ("cpu", "CUDA"):
         handler = getattr(handlers, f"ole_jax_loss_{platform.lower()}")
         capsule = jax.ffi.pycapsule(handler)  # type: ignore[no-untyped-call]
@@ -154,16 +160,16 @@ def _register() -> ctypes.CDLL:
 
 
 def _like(features: Array, result: Array) -> Array:
-    """The same result, which inside shard_map varies over the devices as the features do: JAX assumes
-    that of every operation but a foreign call. Compiled, it is nothing."""
+    """The same result, marked as varying over the devices of a shard_map as the features do. JAX infers that
+    for every operation except a foreign call. It compiles to nothing."""
     return jnp.where(False, features.ravel()[0].astype(result.dtype), result)
 
 
 def _call(
     features: Array, labels: Array, options: _Options, *, gradient: bool
 ) -> tuple[Array, Optional[Array]]:
-    """Value, and gradient where it is wanted."""
-    if features.size == 0:  # whose sum, 0, varies over the devices as it does
+    """The value and, if requested, the gradient."""
+    if features.size == 0:  # the sum, 0, varies over the devices as the features do
         return features.sum(), jnp.zeros_like(features) if gradient else None
     _register()
     shapes = [((_WORDS,), jnp.uint32), (features.shape, features.dtype)][: 2 if gradient else 1]
@@ -180,7 +186,7 @@ def _call(
     )
     value = _like(features, _first_double(words, features.dtype))
     slope = _like(features, rest[0]) if rest else None
-    if jnp.issubdtype(labels.dtype, jnp.unsignedinteger):  # of which a GPU ignores those that are too large
+    if jnp.issubdtype(labels.dtype, jnp.unsignedinteger):  # a GPU ignores those that are too large
         wrong = (labels > np.iinfo(labels.dtype).max // 2).any()
         value = jnp.where(wrong, jnp.nan, value)
         slope = None if slope is None else jnp.where(wrong, jnp.nan, slope)
@@ -188,14 +194,14 @@ def _call(
 
 
 def _first_double(words: Array, dtype: Any) -> Array:
-    """The float64 that the first two words are, as float32 where JAX has no float64."""
+    """The float64 in the first two words, as float32 if JAX has no float64."""
     if dtype == jnp.float64:
         return jax.lax.bitcast_convert_type(words[:2], jnp.float64)
     low, high = words[0], words[1]
     exponent = (high >> 20 & 0x7FF).astype(jnp.int32) - 1023
     fraction = (high & 0xFFFFF) << 3 | low >> 29
     shifted = jnp.clip(exponent + 127, 0, 254).astype(jnp.uint32) << 23
-    bits = (shifted | fraction) + (low >> 28 & 1)  # rounded: a carry goes into the exponent
+    bits = (shifted | fraction) + (low >> 28 & 1)  # rounding may carry into the exponent
     bits = jnp.where(exponent < -126, jnp.uint32(0), bits)
     bits = jnp.where(exponent > 127, jnp.uint32(0x7F800000), bits)
     not_a_number = (exponent == 1024) & ((high & 0xFFFFF | low) != 0)

@@ -5,11 +5,11 @@
     criterion = OLELoss(weight=0.25)
     loss = cross_entropy(logits, labels) + criterion(features, labels)
 
-``features`` [N, D] are what the last linear layer reads, ``labels`` [N] integers (below 0: ignored).
-Any floating type, on the CPU or a CUDA GPU: read where they lie, evaluated on the current stream
-without waiting for the GPU.  The loss is float32 (float64 of float64 features); the gradient has the
-features' type.  Works under autocast, in torch.compile without a graph break and in CUDA graphs
-(torch 2.4 and later).  Over several processes: ``OLELoss(group=...)``.
+``features`` [N, D] are the inputs of the last linear layer, ``labels`` [N] integers (negative: ignored).
+Features may have any floating type and be on the CPU or a CUDA GPU; they are read in place and evaluated
+on the current stream without synchronising.  The loss is float32 (float64 for float64 features), and the
+gradient has the type of the features.  Works with autocast, torch.compile (without a graph break) and
+CUDA graphs (torch 2.4 and later).  On multiple ranks use ``OLELoss(group=...)``.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["OLELoss", "ole_loss"]
 
 def _options_of(reduction: str, weight: float) -> Tuple[bool, float]:
     if isinstance(weight, Tensor) and weight.requires_grad:
-        raise native.InputError("weight wants a gradient, and would get none: multiply the loss by it instead")
+        raise native.InputError("weight requires a gradient but would get none; multiply the loss by it instead")
     return kind_options(reduction, weight)
 
 
@@ -43,19 +43,25 @@ def ole_loss(
     threads: Optional[int] = None,
     check: bool = True,
 ) -> Tensor:
-    """The OLÉ loss of a batch, a tensor of no dimensions.
+    """The OLÉ loss of a batch, a scalar tensor.
 
-    ``weight`` is λ.  ``delta_floor`` is the floor under each class's norm; ``delta_abs`` and
-    ``delta_rel`` say from which size on a singular value counts (``None``: 64 eps of the largest).
-    ``reduction`` "mean" divides by the rows that are not ignored, "sum" does not.  ``threads`` of the
-    CPU, by default torch's.  A batch without rows or columns, or with all rows ignored, gives 0 and a
-    zero gradient.
+    ``weight`` is λ.  ``delta_floor`` is the lower bound of each class's norm.  A singular value counts
+    if it exceeds ``delta_abs`` and ``delta_rel`` times the largest one (``None``: 64 times the machine
+    epsilon).  ``reduction`` "mean" divides by the number of rows that are not ignored, "sum" does not.
+    ``threads`` is the number of CPU threads (default: torch's).  A batch without rows or columns, or
+    with all rows ignored, gives 0 and a zero gradient.
 
-    NaN or Inf in a row that is not ignored raise ``ole.InputError``, which names the row.  On a GPU,
-    which is not waited for, they make value and gradient NaN, and with ``check=False`` on the CPU too:
-    for loops that look for NaN themselves and skip the step, as torch.amp.GradScaler does.
+    NaN or Inf in a row that is not ignored raises ``ole.InputError``, which names the row.  On a GPU,
+    where checking would synchronise, value and gradient become NaN instead.  ``check=False`` gives NaN
+    on the CPU too, for loops that detect NaN themselves and skip the step, as torch.amp.GradScaler does.
 
-    The loss can be differentiated once, backwards: what would differentiate its gradient is told so.
+    The loss has a first derivative, in reverse mode only; differentiating its gradient raises an error.
+
+    >>> import torch
+    >>> from ole.torch import ole_loss
+    >>> features = torch.tensor([[2.0, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]])
+    >>> round(float(ole_loss(features, torch.tensor([0, 0, 1, 1]))), 4)
+    0.087
     """
     check_batch(features, labels)
     mean, weight = _options_of(reduction, weight)
@@ -75,20 +81,20 @@ def ole_loss(
 class OLELoss(torch.nn.Module):
     """The OLÉ loss as a module: ``OLELoss(weight=0.25)(features, labels)``.
 
-    Options are those of ``ole_loss``; ``weight`` may be changed between steps.  The signature is that
-    of pytorch-metric-learning, ``loss(embeddings, labels)``.
+    The options are those of ``ole_loss``; ``weight`` may change between steps.  The signature matches
+    pytorch-metric-learning: ``loss(embeddings, labels)``.
 
-    ``group`` is a torch.distributed process group, or "world": features and labels are gathered, and
-    the loss is that of the batches of all ranks together.  Every rank gets the same value and, exactly,
-    the gradient of it with respect to its own features; batches may differ in size.
+    ``group`` is a torch.distributed process group, or "world".  The loss is then that of the batches of
+    all ranks together: features and labels are gathered, and every rank gets the same value and the exact
+    gradient with respect to its own features.  Batches may differ in size.
 
-    DistributedDataParallel *averages* gradients over the ranks, which is right for a loss that is a
-    mean of local means, but makes the gradient of this one, whose parts add up, too small by the number
-    of ranks: set ``averaged=True`` and the gradients come multiplied by it (the value stays).
+    DistributedDataParallel *averages* gradients over the ranks.  That suits a loss that is a mean of
+    local means; the parts of this gradient add up, so averaging makes it too small by the number of
+    ranks.  ``averaged=True`` multiplies the gradients by that number (the value stays).
 
-    Ranks first tell each other the shape and type of their batches, which waits for the GPU where there is one,
-    and all raise where one's does not fit.  Where no batch has more than ``rows_per_rank`` rows, saying so
-    spares that; a rank whose features have another width or type then fails inside the collective.
+    Ranks first exchange the shape and type of their batches, which synchronises the GPU, and all of them
+    raise if one batch does not fit.  To skip that step, pass ``rows_per_rank``, an upper bound of the
+    batch size; a rank with another width or type then fails inside the collective.
     """
 
     def __init__(
@@ -112,7 +118,7 @@ class OLELoss(torch.nn.Module):
         relative_cut(delta_rel)
         thread_count(threads)
         if isinstance(group, str) and group != "world":
-            raise native.InputError(f'group is {group!r}: give a process group of torch.distributed, or "world"')
+            raise native.InputError(f'group is {group!r}; use a torch.distributed process group or "world"')
         self.weight = weight
         self.delta_floor = delta_floor
         self.delta_abs = delta_abs
@@ -132,11 +138,10 @@ class OLELoss(torch.nn.Module):
         ref_emb: None = None,
         ref_labels: None = None,
     ) -> Tensor:
-        """The loss of the batch, or with ``group`` of all ranks' batches."""
+        """The loss of the batch or, with ``group``, of the batches of all ranks."""
         if indices_tuple is not None or ref_emb is not None or ref_labels is not None:
             raise native.InputError(
-                "OLE compares a batch's classes as wholes: it takes no pairs of a miner and no reference "
-                "embeddings"
+                "OLE compares whole classes of a batch: indices_tuple, ref_emb and ref_labels are not supported"
             )
         if self.group is not None:
             from ._torch_gather import gather

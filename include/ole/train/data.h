@@ -49,6 +49,9 @@ typedef enum ole_split {
     OLE_SPLIT_VALIDATION = 2, /* what ole_dataset_options.validation holds out of training */
 } ole_split;
 
+/* An image that cannot be read, and why. */
+typedef void ole_bad_image_callback(void *context, const char *path, const char *reason);
+
 /* Which samples to take. Fill with ole_dataset_options_init(). */
 typedef struct ole_dataset_options {
     size_t struct_size;        /* set by init; see "Versions" in ole/base.h */
@@ -64,6 +67,9 @@ typedef struct ole_dataset_options {
     bool skip_test;    /* leave the test split empty and its samples unused; default false */
     int resize_width;  /* folder: width, with `resize` as the height; 0 (default): square */
     const char *apart; /* folder: a path inside it that is no class, such as a run folder */
+    ole_bad_image_callback
+        *bad_image;          /* folder: called for every unreadable image, in order, even */
+    void *bad_image_context; /* if the data set cannot be opened then; NULL: not */
 } ole_dataset_options;
 
 OLE_API void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_size);
@@ -96,6 +102,13 @@ OLE_API const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set);
 
 /* Labels of a split, [count]. */
 OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split);
+
+/*
+ * The file of sample i of a split, relative to the folder: "cat/12.jpg".  NULL for data that are
+ * not a folder of images, and on ranks that share another rank's samples.  As the file system has
+ * it, which need not be UTF-8.
+ */
+OLE_API const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64_t i);
 
 /*
  * Sample i of a split without normalisation into `out`, [channels, height, width] floats: bytes

@@ -80,7 +80,7 @@ typedef struct ole_prediction {
     double known_score; /* the score that the threshold applies to; NaN without a threshold */
 } ole_prediction;
 
-/* Predicts one png, jpeg, pgm or ppm file, resized to the model's input. Errors as below. */
+/* Predicts one image file (see docs/photos.md), resized to the model's input. Errors as below. */
 OLE_API ole_status ole_model_predict_file(ole_model *model, const char *path,
                                           ole_prediction *prediction, ole_error *error);
 
@@ -117,6 +117,13 @@ OLE_API ole_status ole_model_run_split(ole_model *model, const ole_dataset *set,
  * that.
  */
 OLE_API void ole_model_watch(ole_model *model, ole_part_callback *callback, void *context);
+
+/*
+ * Reads an image file as ole_model_run() takes it, resized to the model's input: [channels, height,
+ * width] floats into `sample`.  OLE_ERROR_ARGUMENT: the model takes vectors.
+ */
+OLE_API ole_status ole_model_read_file(const ole_model *model, const char *path, float *sample,
+                                       ole_error *error);
 
 /*
  * Reads the samples of a .npy file as ole_model_run() and ole_model_predict() take them, [*count,

@@ -96,6 +96,9 @@ struct ole_report_options {
                         /* keeps it; default NULL */
     ole_report_callback *callback; /* NULL (default): none */
     void *callback_context;
+    bool curves_only; /* no model and no data are opened: the page has curves and options, in a */
+                      /* few milliseconds, as for a run that still trains */
+    int refresh;      /* browsers load the page again after so many seconds; 0 (default): never */
 };
 
 OLE_API void ole_report_options_init_sized(ole_report_options *options, size_t struct_size);

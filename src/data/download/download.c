@@ -45,8 +45,7 @@ typedef struct fetch {
     int64_t limit;     /* the most bytes it may have */
     const char *checksum;
     const ole_download_options *options;
-    int lock;       /* the .part, locked where the file system can */
-    FILE *file;     /* the same, to append to */
+    int lock;       /* the .part, locked where the file system can, to append to */
     int64_t offset; /* where the transfer under way began */
     int64_t have;   /* bytes of the .part */
     int unwritten;  /* errno of a write that failed; 0: none did */
@@ -107,9 +106,16 @@ static size_t write_part(char *bytes, size_t size, size_t count, void *context) 
     f->have += (int64_t)(size * count);
     f->too_large = f->have > f->limit;
     if (f->too_large) return 0;
-    size_t written = fwrite(bytes, size, count, f->file);
-    if (written < count) f->unwritten = errno;
-    return size * written;
+    for (size_t left = size * count; left > 0;) {
+        ssize_t written = write(f->lock, bytes + size * count - left, left);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) {
+            f->unwritten = errno;
+            return 0;
+        }
+        left -= (size_t)written;
+    }
+    return size * count;
 }
 
 static bool is_secure(const char *url) {
@@ -222,14 +228,8 @@ static void perform(fetch *f, ending *end) {
 /* Appends to the .part what is missing of it. */
 static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
     struct stat about;
-    int fd = fcntl(f->lock, F_DUPFD_CLOEXEC, 0);
-    f->file = fd >= 0 ? fdopen(fd, "ab") : NULL;
-    if (!f->file || fstat(fd, &about) != 0) {
+    if (fstat(f->lock, &about) != 0) {
         *status = fail_part(f, "write", error);
-        if (f->file)
-            fclose(f->file);
-        else if (fd >= 0)
-            close(fd);
         return FAILED;
     }
     ending end;
@@ -238,10 +238,6 @@ static outcome transfer(fetch *f, ole_status *status, ole_error *error) {
     f->too_large = false;
     perform(f, &end);
     f->too_large = f->too_large || end.code == CURLE_FILESIZE_EXCEEDED;
-    if (fclose(f->file) != 0 && end.code == CURLE_OK) {
-        end.code = CURLE_WRITE_ERROR;
-        f->unwritten = errno;
-    }
     if (end.code != CURLE_OK) *status = explain(f, &end, error);
     /* What was there before may belong to another file: the server's changed later, or has no more
      * bytes (416) and there is no checksum to tell. */
@@ -326,9 +322,10 @@ static ole_status lock_part(fetch *f, ole_error *error) {
                             "that, then call again",
                             f->quoted.text);
         }
-        if (stat(f->part, &there) == 0 && ours.st_ino == there.st_ino &&
-            ours.st_dev == there.st_dev)
-            return OLE_OK;
+        bool same = stat(f->part, &there) == 0 && ours.st_ino == there.st_ino &&
+                    ours.st_dev == there.st_dev;
+        if (same && ours.st_nlink == 1) return OLE_OK;
+        if (same) unlink(f->part); /* it has another name too, whose bytes are not ours to change */
         close(f->lock);
     }
 }

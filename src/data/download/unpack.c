@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -216,24 +217,14 @@ static ole_status read_block(unpacking *u, char block[BLOCK], size_t *size, ole_
                     u->name.text, (double)u->limits.bytes / 1e9);
 }
 
-/* Fills the block from a file, fewer bytes only at its end; -1 after an error. */
-static ssize_t read_whole(int fd, char *block, size_t size) {
-    size_t done = 0;
-    while (done < size) {
-        ssize_t got = read(fd, block + done, size - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return -1;
-        if (got == 0) break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
 /* Whether the file that is there has the bytes of the entry. */
 static ole_status compare_file(unpacking *u, const place *at, ole_error *error) {
     int fd = openat(at->folder, at->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat about;
     bool same = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *file = same ? fdopen(fd, "rb") : NULL;
+    if (!file && fd >= 0) close(fd);
+    same = file != NULL;
     ole_status status = OLE_OK;
     for (bool more = true; same && more;) {
         char block[BLOCK], there[BLOCK];
@@ -241,26 +232,11 @@ static ole_status compare_file(unpacking *u, const place *at, ole_error *error) 
         status = read_block(u, block, &size, error);
         if (status != OLE_OK) break;
         more = size > 0;
-        ssize_t got = read_whole(fd, there, more ? size : 1);
-        same = got == (ssize_t)size && memcmp(block, there, size) == 0;
+        size_t got = fread(there, 1, more ? size : 1, file);
+        same = got == size && memcmp(block, there, size) == 0;
     }
-    if (fd >= 0) close(fd);
+    if (file) fclose(file);
     return same || status != OLE_OK ? status : fail_there(u, at, error);
-}
-
-static ole_status copy_data(unpacking *u, int fd, const char *path, ole_error *error) {
-    for (;;) {
-        char block[BLOCK];
-        size_t size;
-        ole_status status = read_block(u, block, &size, error);
-        if (status != OLE_OK || size == 0) return status;
-        for (size_t done = 0; done < size;) {
-            ssize_t written = write(fd, block + done, size - done);
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) return fail_system(path, "write", error);
-            done += (size_t)written;
-        }
-    }
 }
 
 /* Gives the file beside its name; nothing that has appeared there meanwhile is replaced. */
@@ -274,11 +250,25 @@ static int publish(const unpacking *u, const place *at) {
 static ole_status write_file(unpacking *u, const place *at, ole_error *error) {
     unlinkat(u->root, beside, 0); /* what a process that was killed left */
     int fd = openat(u->root, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) return fail_system(at->path, "write", error);
-    ole_status status = copy_data(u, fd, at->path, error);
-    if (close(fd) != 0 && status == OLE_OK) status = fail_system(at->path, "write", error);
-    if (status == OLE_OK && (errno = publish(u, at)) != 0)
-        status = fail_system(at->path, "write", error);
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (!file) {
+        if (fd >= 0) close(fd);
+        return fail_system(at->path, "write", error);
+    }
+    char block[BLOCK];
+    size_t size = 0;
+    bool written = true;
+    ole_status status;
+    do {
+        status = read_block(u, block, &size, error);
+        written = fwrite(block, 1, size, file) == size;
+    } while (status == OLE_OK && written && size > 0);
+    written = fclose(file) == 0 && written;
+    if (status == OLE_OK && written) {
+        errno = publish(u, at);
+        written = errno == 0;
+    }
+    if (status == OLE_OK && !written) status = fail_system(at->path, "write", error);
     if (status != OLE_OK) unlinkat(u->root, beside, 0);
     return status;
 }

@@ -5,8 +5,8 @@
  *     photos/train/cat/1.png  photos/test/cat/2.png ...     (with a test part of its own)
  *
  * Classes and files are taken in the order of their names' bytes.  All images are decoded once,
- * here, and kept as bytes of one size.  Files that are not called .png, .jpg, .jpeg, .pgm, .ppm or
- * .pnm, and hidden ones, are skipped.
+ * here, and kept as bytes of one size.  Files that are not named as images, and hidden ones, are
+ * skipped.
  */
 #include "base/error.h"
 #include "base/pool.h"
@@ -21,44 +21,54 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_CLASSES = 1 << 20 };
 
-/* ---- Lists of names ----------------------------------------------------------------------- */
+/* ---- Lists of files ------------------------------------------------------------------------- */
 
-typedef struct name_list {
-    char **names;
+typedef struct entry {
+    char *path;
+    int32_t label; /* of an image */
+} entry;
+
+typedef struct file_list {
+    entry *entries;
     int64_t count, capacity;
-    int64_t others; /* entries that were not taken */
-} name_list;
+    int64_t train_count; /* images of the training part, which come first */
+    int64_t passed_over; /* what is no image in a class, images beside the classes */
+} file_list;
 
-static void free_names(name_list *list) {
+typedef bool entry_test(const char *folder, const char *name);
+
+static void free_list(file_list *list) {
     for (int64_t i = 0; i < list->count; i++)
-        free(list->names[i]);
-    free(list->names);
-    *list = (name_list){0};
+        free(list->entries[i].path);
+    free(list->entries);
+    *list = (file_list){0};
 }
 
-static ole_status add_name(name_list *list, const char *name, ole_error *error) {
+static ole_status add_entry(file_list *list, const char *folder, const char *name, int32_t label,
+                            ole_error *error) {
+    char path[OLE_PATH_ROOM];
+    ole_status status = ole_join_path(path, folder, name, error);
+    if (status != OLE_OK) return status;
     if (list->count == list->capacity) {
         int64_t capacity = list->capacity ? 2 * list->capacity : 64;
-        char **names = realloc(list->names, (size_t)capacity * sizeof *names);
-        if (!names) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
-        list->names = names;
+        entry *entries = realloc(list->entries, (size_t)capacity * sizeof *entries);
+        if (!entries) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+        list->entries = entries;
         list->capacity = capacity;
     }
-    list->names[list->count] = strdup(name);
-    if (!list->names[list->count])
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
-    list->count++;
+    entry added = {strdup(path), label};
+    if (!added.path) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+    list->entries[list->count++] = added;
     return OLE_OK;
 }
 
-static int compare(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+static int by_path(const void *a, const void *b) {
+    return strcmp(((const entry *)a)->path, ((const entry *)b)->path);
 }
 
 static bool is_folder(const char *folder, const char *name) {
@@ -69,85 +79,41 @@ static bool is_folder(const char *folder, const char *name) {
 }
 
 static bool is_image(const char *folder, const char *name) {
-    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return !is_folder(folder, name);
-    return false;
+    return ole_image_has_name(name) && !is_folder(folder, name);
 }
 
-/* The entries of a folder that `wanted` accepts, sorted, and how many others there are; hidden ones
+/* Adds the entries of a folder that `wanted` accepts, sorted, and counts the others; hidden ones
  * are neither. */
-static ole_status list_folder(const char *folder, bool (*wanted)(const char *, const char *),
-                              name_list *list, ole_error *error) {
+static ole_status list_folder(const char *folder, entry_test *wanted, int32_t label,
+                              file_list *list, ole_error *error) {
     ole_quoted quoted;
     DIR *dir = opendir(folder);
     if (!dir)
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
                         ole_quote_string(&quoted, folder), strerror(errno));
     ole_status status = OLE_OK;
-    for (struct dirent *entry; status == OLE_OK && (entry = readdir(dir));) {
-        if (entry->d_name[0] == '.') continue;
-        if (wanted(folder, entry->d_name))
-            status = add_name(list, entry->d_name, error);
+    int64_t first = list->count;
+    for (struct dirent *found; status == OLE_OK && (found = readdir(dir));) {
+        if (found->d_name[0] == '.') continue;
+        if (wanted(folder, found->d_name))
+            status = add_entry(list, folder, found->d_name, label, error);
         else
-            list->others++;
+            list->passed_over++;
     }
     closedir(dir);
-    if (list->count > 0) qsort(list->names, (size_t)list->count, sizeof *list->names, compare);
+    if (list->count > first)
+        qsort(list->entries + first, (size_t)(list->count - first), sizeof(entry), by_path);
     return status;
 }
 
-/* ---- What there is to read ---------------------------------------------------------------- */
-
-typedef struct file_list {
-    name_list paths;
-    int32_t *labels; /* [paths.capacity] as it was when last grown */
-    int64_t train_count;
-    bool has_test;
-    int64_t passed_over; /* what is no image in a class, images beside the classes */
-} file_list;
-
-/* A class without images; one of folders is often a part, or above the classes. */
-static ole_status fail_empty(const char *folder, ole_error *error) {
-    name_list folders = {0};
-    ole_status status = list_folder(folder, is_folder, &folders, error);
-    ole_quoted quoted;
-    if (status == OLE_OK && folders.count > 0)
-        status = ole_fail(error, OLE_ERROR_DATA,
-                          "%s: a class of folders, without images: name the folder right above the "
-                          "classes, or one with train/CLASS and test/CLASS in it",
-                          ole_quote_string(&quoted, folder));
-    else if (status == OLE_OK)
-        status = ole_fail(error, OLE_ERROR_DATA,
-                          "%s: there are no images in this class: add png, jpeg, pgm or ppm files, "
-                          "or remove the folder",
-                          ole_quote_string(&quoted, folder));
-    free_names(&folders);
-    return status;
-}
-
-/* The images of one class. */
-static ole_status list_class(const char *folder, int label, file_list *files, ole_error *error) {
-    name_list images = {0};
-    ole_status status = list_folder(folder, is_image, &images, error);
-    if (status == OLE_OK && images.count == 0) status = fail_empty(folder, error);
-    files->passed_over += images.others;
-    int64_t first = files->paths.count;
-    for (int64_t i = 0; status == OLE_OK && i < images.count; i++) {
-        char path[OLE_PATH_ROOM];
-        status = ole_join_path(path, folder, images.names[i], error);
-        if (status == OLE_OK) status = add_name(&files->paths, path, error);
-    }
-    if (status == OLE_OK) {
-        int32_t *labels = realloc(files->labels, (size_t)files->paths.count * sizeof *labels);
-        if (!labels) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for labels");
-        if (labels) files->labels = labels;
-        for (int64_t i = first; labels && i < files->paths.count; i++)
-            labels[i] = label;
-    }
-    free_names(&images);
-    return status;
+/* How many entries are `wanted`, hidden ones never; counts up to `most`. */
+static int64_t count_entries(const char *folder, entry_test *wanted, int64_t most) {
+    DIR *dir = opendir(folder);
+    int64_t count = 0;
+    for (struct dirent *found; dir && count < most && (found = readdir(dir));)
+        count += found->d_name[0] != '.' && wanted(folder, found->d_name);
+    if (dir) closedir(dir);
+    return count;
 }
 
 /* ---- Which folders are classes ------------------------------------------------------------ */
@@ -168,70 +134,81 @@ static bool has_file(const char *folder, const char *name) {
     return ole_join_path(path, folder, name, NULL) == OLE_OK && access(path, F_OK) == 0;
 }
 
-/* The entries that are `wanted`, hidden ones never, up to so many. */
-static int64_t count_entries(const char *folder, bool (*wanted)(const char *, const char *),
-                             int64_t most) {
-    DIR *dir = opendir(folder);
-    int64_t count = 0;
-    for (struct dirent *entry; dir && count < most && (entry = readdir(dir));)
-        count += entry->d_name[0] != '.' && wanted(folder, entry->d_name);
-    if (dir) closedir(dir);
-    return count;
-}
-
 static bool has_recipe(const char *folder, const char *name) {
     char path[OLE_PATH_ROOM];
     return ole_join_path(path, folder, name, NULL) == OLE_OK && has_file(path, "config.yaml");
 }
 
 /* A run of training or a study that lies among the classes, or a folder of such. */
-static bool is_run(const char *root, const char *name, const char *apart) {
-    char folder[OLE_PATH_ROOM];
-    if (ole_join_path(folder, root, name, NULL) != OLE_OK) return false;
+static bool is_run(const char *folder, const char *apart) {
     bool recipe = has_file(folder, "config.yaml");
     if (recipe && (has_file(folder, "metrics.jsonl") || has_file(folder, "study.json")))
         return true;
     if (count_entries(folder, is_image, 1) > 0) return false;
-    return recipe || strcmp(name, apart) == 0 || count_entries(folder, has_recipe, 1) > 0;
+    bool is_apart = strcmp(strrchr(folder, '/') + 1, apart) == 0;
+    return recipe || is_apart || count_entries(folder, has_recipe, 1) > 0;
 }
 
-static ole_status list_classes(const char *root, const char *apart, name_list *classes,
+/* The folders of the classes: all but the runs. */
+static ole_status list_classes(const char *root, const char *apart, file_list *classes,
                                ole_error *error) {
     char name[NAME_MAX + 1];
-    ole_status status = list_folder(root, is_folder, classes, error);
+    ole_status status = list_folder(root, is_folder, 0, classes, error);
     int64_t kept = 0;
     find_apart(root, apart, name);
     for (int64_t i = 0; i < classes->count; i++)
-        if (is_run(root, classes->names[i], name))
-            free(classes->names[i]);
+        if (is_run(classes->entries[i].path, name))
+            free(classes->entries[i].path);
         else
-            classes->names[kept++] = classes->names[i];
+            classes->entries[kept++] = classes->entries[i];
     classes->count = kept;
     return status;
 }
 
+static const char *name_of(const entry *folder) {
+    return strrchr(folder->path, '/') + 1;
+}
+
+/* The images of one class. */
+static ole_status list_class(const entry *class, int label, file_list *files, ole_error *error) {
+    int64_t before = files->count;
+    ole_status status = list_folder(class->path, is_image, label, files, error);
+    if (status != OLE_OK || files->count > before) return status;
+    ole_quoted quoted;
+    ole_quote_string(&quoted, class->path);
+    if (count_entries(class->path, is_folder, 1) > 0)
+        return ole_fail(error, OLE_ERROR_DATA,
+                        "%s: a class of folders, without images: name the folder right above the "
+                        "classes, or one with train/CLASS and test/CLASS in it",
+                        quoted.text);
+    return ole_fail(error, OLE_ERROR_DATA,
+                    "%s: there are no images in this class: add png, jpeg, webp, bmp, tiff, pgm or "
+                    "ppm files, or "
+                    "remove the folder",
+                    quoted.text);
+}
+
 /* All classes of a part; those of the test part must be classes of the training part. */
-static ole_status list_part(const char *folder, const name_list *classes, const name_list *known,
+static ole_status list_part(const char *folder, const file_list *classes, const file_list *known,
                             file_list *files, ole_error *error) {
     ole_status status = OLE_OK;
     for (int64_t i = 0; status == OLE_OK && i < classes->count; i++) {
-        char path[OLE_PATH_ROOM];
+        const entry *class = &classes->entries[i];
         ole_quoted quoted;
-        int label = -1;
-        for (int64_t k = 0; k < known->count && label < 0; k++)
-            if (strcmp(known->names[k], classes->names[i]) == 0) label = (int)k;
-        status = ole_join_path(path, folder, classes->names[i], error);
-        if (status == OLE_OK && label < 0)
-            status = ole_fail(error, OLE_ERROR_DATA,
-                              "%s: this class has no folder of images to train on",
-                              ole_quote_string(&quoted, path));
-        if (status == OLE_OK) status = list_class(path, label, files, error);
+        int label = 0;
+        while (label < known->count && strcmp(name_of(&known->entries[label]), name_of(class)) != 0)
+            label++;
+        if (label == known->count)
+            return ole_fail(error, OLE_ERROR_DATA,
+                            "%s: this class has no folder of images to train on",
+                            ole_quote_string(&quoted, class->path));
+        status = list_class(class, label, files, error);
     }
     if (status == OLE_OK) files->passed_over += count_entries(folder, is_image, INT64_MAX);
     return status;
 }
 
-static ole_status name_classes(const char *folder, const name_list *classes, ole_source *source,
+static ole_status name_classes(const char *folder, const file_list *classes, ole_source *source,
                                ole_error *error) {
     ole_quoted quoted;
     if (classes->count == 0 || classes->count > MAX_CLASSES)
@@ -239,8 +216,10 @@ static ole_status name_classes(const char *folder, const name_list *classes, ole
                         "%s: has %" PRId64 " sub-folders; it needs one for each class, with the "
                         "images in it",
                         ole_quote_string(&quoted, folder), classes->count);
-    return ole_source_name_all(source, (int)classes->count, (const char *const *)classes->names,
-                               error);
+    ole_status status = ole_source_set_classes(source, (int)classes->count, error);
+    for (int c = 0; status == OLE_OK && c < source->classes; c++)
+        status = ole_source_name_class(source, c, name_of(&classes->entries[c]), error);
+    return status;
 }
 
 /* A test part with nothing to test on is a mistake: the training images are not what was meant. */
@@ -261,20 +240,20 @@ static ole_status list_files(const char *root, const char *apart, ole_source *so
                         "folder: give the folder too, as in folder:photos");
     bool parts = is_folder(root, "train") && is_folder(root, "test");
     char train[OLE_PATH_ROOM], test[OLE_PATH_ROOM];
-    name_list classes = {0}, test_classes = {0};
+    file_list classes = {0}, test_classes = {0};
     ole_status status = ole_join_path(train, root, parts ? "train" : "", error);
     if (status == OLE_OK) status = ole_join_path(test, root, "test", error);
     if (status == OLE_OK) status = list_classes(train, apart, &classes, error);
     if (status == OLE_OK) status = name_classes(train, &classes, source, error);
     if (status == OLE_OK) status = list_part(train, &classes, &classes, files, error);
-    files->train_count = files->paths.count;
-    files->has_test = source->has_test = parts;
+    files->train_count = files->count;
+    source->has_test = parts;
     if (status == OLE_OK && parts) status = list_classes(test, apart, &test_classes, error);
     if (status == OLE_OK && parts) status = list_part(test, &test_classes, &classes, files, error);
     if (status == OLE_OK && parts)
-        status = check_test(test, files->paths.count - files->train_count, error);
-    free_names(&classes);
-    free_names(&test_classes);
+        status = check_test(test, files->count - files->train_count, error);
+    free_list(&classes);
+    free_list(&test_classes);
     return status;
 }
 
@@ -289,10 +268,10 @@ static ole_status read_headers(const file_list *files, int *sides, ole_probe *pr
                                ole_error *error) {
     int64_t readable = 0;
     ole_error first = {0};
-    for (int64_t i = 0; i < files->paths.count; i++) {
+    for (int64_t i = 0; i < files->count; i++) {
         ole_image image;
         ole_error reason;
-        ole_status status = ole_image_probe(files->paths.names[i], &image, &reason);
+        ole_status status = ole_image_probe(files->entries[i].path, &image, &reason);
         if (i == 0) first = reason;
         if (status != OLE_OK) continue;
         if (readable == 0)
@@ -309,7 +288,6 @@ static ole_status read_headers(const file_list *files, int *sides, ole_probe *pr
     qsort(sides, (size_t)readable, sizeof *sides, compare_sides);
     probe->side = sides[readable / 2];
     probe->samples = files->train_count;
-    probe->has_test = files->has_test;
     return OLE_OK;
 }
 
@@ -318,14 +296,14 @@ ole_status ole_probe_folder(const char *path, const char *apart, ole_probe *prob
     file_list files = {0};
     ole_source source = {0}; /* takes the names of the classes */
     ole_status status = list_files(path, apart, &source, &files, error);
-    int *sides = status == OLE_OK ? malloc((size_t)files.paths.count * sizeof *sides) : NULL;
+    int *sides = status == OLE_OK ? malloc((size_t)files.count * sizeof *sides) : NULL;
     if (status == OLE_OK)
         status = sides ? read_headers(&files, sides, probe, error)
                        : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for image sizes");
+    probe->has_test = source.has_test;
     free(sides);
     ole_source_free(&source);
-    free_names(&files.paths);
-    free(files.labels);
+    free_list(&files);
     return status;
 }
 
@@ -333,12 +311,13 @@ ole_status ole_probe_folder(const char *path, const char *apart, ole_probe *prob
 
 typedef struct decoded {
     ole_status status;
+    char *message;     /* of an error; NULL: there was no memory for it */
     int height, width; /* as the file has them */
 } decoded;
 
 typedef struct decoding {
     const ole_dataset_options *options;
-    const file_list *files;
+    file_list *files;
     ole_source *source;
     int64_t first;   /* the image that gave the shape */
     decoded *images; /* [files] */
@@ -347,7 +326,7 @@ typedef struct decoding {
 /* Image i into its place. */
 static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
     ole_source *source = d->source;
-    const char *path = d->files->paths.names[i];
+    const char *path = d->files->entries[i].path;
     ole_image image;
     ole_status status = ole_image_read(path, source->channels, &image, error);
     if (status != OLE_OK) return status;
@@ -365,7 +344,7 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
                           "%s: is %dx%d pixels, %s is %dx%d: give one size for all "
                           "(--resize N, or options.resize)",
                           ole_quote_string(&quoted, path), image.width, image.height,
-                          ole_quote_string(&other, d->files->paths.names[d->first]), source->width,
+                          ole_quote_string(&other, d->files->entries[d->first].path), source->width,
                           source->height);
     }
     ole_image_free(&image);
@@ -375,15 +354,13 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
 static void decode_task(void *context, int64_t task, int worker) {
     (void)worker;
     decoding *d = context;
-    d->images[task].status = decode_image(d, task, NULL);
+    ole_error error;
+    d->images[task].status = decode_image(d, task, &error);
+    if (d->images[task].status != OLE_OK) d->images[task].message = strdup(error.message);
 }
 
 static bool is_bad_image(ole_status status) {
     return status == OLE_ERROR_FORMAT || status == OLE_ERROR_IO;
-}
-
-static bool may_skip(const decoding *d, ole_status status) {
-    return d->options->skip_bad && is_bad_image(status);
 }
 
 /* Size and channels: as requested, else those of the first readable image. */
@@ -392,11 +369,11 @@ static ole_status find_shape(decoding *d, ole_error *error) {
     ole_source *source = d->source;
     ole_image image = {0};
     ole_status status = OLE_ERROR_FORMAT;
-    for (d->first = 0; d->first < d->files->paths.count; d->first++) {
-        status = ole_image_read(d->files->paths.names[d->first], o->channels, &image, error);
-        if (!may_skip(d, status)) break;
-    }
-    if (status != OLE_OK) return status;
+    for (d->first = 0; d->first < d->files->count && is_bad_image(status); d->first++)
+        status = ole_image_read(d->files->entries[d->first].path, o->channels, &image, error);
+    if (status != OLE_OK && !is_bad_image(status)) return status;
+    d->first--;
+    if (status != OLE_OK) image = (ole_image){1, 1, 1, NULL}; /* all are bad: keep_good() tells */
     source->channels = image.channels;
     int height = o->resize, width = o->resize_width > 0 ? o->resize_width : o->resize;
     source->height = height > 0 ? height : image.height;
@@ -413,48 +390,82 @@ static void widen(ole_image_sizes *sizes, const decoded *image) {
     if (image->width > sizes->most_width) sizes->most_width = image->width;
 }
 
-/* Moves the good images together and counts the others; the first bad one is the error. */
+/* Calls the callback of the options; the message begins with the path, the reason does not. */
+static void report_bad(const decoding *d, int64_t i) {
+    if (!d->options->bad_image) return;
+    ole_quoted quoted;
+    const char *path = d->files->entries[i].path, *reason = d->images[i].message;
+    size_t length = strlen(ole_quote_string(&quoted, path));
+    if (!reason) reason = "out of memory";
+    if (strncmp(reason, quoted.text, length) == 0 && strncmp(reason + length, ": ", 2) == 0)
+        reason += length + 2;
+    d->options->bad_image(d->options->bad_image_context, path, reason);
+}
+
+/* The error of image i, and what to do about bad ones. */
+static ole_status fail_image(const decoding *d, int64_t i, int64_t bad, bool skip,
+                             ole_error *error) {
+    const decoded *image = &d->images[i];
+    const char *message = image->message ? image->message : "out of memory";
+    if (!is_bad_image(image->status)) return ole_fail(error, image->status, "%s", message);
+    if (skip)
+        return ole_fail(error, image->status, "%s; none of the %" PRId64 " images can be read",
+                        message, d->files->count);
+    if (bad == 1) return ole_fail(error, image->status, "%s; fix it or pass --skip-bad", message);
+    return ole_fail(error, image->status,
+                    "%s; %" PRId64 " images are unreadable, 'ole data check' lists them: fix them "
+                    "or pass --skip-bad",
+                    message, bad);
+}
+
+/* Moves the good images and their paths to the front, and reports and counts the bad ones. */
 static ole_status keep_good(decoding *d, ole_error *error) {
     ole_source *source = d->source;
     size_t one = (size_t)ole_source_sample_size(source);
-    int64_t kept = 0;
+    int64_t kept = 0, bad = 0, failed = -1, first_bad = -1;
     source->train_count = 0;
-    for (int64_t i = 0; i < d->files->paths.count; i++) {
-        ole_status status = d->images[i].status;
-        if (status != OLE_OK && !may_skip(d, status)) {
-            ole_quoted quoted;
-            ole_status again = decode_image(d, i, error);
-            if (again != OLE_OK) return again;
-            return ole_fail(error, status, "%s: could not be read at first: try again",
-                            ole_quote_string(&quoted, d->files->paths.names[i]));
+    for (int64_t i = 0; i < d->files->count; i++) {
+        if (d->images[i].status != OLE_OK) {
+            bool is_bad = is_bad_image(d->images[i].status);
+            if (is_bad && bad++ == 0) first_bad = i;
+            if (is_bad) report_bad(d, i);
+            if (failed < 0 && !(is_bad && d->options->skip_bad)) failed = i;
+            continue;
         }
-        if (status != OLE_OK) continue;
         widen(&source->sizes, &d->images[i]);
         if (kept != i)
             memcpy(source->bytes + (size_t)kept * one, source->bytes + (size_t)i * one, one);
-        source->labels[kept++] = d->files->labels[i];
+        source->labels[kept] = d->files->entries[i].label;
+        source->files[kept++] = d->files->entries[i].path; /* the source frees it */
+        d->files->entries[i].path = NULL;
         if (i < d->files->train_count) source->train_count = kept;
     }
-    source->count = kept;
-    source->skipped = d->files->paths.count - kept;
+    source->count = source->file_count = kept;
+    source->skipped = bad;
     source->passed_over = d->files->passed_over;
-    return OLE_OK;
+    if (failed >= 0) return fail_image(d, failed, bad, false, error);
+    return kept > 0 ? OLE_OK : fail_image(d, first_bad, bad, true, error);
 }
 
 static ole_status decode_all(decoding *d, ole_error *error) {
-    int64_t count = d->files->paths.count;
+    int64_t count = d->files->count;
     ole_status status = find_shape(d, error);
     if (status == OLE_OK) status = ole_source_grow(d->source, count, error);
     if (status != OLE_OK) return status;
-    d->images = malloc((size_t)count * sizeof *d->images);
-    if (!d->images) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
+    d->images = calloc((size_t)count, sizeof *d->images);
+    d->source->files = calloc((size_t)count, sizeof *d->source->files);
     ole_pool *pool = NULL;
-    status = ole_pool_create(&pool, d->options->threads, error);
+    if (d->images && d->source->files)
+        status = ole_pool_create(&pool, d->options->threads, error);
+    else
+        status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for file names");
     if (status == OLE_OK) {
         ole_pool_run(pool, count, decode_task, d);
         status = keep_good(d, error);
     }
     ole_pool_destroy(pool);
+    for (int64_t i = 0; d->images && i < count; i++)
+        free(d->images[i].message);
     free(d->images);
     return status;
 }
@@ -464,21 +475,14 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
     file_list files = {0};
     ole_status status = list_files(path, options->apart, source, &files, error);
     decoding d = {.options = options, .files = &files, .source = source};
-    if (status == OLE_OK) {
-        status = decode_all(&d, error);
-        if (error && is_bad_image(status) && !options->skip_bad) {
-            size_t used = strlen(error->message);
-            snprintf(error->message + used, sizeof error->message - used,
-                     "; --skip-bad leaves such images out");
-        }
-    }
+    if (status == OLE_OK) status = decode_all(&d, error);
     if (status == OLE_OK && source->has_test) { /* what --skip-bad has left of it */
         char test[OLE_PATH_ROOM];
         status = ole_join_path(test, path, "test", error);
         if (status == OLE_OK) status = check_test(test, source->count - source->train_count, error);
     }
+    if (status == OLE_OK) source->folder_length = strlen(path) + (path[strlen(path) - 1] != '/');
     source->test_share = options->test_share;
-    free_names(&files.paths);
-    free(files.labels);
+    free_list(&files);
     return status;
 }

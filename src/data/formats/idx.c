@@ -6,7 +6,6 @@
  * elements.  Only unsigned bytes (type 8) occur here.
  */
 #include "base/error.h"
-#include "data/find.h"
 #include "data/formats/stream.h"
 
 #include <inttypes.h>
@@ -47,91 +46,48 @@ static ole_status read_header(ole_stream *stream, uint32_t magic, int dims, uint
     return OLE_OK;
 }
 
-static ole_status read_images(const char *path, ole_source *source, ole_error *error) {
+static ole_status read_images(ole_stream *stream, ole_source *source, ole_error *error) {
     uint32_t size[3] = {0};
-    ole_stream stream;
-    ole_status status = ole_stream_open(&stream, path, error);
-    if (status == OLE_OK) status = read_header(&stream, IMAGES_MAGIC, 3, size, error);
+    ole_status status = read_header(stream, IMAGES_MAGIC, 3, size, error);
+    if (status != OLE_OK) return status;
     int height = (int)size[1], width = (int)size[2];
-    if (status == OLE_OK && source->count > 0 &&
-        (height != source->height || width != source->width))
-        status = ole_fail(error, OLE_ERROR_FORMAT,
-                          "%s: byte 8: the images are %dx%d, those to train on %dx%d",
-                          stream.name.text, height, width, source->height, source->width);
-    int64_t before = source->count;
-    if (status == OLE_OK) {
-        source->channels = 1;
-        source->height = height;
-        source->width = width;
-        status = ole_source_grow(source, size[0], error);
-    }
-    if (status == OLE_OK) {
-        size_t one = (size_t)ole_source_sample_size(source);
-        status = ole_stream_read(&stream, source->bytes + (size_t)before * one, size[0] * one,
-                                 "the images", error);
-    }
-    if (status == OLE_OK) status = ole_stream_end(&stream, error);
-    ole_stream_close(&stream);
-    return status;
+    if (source->count > 0 && (height != source->height || width != source->width))
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: byte 8: the images are %dx%d, those to train on %dx%d",
+                        stream->name.text, height, width, source->height, source->width);
+    source->height = height;
+    source->width = width;
+    size_t one = (size_t)ole_source_sample_size(source), before = (size_t)source->count;
+    status = ole_source_grow(source, size[0], error);
+    if (status != OLE_OK) return status;
+    return ole_stream_read(stream, source->bytes + before * one, size[0] * one, "the images",
+                           error);
 }
 
-/* Labels of the samples from `first` on. */
-static ole_status read_labels(const char *path, int64_t first, ole_source *source,
-                              ole_error *error) {
+static ole_status read_labels(ole_stream *stream, ole_source *source, ole_error *error) {
+    int64_t first = source->train_count;
     uint32_t count = 0;
-    ole_stream stream;
-    ole_status status = ole_stream_open(&stream, path, error);
-    if (status == OLE_OK) status = read_header(&stream, LABELS_MAGIC, 1, &count, error);
+    ole_status status = read_header(stream, LABELS_MAGIC, 1, &count, error);
     if (status == OLE_OK && count != source->count - first)
-        status = ole_fail(error, OLE_ERROR_FORMAT,
-                          "%s: byte 4: %" PRIu32 " labels, but there are %" PRId64 " images",
-                          stream.name.text, count, source->count - first);
-    for (int64_t i = first; status == OLE_OK && i < source->count; i++) {
-        uint8_t label;
-        status = ole_stream_read(&stream, &label, 1, "the labels", error);
-        if (status == OLE_OK && label >= CLASSES)
-            status = ole_fail(error, OLE_ERROR_FORMAT,
-                              "%s: byte %" PRId64 ": label %d, not 0 to 9: get the file again",
-                              stream.name.text, stream.offset - 1, label);
-        source->labels[i] = label;
-    }
-    if (status == OLE_OK) status = ole_stream_end(&stream, error);
-    ole_stream_close(&stream);
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: byte 4: %" PRIu32 " labels, but there are %" PRId64 " images",
+                        stream->name.text, count, source->count - first);
+    for (int64_t i = first; status == OLE_OK && i < source->count; i++)
+        status = ole_stream_read_label(stream, 0, source, i, error);
     return status;
 }
 
-static ole_status read_part(const char *folder, const char *images, const char *labels,
-                            ole_source *source, ole_error *error) {
-    char path[OLE_PATH_ROOM];
-    int64_t first = source->count;
-    ole_status status = ole_find_file(path, folder, images, error);
-    if (status == OLE_OK) status = read_images(path, source, error);
-    if (status == OLE_OK) status = ole_find_file(path, folder, labels, error);
-    if (status == OLE_OK) status = read_labels(path, first, source, error);
-    return status;
+static ole_status read_file(ole_stream *stream, int number, ole_source *source, ole_error *error) {
+    ole_status status =
+        number == 0 ? read_images(stream, source, error) : read_labels(stream, source, error);
+    return status == OLE_OK ? ole_stream_end(stream, error) : status;
 }
 
-static ole_status read_set(const char *folder, const char *const *names, ole_source *source,
-                           ole_error *error) {
-    ole_status status = ole_source_name_all(source, CLASSES, names, error);
-    if (status == OLE_OK)
-        status =
-            read_part(folder, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", source, error);
-    source->train_count = source->count;
-    if (status == OLE_OK)
-        status =
-            read_part(folder, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", source, error);
-    return status;
-}
+#define IDX_FILES                                                                                  \
+    .read_file = read_file, .train = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},       \
+    .test = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}, .shape = {1, 28, 28},            \
+    .classes = CLASSES
 
-ole_status ole_read_mnist(const char *path, const ole_dataset_options *options, ole_source *source,
-                          ole_error *error) {
-    (void)options;
-    return read_set(path, NULL, source, error);
-}
-
-ole_status ole_read_fashion_mnist(const char *path, const ole_dataset_options *options,
-                                  ole_source *source, ole_error *error) {
-    (void)options;
-    return read_set(path, fashion_names, source, error);
-}
+const ole_reader ole_mnist = {.name = "mnist", .folder = "MNIST/raw", IDX_FILES};
+const ole_reader ole_fashion_mnist = {
+    .name = "fashion-mnist", .folder = "FashionMNIST/raw", .class_names = fashion_names, IDX_FILES};

@@ -1,16 +1,15 @@
 /*
- * src/data/formats/npy.c - data sets from NumPy arrays: "X.npy,y.npy" or
- * "X.npy,y.npy,Xt.npy,yt.npy".
+ * src/data/formats/npy.c - data sets from arrays and tables (formats/input.h): "X.npy,y.npy" or
+ * "X.npy,y.npy,Xt.npy,yt.npy", also as .npz, .csv and .txt files.
  *
  * X is [N, D] vectors, [N, H, W] grey images, [N, C, H, W] or [N, H, W, C] images; bytes stay
- * bytes, floating-point numbers become float32.  y is N integers from 0 up; the classes are the
- * numbers that occur in it, in ascending order.
+ * bytes, floating-point numbers become float32.  y is N integers from 0 up, or N words; the classes
+ * are those that occur in it, in ascending order.
  */
-#include "ole/npy.h"
-
 #include "base/error.h"
 #include "base/quote.h"
 #include "data/find.h"
+#include "formats/input.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -118,28 +117,12 @@ static ole_status check_finite(const float *samples, const layout *l, const char
     return OLE_OK;
 }
 
-/* Bytes in C order, whatever order they are stored in. */
-static ole_status read_bytes(const ole_npy *array, uint8_t *out, ole_error *error) {
-    const ole_npy_header *h = ole_npy_get_header(array);
-    const void *data = ole_npy_data(array);
-    if (data) {
-        memcpy(out, data, (size_t)h->count);
-        return OLE_OK;
-    }
-    float *wide = malloc((size_t)h->count * sizeof *wide);
-    if (!wide) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an array of bytes");
-    ole_status status = ole_npy_read(array, OLE_F32, wide, error);
-    for (int64_t i = 0; status == OLE_OK && i < h->count; i++)
-        out[i] = (uint8_t)wide[i];
-    free(wide);
-    return status;
-}
-
-ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error *error) {
+ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
+                                ole_error *error) {
     ole_quoted quoted;
     const char *name = ole_quote_string(&quoted, path);
     ole_npy *array;
-    ole_status status = ole_npy_open(&array, path, error);
+    ole_status status = ole_features_open(&array, path, labels, error);
     if (status != OLE_OK) return status;
     const ole_npy_header *h = ole_npy_get_header(array);
     layout l = {0};
@@ -157,8 +140,7 @@ ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error 
     unsigned char *samples = source->floating ? (unsigned char *)source->floats : source->bytes;
     if (status == OLE_OK) {
         samples += (size_t)first * (size_t)ole_source_sample_size(source) * size;
-        status = source->floating ? ole_npy_read(array, OLE_F32, samples, error)
-                                  : read_bytes(array, samples, error);
+        status = ole_npy_read(array, source->floating ? OLE_F32 : OLE_U8, samples, error);
     }
     if (status == OLE_OK && source->floating)
         status = check_finite((const float *)samples, &l, name, error);
@@ -169,87 +151,56 @@ ole_status ole_read_npy_samples(const char *path, ole_source *source, ole_error 
 
 /* ---- Labels ------------------------------------------------------------------------------- */
 
-typedef struct label_list {
-    int64_t *values;
-    int64_t count;
-} label_list;
-
-static ole_status check_labels(const label_list *list, int64_t expected, const char *name,
-                               ole_error *error) {
-    if (list->count != expected)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: %" PRId64 " labels, but there are %" PRId64 " samples", name,
-                        list->count, expected);
-    for (int64_t i = 0; i < list->count; i++)
-        if (list->values[i] < 0)
-            return ole_fail(error, OLE_ERROR_DATA,
-                            "%s: label %" PRId64 " is %" PRId64 ": labels are 0 or more", name, i,
-                            list->values[i]);
-    return OLE_OK;
-}
-
-static ole_status read_labels(const char *path, int64_t expected, label_list *list,
-                              ole_error *error) {
-    ole_quoted quoted;
-    const char *name = ole_quote_string(&quoted, path);
-    ole_npy *array;
-    ole_status status = ole_npy_open(&array, path, error);
-    if (status != OLE_OK) return status;
-    const ole_npy_header *h = ole_npy_get_header(array);
-    if (h->ndim != 1 && !(h->ndim == 2 && h->shape[1] == 1))
-        status = ole_fail(error, OLE_ERROR_FORMAT,
-                          "%s: labels must be (N,) or (N, 1): one integer a sample", name);
-    list->count = h->count;
-    list->values = malloc((size_t)(h->count + 1) * sizeof *list->values);
-    if (status == OLE_OK && !list->values)
-        status = ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
-    if (status == OLE_OK) status = ole_npy_read(array, OLE_I64, list->values, error);
-    if (status == OLE_OK) status = check_labels(list, expected, name, error);
-    ole_npy_close(array);
-    return status;
-}
-
 static int compare(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-/* The distinct values of the list, ascending, as the source's classes; *values is their table. */
-static ole_status make_classes(const label_list *list, ole_source *source, int64_t **values,
+/* The different labels, ascending, as the source's classes; *values is their table. */
+static ole_status make_classes(const ole_labels *labels, ole_source *source, int64_t **values,
                                ole_error *error) {
-    int64_t *sorted = malloc((size_t)list->count * sizeof *sorted);
+    int64_t *sorted = malloc((size_t)labels->count * sizeof *sorted), distinct = 0;
     if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the labels");
     *values = sorted;
-    memcpy(sorted, list->values, (size_t)list->count * sizeof *sorted);
-    qsort(sorted, (size_t)list->count, sizeof *sorted, compare);
-    int64_t distinct = 0;
-    for (int64_t i = 0; i < list->count; i++)
+    memcpy(sorted, labels->values, (size_t)labels->count * sizeof *sorted);
+    qsort(sorted, (size_t)labels->count, sizeof *sorted, compare);
+    for (int64_t i = 0; i < labels->count; i++)
         if (i == 0 || sorted[i] != sorted[i - 1]) sorted[distinct++] = sorted[i];
     if (distinct > MAX_CLASSES)
         return ole_fail(error, OLE_ERROR_DATA, "%" PRId64 " different labels: at most %d classes",
                         distinct, MAX_CLASSES);
     ole_status status = ole_source_set_classes(source, (int)distinct, error);
     for (int64_t i = 0; status == OLE_OK && i < distinct; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "%" PRId64, sorted[i]);
-        status = ole_source_name_class(source, (int)i, name, error);
+        char number[24];
+        snprintf(number, sizeof number, "%" PRId64, sorted[i]);
+        status = ole_source_name_class(source, (int)i,
+                                       labels->names ? labels->names[sorted[i]] : number, error);
     }
     return status;
 }
 
-/* Class numbers of the list's labels into the source, from sample `first` on. */
-static ole_status number_labels(const label_list *list, const int64_t *values, const char *path,
+/* Class numbers of the labels into the source, from sample `first` on. */
+static ole_status number_labels(const ole_labels *labels, const int64_t *values, const char *path,
                                 int64_t first, ole_source *source, ole_error *error) {
-    for (int64_t i = 0; i < list->count; i++) {
-        const int64_t *found =
-            bsearch(&list->values[i], values, (size_t)source->classes, sizeof *values, compare);
-        if (!found) {
-            ole_quoted quoted;
+    ole_quoted quoted, word;
+    const char *name = ole_quote_string(&quoted, path);
+    for (int64_t i = 0; i < labels->count; i++) {
+        int64_t label = labels->values[i];
+        if (label < 0)
             return ole_fail(error, OLE_ERROR_DATA,
-                            "%s: label %" PRId64 " is %" PRId64 ", a class without training "
-                            "samples",
-                            ole_quote_string(&quoted, path), i, list->values[i]);
-        }
+                            "%s: label %" PRId64 " is %" PRId64 ": labels are 0 or more", name, i,
+                            label);
+        const int64_t *found =
+            bsearch(&label, values, (size_t)source->classes, sizeof *values, compare);
+        if (!found && labels->names)
+            return ole_fail(error, OLE_ERROR_DATA,
+                            "%s: label %" PRId64 " is '%s', a class without training samples", name,
+                            i, ole_quote_string(&word, labels->names[label]));
+        if (!found)
+            return ole_fail(error, OLE_ERROR_DATA,
+                            "%s: label %" PRId64 " is %" PRId64
+                            ", a class without training samples",
+                            name, i, label);
         source->labels[first + i] = (int32_t)(found - values);
     }
     return OLE_OK;
@@ -276,39 +227,43 @@ static ole_status fail_paths(ole_error *error) {
                     "npy:X.npy,y.npy,Xtest.npy,ytest.npy");
 }
 
+/* Samples and labels of the training part and, of four files, of the test part.  Words mean the
+ * same in both. */
 static ole_status read_parts(const char *const *paths, int count, ole_source *source,
                              ole_error *error) {
+    ole_labels labels[2] = {0};
     int64_t *values = NULL;
     ole_status status = OLE_OK;
-    for (int i = 0; status == OLE_OK && i < count; i += 2) {
-        label_list list = {0};
+    for (int i = 0; status == OLE_OK && i < count / 2; i++) {
+        const char *samples = paths[2 * i], *names = paths[2 * i + 1];
         int64_t first = source->count;
-        status = ole_read_npy_samples(paths[i], source, error);
+        status = ole_read_npy_samples(samples, names, source, error);
         if (status == OLE_OK)
-            status = read_labels(paths[i + 1], source->count - first, &list, error);
-        if (status == OLE_OK && i == 0) {
-            source->train_count = source->count;
-            status = make_classes(&list, source, &values, error);
-        }
-        if (status == OLE_OK)
-            status = number_labels(&list, values, paths[i + 1], first, source, error);
-        free(list.values);
+            status = ole_labels_read(&labels[i], names, source->count - first, samples, error);
+        if (i == 0) source->train_count = source->count;
     }
+    if (status == OLE_OK && count > 2) status = ole_labels_unite(&labels[0], &labels[1], error);
+    if (status == OLE_OK) status = make_classes(&labels[0], source, &values, error);
+    for (int i = 0; status == OLE_OK && i < count / 2; i++)
+        status = number_labels(&labels[i], values, paths[2 * i + 1], i ? source->train_count : 0,
+                               source, error);
+    for (int i = 0; i < 2; i++)
+        ole_labels_free(&labels[i]);
     free(values);
     return status;
 }
 
 ole_status ole_probe_npy(const char *path, const char *apart, ole_probe *probe, ole_error *error) {
     (void)apart;
+    ole_quoted quoted;
     char *text = strdup(path ? path : "");
     if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     const char *paths[4];
-    ole_quoted quoted;
     ole_npy *array = NULL;
     layout l = {0};
     int count = cut_paths(text, paths);
     ole_status status = count ? OLE_OK : fail_paths(error);
-    if (status == OLE_OK) status = ole_npy_open(&array, paths[0], error);
+    if (status == OLE_OK) status = ole_features_open(&array, paths[0], paths[1], error);
     if (status == OLE_OK)
         status =
             find_layout(ole_npy_get_header(array), ole_quote_string(&quoted, paths[0]), &l, error);

@@ -22,6 +22,13 @@ static ole_status fail_system(const ole_stream *stream, const char *what, int nu
                     ole_open_reason(number));
 }
 
+int64_t ole_unpack_room(int64_t size) {
+    enum { RATIO = 100, FREE = 1 << 26 };
+    int64_t room;
+    if (__builtin_mul_overflow(size, (int64_t)RATIO, &room)) room = INT64_MAX;
+    return room < FREE ? FREE : room;
+}
+
 /* Finds out how large the file is, and how large it can be unpacked. */
 static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
     struct stat about;
@@ -29,14 +36,12 @@ static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
     unsigned char magic[2] = {0};
     bool packed = pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     stream->size = stream->room = about.st_size;
-    if (packed && __builtin_mul_overflow(stream->size, (int64_t)OLE_UNPACK_RATIO, &stream->room))
-        stream->room = INT64_MAX;
-    if (packed && stream->room < OLE_UNPACK_FREE) stream->room = OLE_UNPACK_FREE;
+    if (packed) stream->room = ole_unpack_room(stream->size);
     return OLE_OK;
 }
 
 ole_status ole_stream_open(ole_stream *stream, const char *path, ole_error *error) {
-    *stream = (ole_stream){0};
+    *stream = (ole_stream){.path = path};
     ole_quote_string(&stream->name, path);
     int fd = ole_open_regular(path);
     if (fd < 0) return fail_system(stream, "open", errno, error);
@@ -85,6 +90,18 @@ ole_status ole_stream_read(ole_stream *stream, void *out, size_t size, const cha
                         "%s: ends at byte %" PRId64 ", in %s: it is cut off, get it again",
                         stream->name.text, stream->offset, what);
     return status;
+}
+
+ole_status ole_stream_read_label(ole_stream *stream, int lowest, ole_source *source, int64_t i,
+                                 ole_error *error) {
+    uint8_t label;
+    ole_status status = ole_stream_read(stream, &label, 1, "the labels", error);
+    if (status != OLE_OK) return status;
+    source->labels[i] = label - lowest;
+    if (label >= lowest && source->labels[i] < source->classes) return OLE_OK;
+    return ole_fail(
+        error, OLE_ERROR_FORMAT, "%s: byte %" PRId64 ": label %d, not %d to %d: get the file again",
+        stream->name.text, stream->offset - 1, label, lowest, lowest + source->classes - 1);
 }
 
 ole_status ole_stream_end(ole_stream *stream, ole_error *error) {

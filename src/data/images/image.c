@@ -1,6 +1,5 @@
 /*
- * src/data/images/image.c - reading an image file: which decoder, grey or colour; and pgm/ppm by
- * hand.
+ * src/data/images/image.c - image files of all formats: which decoder, sizes, grey or colour.
  */
 #include "data/images/image.h"
 
@@ -8,19 +7,22 @@
 #include "base/quote.h"
 #include "base/read_file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+
+int64_t ole_image_file_size(FILE *file) {
+    struct stat about;
+    return fstat(fileno(file), &about) == 0 ? about.st_size : 0;
+}
 
 ole_status ole_image_allocate(ole_image *image, FILE *file, int64_t width, int64_t height,
                               int channels, bool pixels, const char *name, ole_error *error) {
     enum { SMALL_FILE = 1 << 20 };
-    struct stat about;
-    bool small = fstat(fileno(file), &about) == 0 && about.st_size < SMALL_FILE;
+    bool small = ole_image_file_size(file) < SMALL_FILE;
     int64_t most = small ? OLE_IMAGE_MAX_PIXELS / 4 : OLE_IMAGE_MAX_PIXELS;
     if (width < 1 || height < 1 || width > most || height > most || width * height > most)
         return ole_fail(
@@ -44,6 +46,13 @@ void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved) {
             row[(size_t)c * plane + (size_t)x] = interleaved[x * image->channels + c];
 }
 
+void ole_image_drop_alpha(uint8_t *row, int width, int channels) {
+    uint8_t *to = row;
+    for (const uint8_t *from = row; from < row + (channels + 1) * width; from += channels + 1)
+        for (int c = 0; c < channels; c++)
+            *to++ = (uint8_t)((from[c] * from[channels] + 127) / 255);
+}
+
 /* In 16-bit fixed point. */
 void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out) {
     for (size_t i = 0; i < size; i++)
@@ -57,105 +66,73 @@ void ole_image_free(ole_image *image) {
     *image = (ole_image){0};
 }
 
-/* ---- pgm and ppm -------------------------------------------------------------------------- */
+bool ole_image_has_name(const char *name) {
+    static const char *const endings[] = {".png",  ".jpg", ".jpeg", ".webp", ".bmp",
+                                          ".tiff", ".tif", ".pgm",  ".ppm",  ".pnm"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    return false;
+}
 
-/* A number of the header: white space and comments before it, one white space after it is left. */
-static bool read_number(FILE *file, int *value) {
-    int c = fgetc(file);
-    while (c != EOF && (isspace(c) || c == '#')) {
-        if (c == '#')
-            while (c != EOF && c != '\n')
-                c = fgetc(file);
-        c = fgetc(file);
-    }
-    if (!isdigit(c)) return false;
-    *value = 0;
-    for (; isdigit(c); c = fgetc(file)) {
-        if (*value > OLE_IMAGE_MAX_PIXELS) return false;
-        *value = *value * 10 + (c - '0');
-    }
-    if (c != EOF) ungetc(c, file);
+/* ---- Formats ------------------------------------------------------------------------------- */
+
+#ifndef OLE_HAVE_PNG
+#define ole_image_read_png NULL
+#endif
+#ifndef OLE_HAVE_JPEG
+#define ole_image_read_jpeg NULL
+#endif
+#ifndef OLE_HAVE_WEBP
+#define ole_image_read_webp NULL
+#endif
+#ifndef OLE_HAVE_TIFF
+#define ole_image_read_tiff NULL
+#endif
+
+static const struct {
+    const char *magic; /* the file's first bytes; '?' is any */
+    size_t length;
+    ole_image_decoder *decode; /* NULL: not built */
+    const char *name, *package;
+} formats[] = {
+    {"\x89PNG\r\n\x1a\n", 8, ole_image_read_png, "png", "libpng-dev"},
+    {"\xff\xd8\xff", 3, ole_image_read_jpeg, "jpeg", "libjpeg-dev"},
+    {"RIFF????WEBP", 12, ole_image_read_webp, "webp", "libwebp-dev"},
+    {"II*\0", 4, ole_image_read_tiff, "tiff", "libtiff-dev"},
+    {"MM\0*", 4, ole_image_read_tiff, "tiff", "libtiff-dev"},
+    {"II+\0", 4, ole_image_read_tiff, "tiff", "libtiff-dev"}, /* BigTIFF */
+    {"MM\0+", 4, ole_image_read_tiff, "tiff", "libtiff-dev"},
+    {"BM", 2, ole_image_read_bmp, "", ""},
+    {"P2", 2, ole_image_read_pnm, "", ""},
+    {"P3", 2, ole_image_read_pnm, "", ""},
+    {"P5", 2, ole_image_read_pnm, "", ""},
+    {"P6", 2, ole_image_read_pnm, "", ""},
+};
+
+static bool begins_with(const char *bytes, const char *magic, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (magic[i] != '?' && bytes[i] != magic[i]) return false;
     return true;
 }
 
-/* One sample, as text (P2, P3) or as one or two bytes, the high one first. */
-static bool read_sample(FILE *file, bool text, int maximum, int *value) {
-    if (text) return read_number(file, value) && *value <= maximum;
-    int high = maximum > 255 ? fgetc(file) : 0, low = fgetc(file);
-    if (high == EOF || low == EOF) return false;
-    *value = high * 256 + low;
-    return *value <= maximum;
-}
-
-static ole_status fail_pnm(FILE *file, const char *name, const char *what, ole_error *error) {
-    return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte %ld: %s", name, ftell(file), what);
-}
-
-/* The file must be long enough for the pixels its header promises before memory is asked for. */
-static bool is_long_enough(FILE *file, int64_t samples, bool text, int maximum) {
-    struct stat about;
-    if (fstat(fileno(file), &about) != 0) return false;
-    int64_t least = text ? 2 * samples - 1 : samples * (maximum > 255 ? 2 : 1);
-    return about.st_size - ftell(file) >= least;
-}
-
-static ole_status read_pixels(FILE *file, const char *name, bool text, int maximum, ole_image *out,
-                              ole_error *error) {
-    uint8_t *row = malloc((size_t)out->width * (size_t)out->channels);
-    if (!row) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
-    ole_status status = OLE_OK;
-    for (int y = 0; status == OLE_OK && y < out->height; y++) {
-        for (int i = 0; status == OLE_OK && i < out->width * out->channels; i++) {
-            int value;
-            if (read_sample(file, text, maximum, &value))
-                row[i] = (uint8_t)((value * 255 + maximum / 2) / maximum);
-            else
-                status = fail_pnm(file, name,
-                                  "a pixel is missing or over the maximum: the image "
-                                  "is cut off or damaged",
-                                  error);
-        }
-        if (status == OLE_OK) ole_image_set_row(out, y, row);
-    }
-    free(row);
-    return status;
-}
-
-static ole_status read_pnm(FILE *file, const char *name, bool pixels, ole_image *out,
-                           ole_error *error) {
-    char kind[2];
-    int width, height, maximum;
-    if (fread(kind, 1, 2, file) != 2 || !read_number(file, &width) || !read_number(file, &height) ||
-        !read_number(file, &maximum) || maximum < 1 || maximum > 65535 || !isspace(fgetc(file)))
-        return fail_pnm(file, name, "the header is not that of a pgm or ppm image", error);
-    bool text = kind[1] == '2' || kind[1] == '3';
-    int channels = kind[1] == '3' || kind[1] == '6' ? 3 : 1;
-    if (!is_long_enough(file, (int64_t)width * height * channels, text, maximum))
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: byte %ld: the file ends before its %dx%d pixels do: it is cut off",
-                        name, ftell(file), width, height);
-    ole_status status = ole_image_allocate(out, file, width, height, channels, pixels, name, error);
-    if (status == OLE_OK && pixels) status = read_pixels(file, name, text, maximum, out, error);
-    return status;
-}
-
-/* ---- All formats -------------------------------------------------------------------------- */
-
 static ole_status decode(FILE *file, const char *name, bool pixels, ole_image *out,
                          ole_error *error) {
-    uint8_t magic[8] = {0};
-    size_t got = fread(magic, 1, sizeof magic, file);
+    char first[12];
+    size_t got = fread(first, 1, sizeof first, file);
     if (ferror(file))
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", name, strerror(errno));
     rewind(file);
-    if (got == 8 && memcmp(magic, "\x89PNG\r\n\x1a\n", 8) == 0)
-        return ole_image_read_png(file, name, pixels, out, error);
-    if (magic[0] == 0xff && magic[1] == 0xd8 && magic[2] == 0xff)
-        return ole_image_read_jpeg(file, name, pixels, out, error);
-    if (magic[0] == 'P' && strchr("2356", magic[1]) && magic[1])
-        return read_pnm(file, name, pixels, out, error);
-    return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no png, jpeg, pgm or ppm image",
-                    name);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (got < formats[i].length || !begins_with(first, formats[i].magic, formats[i].length))
+            continue;
+        if (formats[i].decode) return formats[i].decode(file, name, pixels, out, error);
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                        "%s: this build cannot read %s: install %s and build again", name,
+                        formats[i].name, formats[i].package);
+    }
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image", name);
 }
 
 static ole_status convert(ole_image *image, int channels, ole_error *error) {

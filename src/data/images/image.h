@@ -1,5 +1,6 @@
 /*
- * src/data/images/image.h - image files: png, jpeg, pgm and ppm, as planes of bytes.
+ * src/data/images/image.h - image files (png, jpeg, webp, bmp, tiff, pgm and ppm) as planes of
+ * bytes.
  *
  *     ole_image image;
  *     if (ole_image_read("cat.png", 3, &image, error) != OLE_OK) ...
@@ -12,6 +13,7 @@
 #ifndef OLE_SRC_DATA_IMAGES_IMAGE_H
 #define OLE_SRC_DATA_IMAGES_IMAGE_H
 
+#include "data/images/image_name.h"
 #include "ole/base.h"
 
 #include <stdbool.h>
@@ -47,7 +49,11 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
  */
 typedef ole_status ole_image_decoder(FILE *file, const char *name, bool pixels, ole_image *out,
                                      ole_error *error);
-ole_image_decoder ole_image_read_png, ole_image_read_jpeg;
+ole_image_decoder ole_image_read_png, ole_image_read_jpeg, ole_image_read_webp, ole_image_read_tiff,
+    ole_image_read_bmp, ole_image_read_pnm;
+
+/* Bytes of the file; 0 if it cannot be told. */
+int64_t ole_image_file_size(FILE *file);
 
 /*
  * Checks the size and allocates the planes if `pixels`.  An image has at most OLE_IMAGE_MAX_PIXELS,
@@ -57,13 +63,26 @@ ole_image_decoder ole_image_read_png, ole_image_read_jpeg;
 ole_status ole_image_allocate(ole_image *image, FILE *file, int64_t width, int64_t height,
                               int channels, bool pixels, const char *name, ole_error *error);
 
+/* A number of up to four bytes, in either order. */
+static inline uint32_t ole_image_number(const uint8_t *at, int bytes, bool little) {
+    uint32_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value = value << 8 | at[little ? bytes - 1 - i : i];
+    return value;
+}
+
 /* Grey from three planes of `size` bytes by the weights of ITU-R 601; `out` may be `planes`. */
 void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);
 
 /* One row of interleaved pixels into the planes. */
 void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved);
 
-/* Orientation, 1 to 8, from the Exif block of a jpeg; 1, upright, if it has none. */
+/* Takes the last of channels + 1 samples a pixel as alpha: what is transparent becomes black.  On
+ * the bytes, as viewers do; libpng would do it in linear light of eight bits. */
+void ole_image_drop_alpha(uint8_t *row, int width, int channels);
+
+/* Orientation, 1 to 8, from an Exif block, with "Exif" before it or not; 1, upright, if it has
+ * none. */
 int ole_exif_orientation(const uint8_t *block, size_t size);
 
 /* Turns and mirrors an image of that orientation upright; false without memory. */

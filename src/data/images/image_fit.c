@@ -8,6 +8,8 @@
  */
 #include "data/images/image.h"
 
+#include "base/min_max.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,31 +20,20 @@ typedef struct taps {
     float *weight; /* [count], their sum is 1 */
 } taps;
 
-typedef struct filter {
-    taps *taps; /* [size] */
-    float *weights;
-} filter;
-
-static void free_filter(filter *f) {
-    free(f->taps);
-    free(f->weights);
-}
-
-/* The taps of the middle `size` outputs of `source` pixels scaled to `scaled`. */
-static ole_status make_filter(filter *f, int source, int64_t scaled, int size) {
+/* The taps of the middle `size` outputs of `source` pixels scaled to `scaled`, in one block; NULL
+ * without memory. */
+static taps *make_taps(int source, int64_t scaled, int size) {
     int64_t offset = (scaled - size) / 2; /* what is left of the middle */
     double scale = (double)source / (double)scaled, support = scale > 1 ? scale : 1;
-    int room = (int)ceil(support) * 2 + 1;
-    f->taps = calloc((size_t)size, sizeof *f->taps);
-    f->weights = malloc((size_t)size * (size_t)room * sizeof *f->weights);
-    if (!f->taps || !f->weights) return OLE_ERROR_MEMORY;
-    for (int i = 0; i < size; i++) {
+    size_t room = (size_t)ceil(support) * 2 + 1;
+    taps *all = malloc((size_t)size * (sizeof *all + room * sizeof(float)));
+    for (int i = 0; all && i < size; i++) {
         double centre = ((double)(offset + i) + 0.5) * scale, sum = 0;
         int first = (int)floor(centre - support + 0.5), end = (int)floor(centre + support + 0.5);
         if (first < 0) first = 0;
         if (end > source) end = source;
-        taps *t = &f->taps[i];
-        *t = (taps){first, end - first, f->weights + (size_t)i * (size_t)room};
+        taps *t = &all[i];
+        *t = (taps){first, end - first, (float *)(all + size) + (size_t)i * room};
         for (int k = 0; k < t->count; k++) {
             double w = 1 - fabs((first + k + 0.5 - centre) / support);
             t->weight[k] = (float)(w > 0 ? w : 0);
@@ -51,22 +42,21 @@ static ole_status make_filter(filter *f, int source, int64_t scaled, int size) {
         for (int k = 0; k < t->count; k++)
             t->weight[k] = (float)(t->weight[k] / sum);
     }
-    return OLE_OK;
+    return all;
 }
 
 /* The source rows that the middle lies in: few of a tall and narrow image. */
-static int rows_needed(const filter *down, int height) {
-    const taps *last = &down->taps[height - 1];
-    return last->first + last->count - down->taps[0].first;
+static int rows_needed(const taps *down, int height) {
+    return down[height - 1].first + down[height - 1].count - down[0].first;
 }
 
 /* One plane [source height, source width] to [height, width]; `rows` holds the rows in between. */
-static void scale_plane(const uint8_t *plane, const ole_image *image, const filter *across,
-                        const filter *down, int height, int width, float *rows, uint8_t *out) {
-    int first = down->taps[0].first, end = first + rows_needed(down, height);
+static void scale_plane(const uint8_t *plane, const ole_image *image, const taps *across,
+                        const taps *down, int height, int width, float *rows, uint8_t *out) {
+    int first = down[0].first, end = first + rows_needed(down, height);
     for (int y = first; y < end; y++)
         for (int x = 0; x < width; x++) {
-            const taps *t = &across->taps[x];
+            const taps *t = &across[x];
             const uint8_t *from = plane + (size_t)y * (size_t)image->width + t->first;
             float sum = 0;
             for (int k = 0; k < t->count; k++)
@@ -74,7 +64,7 @@ static void scale_plane(const uint8_t *plane, const ole_image *image, const filt
             rows[(size_t)(y - first) * (size_t)width + (size_t)x] = sum;
         }
     for (int y = 0; y < height; y++) {
-        const taps *t = &down->taps[y];
+        const taps *t = &down[y];
         for (int x = 0; x < width; x++) {
             const float *from = rows + (size_t)(t->first - first) * (size_t)width + x;
             float sum = 0;
@@ -85,54 +75,34 @@ static void scale_plane(const uint8_t *plane, const ole_image *image, const filt
     }
 }
 
-/* The size that covers height x width, with the image's proportions. */
-static void cover(const ole_image *image, int height, int width, int64_t *scaled_height,
-                  int64_t *scaled_width) {
-    double vertical = (double)height / image->height, across = (double)width / image->width;
-    double scale = vertical > across ? vertical : across;
-    *scaled_height = (int64_t)(image->height * scale + 1e-9);
-    *scaled_width = (int64_t)(image->width * scale + 1e-9);
-    if (*scaled_height < height) *scaled_height = height;
-    if (*scaled_width < width) *scaled_width = width;
-}
-
-static void fit_planes(const ole_image *image, const filter *across, const filter *down, int height,
-                       int width, float *rows, uint8_t *out) {
-    size_t plane = (size_t)image->width * (size_t)image->height;
-    for (int c = 0; c < image->channels; c++)
-        scale_plane(image->planar + (size_t)c * plane, image, across, down, height, width, rows,
-                    out + (size_t)c * (size_t)height * (size_t)width);
-}
-
 ole_status ole_image_fit(const ole_image *image, int height, int width, int channels,
                          uint8_t *out_planar) {
-    int64_t scaled_height, scaled_width;
-    cover(image, height, width, &scaled_height, &scaled_width);
+    /* The size that covers height x width, with the image's proportions. */
+    double scale = fmax((double)height / image->height, (double)width / image->width);
+    int64_t scaled_height = ole_max((int64_t)(image->height * scale + 1e-9), height);
+    int64_t scaled_width = ole_max((int64_t)(image->width * scale + 1e-9), width);
     size_t size = (size_t)height * (size_t)width;
-    filter across = {0}, down = {0};
+    size_t plane = (size_t)image->width * (size_t)image->height;
+    taps *across = make_taps(image->width, scaled_width, width);
+    taps *down = make_taps(image->height, scaled_height, height);
+    size_t room = down ? (size_t)rows_needed(down, height) * (size_t)width : 0;
+    float *rows = malloc(room * sizeof *rows);
     uint8_t *planes = malloc(size * (size_t)image->channels);
-    float *rows = NULL;
-    ole_status status = planes ? OLE_OK : OLE_ERROR_MEMORY;
-    if (status == OLE_OK) status = make_filter(&across, image->width, scaled_width, width);
-    if (status == OLE_OK) status = make_filter(&down, image->height, scaled_height, height);
-    if (status == OLE_OK) {
-        rows = malloc((size_t)rows_needed(&down, height) * (size_t)width * sizeof *rows);
-        if (!rows) status = OLE_ERROR_MEMORY;
-    }
-    if (status == OLE_OK) {
-        fit_planes(image, &across, &down, height, width, rows, planes);
-        if (channels == 1 && image->channels == 3)
-            ole_image_grey(planes, size, out_planar); /* after scaling: fewer pixels */
-        else
-            for (int c = 0; c < channels; c++)
-                memcpy(out_planar + (size_t)c * size,
-                       planes + (image->channels == 1 ? 0 : (size_t)c * size), size);
-    }
-    free_filter(&across);
-    free_filter(&down);
+    bool done = across && down && rows && planes;
+    for (int c = 0; done && c < image->channels; c++)
+        scale_plane(image->planar + (size_t)c * plane, image, across, down, height, width, rows,
+                    planes + (size_t)c * size);
+    if (done && channels == 1 && image->channels == 3)
+        ole_image_grey(planes, size, out_planar); /* after scaling: fewer pixels */
+    else if (done)
+        for (int c = 0; c < channels; c++)
+            memcpy(out_planar + (size_t)c * size,
+                   planes + (image->channels == 1 ? 0 : (size_t)c * size), size);
+    free(across);
+    free(down);
     free(rows);
     free(planes);
-    return status;
+    return done ? OLE_OK : OLE_ERROR_MEMORY;
 }
 
 /* ---- Which way up a photo is ----------------------------------------------------------------- */
@@ -142,28 +112,21 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
 
 enum { UPRIGHT = 1, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY = 12 };
 
-/* A number of a TIFF block in its byte order. */
-static size_t number(const uint8_t *at, int bytes, bool little) {
-    size_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | at[little ? bytes - 1 - i : i];
-    return value;
-}
-
 int ole_exif_orientation(const uint8_t *block, size_t size) {
     static const uint8_t head[6] = "Exif\0";
-    if (size < sizeof head + 8 || memcmp(block, head, sizeof head) != 0) return UPRIGHT;
-    const uint8_t *tiff = block + sizeof head;
-    size -= sizeof head;
+    bool headed = size >= sizeof head && memcmp(block, head, sizeof head) == 0;
+    const uint8_t *tiff = block + (headed ? sizeof head : 0);
+    size -= headed ? sizeof head : 0;
+    if (size < 8) return UPRIGHT;
     bool little = tiff[0] == 'I';
-    size_t first = number(tiff + 4, 4, little); /* of the first directory */
+    size_t first = ole_image_number(tiff + 4, 4, little); /* of the first directory */
     if (first > size || size - first < 2) return UPRIGHT;
-    size_t entries = number(tiff + first, 2, little), room = (size - first - 2) / ENTRY;
+    size_t entries = ole_image_number(tiff + first, 2, little), room = (size - first - 2) / ENTRY;
     for (size_t i = 0; i < entries && i < room; i++) {
         const uint8_t *entry = tiff + first + 2 + i * ENTRY;
-        if (number(entry, 2, little) != TAG_ORIENTATION) continue;
-        size_t value = number(entry + 8, 2, little);
-        bool good = number(entry + 2, 2, little) == TYPE_SHORT && value <= ORIENTATIONS;
+        if (ole_image_number(entry, 2, little) != TAG_ORIENTATION) continue;
+        size_t value = ole_image_number(entry + 8, 2, little);
+        bool good = ole_image_number(entry + 2, 2, little) == TYPE_SHORT && value <= ORIENTATIONS;
         return good && value > 0 ? (int)value : UPRIGHT;
     }
     return UPRIGHT;

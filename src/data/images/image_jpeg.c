@@ -12,19 +12,6 @@
 
 #include "base/error.h"
 
-#ifndef OLE_HAVE_JPEG
-
-ole_status ole_image_read_jpeg(FILE *file, const char *name, bool pixels, ole_image *out,
-                               ole_error *error) {
-    (void)file, (void)pixels, (void)out;
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%s: this build cannot read jpeg: install libjpeg (libjpeg-dev) and build "
-                    "again",
-                    name);
-}
-
-#else
-
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -155,5 +142,3 @@ ole_status ole_image_read_jpeg(FILE *file, const char *name, bool pixels, ole_im
     free(d);
     return status;
 }
-
-#endif

@@ -8,19 +8,6 @@
 #include "data/images/image.h"
 
 #include "base/error.h"
-
-#ifndef OLE_HAVE_PNG
-
-ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_image *out,
-                              ole_error *error) {
-    (void)file, (void)pixels, (void)out;
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%s: this build cannot read png: install libpng (libpng-dev) and build again",
-                    name);
-}
-
-#else
-
 #include "base/quote.h"
 
 #include <png.h>
@@ -82,15 +69,6 @@ static ole_status fail_png(FILE *file, const char *name, const png_image *png, o
                     ftell(file), ole_quote_string(&quoted, png->message));
 }
 
-/* What is transparent is black; by hand, on the bytes: libpng does it in linear light of eight
- * bits. */
-static void drop_alpha(uint8_t *row, int width, int channels) {
-    uint8_t *to = row;
-    for (const uint8_t *from = row; from < row + (channels + 1) * width; from += channels + 1)
-        for (int c = 0; c < channels; c++)
-            *to++ = (uint8_t)((from[c] * from[channels] + 127) / 255);
-}
-
 static ole_status read_pixels(FILE *file, const char *name, png_image *png, ole_image *out,
                               ole_error *error) {
     bool alpha = png->format & PNG_FORMAT_FLAG_ALPHA;
@@ -103,7 +81,7 @@ static ole_status read_pixels(FILE *file, const char *name, png_image *png, ole_
         status = fail_png(file, name, png, error);
     for (int y = 0; status == OLE_OK && y < out->height; y++) {
         uint8_t *row = pixels + (size_t)y * PNG_IMAGE_ROW_STRIDE(*png);
-        if (alpha) drop_alpha(row, out->width, out->channels);
+        if (alpha) ole_image_drop_alpha(row, out->width, out->channels);
         ole_image_set_row(out, y, row);
     }
     free(pixels);
@@ -129,5 +107,3 @@ ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_ima
     fclose(stream);
     return status;
 }
-
-#endif

@@ -14,6 +14,7 @@
 #include "ranks/mpi.h"
 
 #include "base/error.h"
+#include "base/module.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/start.h"
 #include "ranks/mpi/watch.h"
@@ -67,8 +68,7 @@ static void *need(const mpi_ranks *group, void *memory) {
 
 static char *buffer_of(mpi_ranks *group, job *j, size_t bytes) {
     if (j->room < bytes) {
-        free(j->buffer);
-        j->buffer = need(group, malloc(bytes));
+        j->buffer = need(group, realloc(j->buffer, bytes));
         j->room = bytes;
     }
     return j->buffer;
@@ -83,15 +83,14 @@ static void add_blocks(char *sums, const char *blocks, int size, int64_t count, 
         ole_ranks_add(sums, blocks + (size_t)r * bytes, count, type);
 }
 
-static void cut_into_slices(mpi_ranks *group, job *j) {
-    const ole_ranks *ranks = &group->base;
-    int64_t own = ole_ranks_first(ranks, j->piece, ranks->rank + 1) -
-                  ole_ranks_first(ranks, j->piece, ranks->rank);
+static void cut_into_slices(const ole_ranks *ranks, job *j) {
     for (int r = 0; r < ranks->size; r++) {
         j->places[r] = (int)ole_ranks_first(ranks, j->piece, r);
         j->counts[r] = (int)ole_ranks_first(ranks, j->piece, r + 1) - j->places[r];
-        j->mine[r] = (int)own;
-        j->theirs[r] = (int)own * r;
+    }
+    for (int r = 0; r < ranks->size; r++) {
+        j->mine[r] = j->counts[ranks->rank];
+        j->theirs[r] = j->mine[r] * r;
     }
 }
 
@@ -110,7 +109,7 @@ static void start_piece(mpi_ranks *group, int slot) {
         j->stage = WHOLE;
         MPI_Iallgather(data, (int)j->piece, type, all, (int)j->piece, type, j->comm, request);
     } else {
-        cut_into_slices(group, j);
+        cut_into_slices(&group->base, j);
         char *blocks = buffer_of(group, j, ((size_t)j->piece + size) * element);
         j->stage = SLICES;
         MPI_Ialltoallv(data, j->counts, j->places, type, blocks, j->mine, j->theirs, type, j->comm,
@@ -136,21 +135,17 @@ static void go_on(mpi_ranks *group, int slot) {
     start_piece(group, slot);
 }
 
-/* A slot's communicator and lists are made when it is first used, by all ranks at the same time. */
-static void prepare(mpi_ranks *group, job *j) {
-    if (j->comm != MPI_COMM_NULL) return;
-    size_t size = (size_t)group->base.size;
-    MPI_Comm_dup(group->comm, &j->comm);
-    j->counts = need(group, calloc(4 * size, sizeof *j->counts));
-    j->places = j->counts + size;
-    j->mine = j->places + size;
-    j->theirs = j->mine + size;
-}
-
 static void start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot) {
     mpi_ranks *group = (mpi_ranks *)ranks;
     job *j = &group->jobs[slot];
-    prepare(group, j);
+    if (j->comm == MPI_COMM_NULL) { /* by all ranks at the same time */
+        size_t size = (size_t)group->base.size;
+        MPI_Comm_dup(group->comm, &j->comm);
+        j->counts = need(group, calloc(4 * size, sizeof *j->counts));
+        j->places = j->counts + size;
+        j->mine = j->places + size;
+        j->theirs = j->mine + size;
+    }
     j->data = data;
     j->count = count;
     j->done = 0;
@@ -207,22 +202,20 @@ static void broadcast(ole_ranks *ranks, void *data, int64_t bytes, int root) {
     }
 }
 
-/* Rank after rank, where one call would not do. */
-static void gather_much(ole_ranks *ranks, const char *mine, const int64_t *bytes, char *all) {
-    for (int r = 0; r < ranks->size; r++) {
-        if (r == ranks->rank && mine != all && bytes[r] > 0) memcpy(all, mine, (size_t)bytes[r]);
-        broadcast(ranks, all, bytes[r], r);
-        all += bytes[r];
-    }
-}
-
 static void gather(ole_ranks *ranks, const void *mine, const int64_t *bytes, void *all) {
     mpi_ranks *group = (mpi_ranks *)ranks;
-    int64_t sum_of_bytes = 0;
-    for (int r = 0; r < ranks->size; r++)
+    int64_t sum_of_bytes = 0, before = 0;
+    for (int r = 0; r < ranks->size; r++) {
         sum_of_bytes += bytes[r];
-    if (sum_of_bytes > BYTES) {
-        gather_much(ranks, mine, bytes, all);
+        if (r < ranks->rank) before += bytes[r];
+    }
+    bool in_place = (const char *)mine == (char *)all + before;
+    if (sum_of_bytes > BYTES) { /* too much for one call: rank after rank */
+        if (!in_place && bytes[ranks->rank] > 0)
+            memcpy((char *)all + before, mine, (size_t)bytes[ranks->rank]);
+        char *part = all;
+        for (int r = 0; r < ranks->size; part += bytes[r++])
+            broadcast(ranks, part, bytes[r], r);
         return;
     }
     int *counts = need(group, malloc(2 * (size_t)ranks->size * sizeof *counts));
@@ -231,7 +224,6 @@ static void gather(ole_ranks *ranks, const void *mine, const int64_t *bytes, voi
         places[r] = at;
         at += counts[r] = (int)bytes[r];
     }
-    bool in_place = (const char *)mine == (char *)all + places[ranks->rank];
     MPI_Allgatherv(in_place ? MPI_IN_PLACE : mine, counts[ranks->rank], MPI_BYTE, all, counts,
                    places, MPI_BYTE, group->comm);
     free(counts);
@@ -340,30 +332,24 @@ static ole_status open_world(ole_ranks **ranks, ole_error *error) {
     return OLE_OK;
 }
 
-/* Under the launcher of another MPI every process is alone, and all would do the same. */
-static ole_status check_size(const ole_ranks *ranks, ole_error *error) {
-    int size = ole_launcher_size();
-    if (ranks->size > 1 || size == 1) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "MPI: one of %d processes finds no others: the launcher is not that of the MPI "
-                    "that 'ole info' shows; take its mpirun, or srun --mpi=pmix or pmi2",
-                    size);
-}
-
 static ole_status open_watched(ole_ranks **out, const ole_ranks_options *options,
                                ole_error *error) {
     ole_start *start = ole_start_begin(options);
     ole_ranks *ranks = NULL;
     ole_status status = open_world(&ranks, error);
-    if (status == OLE_OK) {
-        status = check_size(ranks, error);
-        if (status == OLE_OK)
-            status = ole_watch_start(&((mpi_ranks *)ranks)->watch, ranks, options, error);
-        if (status == OLE_OK)
-            *out = ranks;
-        else
-            close_group(ranks);
-    }
+    int launched = ole_launcher_size();
+    if (status == OLE_OK && ranks->size == 1 && launched > 1)
+        status = ole_fail(error, OLE_ERROR_ARGUMENT, /* all processes would do the same */
+                          "MPI: one of %d processes finds no others: the launcher is not that of "
+                          "the MPI that 'ole info' shows; take its mpirun, or srun --mpi=pmix or "
+                          "pmi2",
+                          launched);
+    if (status == OLE_OK)
+        status = ole_watch_start(&((mpi_ranks *)ranks)->watch, ranks, options, error);
+    if (status == OLE_OK)
+        *out = ranks;
+    else if (ranks)
+        close_group(ranks);
     ole_start_end(start);
     return status;
 }
@@ -379,13 +365,9 @@ static void describe(char *out, size_t room) {
              version, subversion);
 }
 
-#define TEXT(x) #x
-#define NUMBER(x) TEXT(x)
-
 extern OLE_API const ole_mpi_table ole_mpi;
 const ole_mpi_table ole_mpi = {
-    .version =
-        NUMBER(OLE_VERSION_MAJOR) "." NUMBER(OLE_VERSION_MINOR) "." NUMBER(OLE_VERSION_PATCH),
+    .version = OLE_VERSION_TEXT,
     .describe = describe,
     .open = open_watched,
 };

@@ -6,22 +6,20 @@
 #include "ranks/mpi/start.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "ranks/launcher.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { SENTENCE = 400, LISTED = 16 };
+enum { NAMES = 240 };
 
 struct ole_start {
     ole_ranks_options options;
@@ -29,7 +27,7 @@ struct ole_start {
     ole_launcher launcher;
     int door;      /* -1: none could be made */
     int wake;      /* an eventfd: the start has ended */
-    char *stopped; /* [size]: how often each rank was seen so, one time after the other */
+    bool *stopped; /* [size]: whether each rank was so when it was last looked at */
     pthread_t thread;
 };
 
@@ -66,53 +64,54 @@ static bool is_here(const ole_start *start, int rank, long *pid) {
     return here;
 }
 
-/* ---- What is said ------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 2, 3))) static void add(char text[SENTENCE], const char *format,
-                                                      ...) {
-    size_t length = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + length, SENTENCE - length, format, args);
-    va_end(args);
-}
-
-/* "rank 3", or "ranks 1, 3, 5": those whose `is_here` is as given. */
-static int list_ranks(const ole_start *start, bool here, char text[SENTENCE]) {
+/* "rank 3", or "ranks 1, 3, 5": those that have come, or have not. */
+static int list_ranks(const ole_start *start, bool came, char text[NAMES]) {
+    enum { LISTED = 16 };
     int count = 0;
+    size_t used = 0;
     long pid;
-    char numbers[SENTENCE] = "";
+    char numbers[NAMES - 8] = "";
     for (int r = 0; r < start->size; r++) {
-        if ((r == start->rank || is_here(start, r, &pid)) != here) continue;
-        if (count < LISTED) add(numbers, "%s%d", count ? ", " : "", r);
-        if (count++ == LISTED) add(numbers, ", ...");
+        if ((r == start->rank || is_here(start, r, &pid)) != came || ++count > LISTED + 1) continue;
+        const char *comma = count > 1 ? ", " : "";
+        size_t room = sizeof numbers - used;
+        used += (size_t)(count > LISTED ? snprintf(numbers + used, room, "%s...", comma)
+                                        : snprintf(numbers + used, room, "%s%d", comma, r));
     }
-    add(text, "rank%s %s", count == 1 ? "" : "s", numbers);
+    snprintf(text, NAMES, "rank%s %s", count == 1 ? "" : "s", numbers);
     return count;
 }
 
-static void explain_time(const ole_start *start, char text[SENTENCE]) {
-    char missing[SENTENCE] = "", here[SENTENCE] = "";
-    add(text, "the start of %d ranks has not ended after %g s (OLE_RANK_START): ", start->size,
-        start->options.start);
-    int count = list_ranks(start, false, missing);
-    if (start->door < 0)
-        add(text, "a rank is missing or stopped");
-    else if (count == 0)
-        add(text, "all have come, but MPI does not connect them");
-    else if (ole_launcher_one_host())
-        add(text, "%s %s not come, or %s ended", missing, count == 1 ? "has" : "have",
-            count == 1 ? "has" : "have");
-    else {
-        list_ranks(start, true, here);
-        add(text, "of this host's, %s came; the others are on other hosts, or missing", here);
-    }
-}
+/* ---- The end ------------------------------------------------------------------------------ */
 
-static void end_process(const ole_start *start, const char *sentence) {
+__attribute__((format(printf, 2, 3))) static void end_process(const ole_start *start,
+                                                              const char *format, ...) {
+    char sentence[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
     signal(SIGTERM, SIG_IGN); /* the launcher's, as soon as one rank has ended */
     if (start->options.lost) start->options.lost(start->options.lost_context, sentence);
     _exit(1);
+}
+
+static void end_late(const ole_start *start) {
+    char missing[NAMES], here[NAMES], why[NAMES + 80];
+    int count = list_ranks(start, false, missing);
+    const char *have = count == 1 ? "has" : "have";
+    list_ranks(start, true, here);
+    if (start->door < 0)
+        snprintf(why, sizeof why, "a rank is missing or stopped");
+    else if (count == 0)
+        snprintf(why, sizeof why, "all have come, but MPI does not connect them");
+    else if (ole_launcher_one_host())
+        snprintf(why, sizeof why, "%s %s not come, or %s ended", missing, have, have);
+    else
+        snprintf(why, sizeof why,
+                 "of this host's, %s came; the others are on other hosts, or missing", here);
+    end_process(start, "the start of %d ranks has not ended after %g s (OLE_RANK_START): %s",
+                start->size, start->options.start, why);
 }
 
 /* ---- The thread --------------------------------------------------------------------------- */
@@ -122,49 +121,35 @@ static void notice_stopped(ole_start *start) {
     for (int r = 0; r < start->size; r++) {
         long pid;
         bool stopped = r != start->rank && is_here(start, r, &pid) && ole_process_state(pid) == 'T';
-        start->stopped[r] = stopped ? start->stopped[r] + 1 : 0;
-        if (start->stopped[r] < 2) continue;
-        char sentence[SENTENCE] = "";
-        add(sentence, "rank %d (pid %ld) was stopped before all ranks had come", r, pid);
-        end_process(start, sentence);
+        if (stopped && start->stopped[r])
+            end_process(start, "rank %d (pid %ld) was stopped before all ranks had come", r, pid);
+        start->stopped[r] = stopped;
     }
-}
-
-static void notice_launcher(const ole_start *start) {
-    char sentence[SENTENCE] = "";
-    add(sentence, "the launcher (%s, pid %ld) has ended before all ranks had come",
-        start->launcher.name, start->launcher.pid);
-    end_process(start, sentence);
 }
 
 /* Seconds in which this process was itself stopped do not count. */
 static void *count_seconds(void *argument) {
     ole_start *start = argument;
     double waited = 0, looked = 0, last = ole_clock();
-    for (;;) {
-        struct pollfd polls[] = {{.fd = start->wake, .events = POLLIN},
-                                 {.fd = start->launcher.fd, .events = POLLIN}};
-        poll(polls, 2, 500);
-        if (polls[0].revents) return NULL;
-        if (polls[1].revents) notice_launcher(start);
+    struct pollfd ended = {.fd = start->wake, .events = POLLIN};
+    while (poll(&ended, 1, 200) <= 0) {
         double now = ole_clock();
         waited += now - last < 2 ? now - last : 2;
         last = now;
-        if (waited >= start->options.start) {
-            char sentence[SENTENCE] = "";
-            explain_time(start, sentence);
-            end_process(start, sentence);
-        }
+        if (ole_launcher_ended(&start->launcher))
+            end_process(start, "the launcher (%s, pid %ld) has ended before all ranks had come",
+                        start->launcher.name, start->launcher.pid);
+        if (waited >= start->options.start) end_late(start);
         if (waited < looked + start->options.silence) continue;
         looked = waited;
         notice_stopped(start);
     }
+    return NULL;
 }
 
 static void free_start(ole_start *start) {
     if (start->door >= 0) close(start->door);
     if (start->wake >= 0) close(start->wake);
-    ole_launcher_close(&start->launcher);
     free(start->stopped);
     free(start);
 }
@@ -179,15 +164,11 @@ ole_start *ole_start_begin(const ole_ranks_options *options) {
                          .launcher = ole_launcher_find(),
                          .door = -1,
                          .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                         .stopped = calloc((size_t)size, 1)};
+                         .stopped = calloc((size_t)size, sizeof(bool))};
     if (start->launcher.pid > 0) start->door = open_door(start);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the other threads */
-    bool counts = start->wake >= 0 && start->stopped &&
-                  pthread_create(&start->thread, NULL, count_seconds, start) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (counts) return start;
+    if (start->wake >= 0 && start->stopped &&
+        ole_thread_start(&start->thread, count_seconds, start) == 0)
+        return start;
     free_start(start);
     return NULL;
 }

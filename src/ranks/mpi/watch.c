@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/wire.h"
 
-#include <math.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +47,9 @@ struct ole_watch {
     double woke;           /* ... and until when */
 
     pthread_t thread;
-    int wake;              /* an eventfd: the stage has changed */
-    pthread_mutex_t mutex; /* of what follows */
-    pthread_cond_t changed;
-    stage stage;
-    char reason[400]; /* of FAILING */
+    int wake;            /* an eventfd: the stage has changed */
+    _Atomic stage stage; /* this thread and the caller's move it */
+    char reason[400];    /* of FAILING, written before it */
 };
 
 /* How long the end waits for what was sent to arrive: less than launchers give before they kill. */
@@ -70,52 +68,31 @@ static int peer_count(const ole_watch *watch) {
     return is_hub(watch) ? watch->size : 1;
 }
 
-static struct timespec after(double seconds) {
-    struct timespec date;
-    clock_gettime(CLOCK_MONOTONIC, &date);
-    date.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
-    date.tv_sec += (time_t)floor(seconds) + date.tv_nsec / 1000000000;
-    date.tv_nsec %= 1000000000;
-    return date;
-}
-
 static void tell(ole_watch *watch, ole_note_kind kind, const char *text) {
     for (int r = 0; r < peer_count(watch); r++)
         if (!watch->peers[r].left) ole_wire_send(&watch->peers[r].wire, kind, text);
-}
-
-static stage get_stage(ole_watch *watch) {
-    pthread_mutex_lock(&watch->mutex);
-    stage now = watch->stage;
-    pthread_mutex_unlock(&watch->mutex);
-    return now;
-}
-
-static void set_stage(ole_watch *watch, stage next) {
-    pthread_mutex_lock(&watch->mutex);
-    watch->stage = next;
-    pthread_cond_broadcast(&watch->changed);
-    pthread_mutex_unlock(&watch->mutex);
 }
 
 /*
  * Until the others have closed their ends.  Ending with notes unread would reset the connections,
  * and what was told last might not be heard.
  */
-static void linger(ole_watch *watch, double seconds) {
-    double deadline = ole_clock() + seconds;
-    for (int r = 0; r < peer_count(watch); r++) {
-        ole_wire *wire = &watch->peers[r].wire;
-        if (wire->fd >= 0) shutdown(wire->fd, SHUT_WR);
-        ole_note note;
-        int got = 0;
-        while (wire->fd >= 0 && got >= 0 && ole_clock() < deadline) {
-            while ((got = ole_wire_receive(wire, &note)) > 0)
+static void linger(ole_watch *watch) {
+    double deadline = ole_clock() + linger_seconds;
+    for (int r = 0; r < peer_count(watch); r++)
+        if (watch->peers[r].wire.fd >= 0) shutdown(watch->peers[r].wire.fd, SHUT_WR);
+    for (bool open = true; open; poll(NULL, 0, open ? 5 : 0)) {
+        bool late = ole_clock() >= deadline;
+        open = false;
+        for (int r = 0; r < peer_count(watch); r++) {
+            ole_wire *wire = &watch->peers[r].wire;
+            ole_note note;
+            int got = -1;
+            while (wire->fd >= 0 && (got = ole_wire_receive(wire, &note)) > 0)
                 ;
-            struct pollfd p = {.fd = wire->fd, .events = POLLIN};
-            if (got == 0) poll(&p, 1, 20);
+            if (got < 0 || late) ole_wire_close(wire);
+            open |= wire->fd >= 0;
         }
-        ole_wire_close(wire);
     }
 }
 
@@ -125,123 +102,83 @@ static void linger(ole_watch *watch, double seconds) {
  * say why.
  */
 static void end_here(ole_watch *watch, const char *sentence) {
-    pthread_mutex_lock(&watch->mutex);
-    bool by_itself = watch->stage == FAILING || watch->stage == ENDED;
-    if (!by_itself) watch->stage = LOST;
-    pthread_mutex_unlock(&watch->mutex);
+    stage now = watch->stage;
+    while (now != FAILING && now != ENDED &&
+           !atomic_compare_exchange_weak(&watch->stage, &now, LOST))
+        ;
     signal(SIGTERM, SIG_IGN);
-    linger(watch, linger_seconds);
-    if (by_itself) {
-        set_stage(watch, ENDED);
+    linger(watch);
+    if (now == FAILING || now == ENDED) {
+        watch->stage = ENDED;
         return;
     }
     if (watch->lost) watch->lost(watch->lost_context, sentence);
     _exit(1);
 }
 
-/*
- * A rank fails, and all end.  A mistake of all ranks is one that each is about to tell by itself:
- * who is the first to do so is not to blame.
- */
-static void end_failed(ole_watch *watch, const char *sentence) {
-    struct timespec until = after(own_seconds);
-    signal(SIGTERM, SIG_IGN);
-    pthread_mutex_lock(&watch->mutex);
-    while (watch->stage == WATCHING)
-        if (pthread_cond_timedwait(&watch->changed, &watch->mutex, &until) != 0) break;
-    pthread_mutex_unlock(&watch->mutex);
-    end_here(watch, sentence);
-}
-
-/* Something was noticed here: everyone is told, and ends. */
-static void lose(ole_watch *watch, const char *sentence) {
+/* Everyone is told, and ends.  `gone` is not waited for; NULL: it is not a rank that was lost. */
+__attribute__((format(printf, 3, 4))) static void lose(ole_watch *watch, peer *gone,
+                                                       const char *format, ...) {
+    char sentence[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
     tell(watch, OLE_NOTE_LOST, sentence);
+    if (gone) ole_wire_close(&gone->wire);
     end_here(watch, sentence);
 }
 
-static void name_rank(const ole_watch *watch, int rank, bool with_pid, char out[128]) {
+/* "rank 2 (host, pid 99)" */
+static const char *name_rank(const ole_watch *watch, int rank, char name[128]) {
     const rank_info *c = &watch->infos[rank];
-    if (with_pid)
-        snprintf(out, 128, "rank %d (%s, pid %lld)", rank, c->host, (long long)c->pid);
-    else
-        snprintf(out, 128, "rank %d (%s)", rank, c->host);
-}
-
-/* "rank 2 (host): reason"; a reason that all ranks have agreed on names its rank already. */
-static void blame(const ole_watch *watch, int rank, const char *reason, char out[600]) {
-    char name[128];
-    name_rank(watch, rank, false, name);
-    if (strncmp(reason, "rank ", 5) == 0)
-        snprintf(out, 600, "%.450s", reason);
-    else
-        snprintf(out, 600, "%s: %.450s", name, reason);
+    snprintf(name, 128, "rank %d (%s, pid %lld)", rank, c->host, (long long)c->pid);
+    return name;
 }
 
 /* ---- What can be noticed ------------------------------------------------------------------ */
 
 /* The other end is gone. Who was stopped for long finds all others gone, and is itself to blame. */
 static void notice_end(ole_watch *watch, int rank) {
-    char name[128], sentence[320];
-    bool myself = watch->slept > watch->silence / 2 && ole_clock() - watch->woke < 5;
-    name_rank(watch, myself ? watch->rank : rank, true, name);
-    if (myself)
-        snprintf(sentence, sizeof sentence,
-                 "%s was stopped for %.0f s, and the others have ended without it", name,
-                 watch->slept);
+    char name[128];
+    if (watch->slept > watch->silence / 2 && ole_clock() - watch->woke < 5)
+        lose(watch, NULL, "%s was stopped for %.0f s, and the others have ended without it",
+             name_rank(watch, watch->rank, name), watch->slept);
     else
-        snprintf(sentence, sizeof sentence, "%s was killed or ended", name);
-    lose(watch, sentence);
+        lose(watch, NULL, "%s was killed or ended", name_rank(watch, rank, name));
 }
 
-static void notice_silence(ole_watch *watch, int rank) {
-    char name[128], sentence[256];
-    name_rank(watch, rank, true, name);
-    snprintf(sentence, sizeof sentence, "%s has not answered for %.0f s: stopped, or cut off", name,
-             watch->silence);
-    tell(watch, OLE_NOTE_LOST, sentence);
-    ole_wire_close(&watch->peers[rank].wire);
+/*
+ * A mistake of all ranks is one that each is about to tell by itself: who is the first to do so is
+ * not to blame.
+ */
+static void notice_failure(ole_watch *watch, const char *sentence) {
+    double deadline = ole_clock() + own_seconds;
+    tell(watch, OLE_NOTE_FAIL, sentence);
+    signal(SIGTERM, SIG_IGN);
+    while (watch->stage == WATCHING && ole_clock() < deadline)
+        poll(NULL, 0, 5);
     end_here(watch, sentence);
-}
-
-static void notice_launcher(ole_watch *watch) {
-    char sentence[192];
-    snprintf(sentence, sizeof sentence, "the launcher (%s on %s, pid %ld) has ended",
-             watch->launcher.name, watch->infos[watch->rank].host, watch->launcher.pid);
-    lose(watch, sentence);
-}
-
-static void take_note(ole_watch *watch, int from, const ole_note *note) {
-    char sentence[600];
-    if (note->kind == OLE_NOTE_BYE) watch->peers[from].left = true;
-    if (note->kind == OLE_NOTE_FAIL && is_hub(watch)) {
-        blame(watch, from, note->text, sentence);
-        tell(watch, OLE_NOTE_FAIL, sentence);
-        end_failed(watch, sentence);
-    }
-    if (note->kind == OLE_NOTE_FAIL && !is_hub(watch)) end_failed(watch, note->text);
-    if (note->kind == OLE_NOTE_LOST && is_hub(watch)) lose(watch, note->text);
-    if (note->kind == OLE_NOTE_LOST && !is_hub(watch)) end_here(watch, note->text);
 }
 
 static void hear(ole_watch *watch, int rank) {
     peer *p = &watch->peers[rank];
     ole_note note;
-    int got;
-    while (p->wire.fd >= 0 && (got = ole_wire_receive(&p->wire, &note)) != 0) {
-        if (got > 0) {
-            p->heard = ole_clock();
-            take_note(watch, rank, &note);
-        } else if (p->left || get_stage(watch) == LEAVING) {
-            ole_wire_close(&p->wire);
-            p->left = true;
-        } else if (get_stage(watch) == FAILING) {
-            ole_wire_close(&p->wire); /* the others end, as they should */
-            if (!is_hub(watch)) set_stage(watch, ENDED);
-        } else {
-            ole_wire_close(&p->wire);
-            notice_end(watch, rank);
-        }
+    int got = 0;
+    while (p->wire.fd >= 0 && (got = ole_wire_receive(&p->wire, &note)) > 0) {
+        p->heard = ole_clock();
+        if (note.kind == OLE_NOTE_BYE) p->left = true;
+        if (note.kind == OLE_NOTE_FAIL) notice_failure(watch, note.text);
+        if (note.kind == OLE_NOTE_LOST) lose(watch, NULL, "%s", note.text);
     }
+    if (p->wire.fd < 0 || got == 0) return;
+    ole_wire_close(&p->wire);
+    if (watch->stage == LEAVING)
+        p->left = true;
+    else if (watch->stage == FAILING && !is_hub(watch)) /* the others end, as they should */
+        watch->stage = ENDED;
+    else if (watch->stage != FAILING && !p->left)
+        notice_end(watch, rank);
 }
 
 /* A process that was stopped itself has not listened: nobody is silent for that. */
@@ -257,28 +194,14 @@ static void notice_own_sleep(ole_watch *watch, double now) {
 
 /* ---- The thread --------------------------------------------------------------------------- */
 
-/* When the next beat is due, or a rank has been silent for too long. */
-static double next_date(const ole_watch *watch) {
-    double date = watch->beaten + watch->beat;
-    for (int r = 0; r < peer_count(watch); r++) {
-        const peer *p = &watch->peers[r];
-        double end = p->heard + watch->silence;
-        if (p->wire.fd >= 0 && !p->left && end < date) date = end;
-    }
-    return date;
-}
-
 static void wait_for_news(ole_watch *watch) {
     int count = peer_count(watch);
     for (int r = 0; r < count; r++)
         watch->polls[r] = (struct pollfd){.fd = watch->peers[r].wire.fd, .events = POLLIN};
     watch->polls[count] = (struct pollfd){.fd = watch->wake, .events = POLLIN};
-    double left = next_date(watch) - ole_clock();
-    watch->polls[count + 1] = (struct pollfd){.fd = watch->launcher.fd, .events = POLLIN};
-    poll(watch->polls, (nfds_t)count + 2, left > 0 ? (int)(left * 1e3) + 1 : 0);
+    poll(watch->polls, (nfds_t)count + 1, (int)(1e3 * watch->beat / 8) + 1);
     eventfd_t value;
     if (watch->polls[count].revents) eventfd_read(watch->wake, &value);
-    if (watch->polls[count + 1].revents && get_stage(watch) == WATCHING) notice_launcher(watch);
 }
 
 /*
@@ -287,63 +210,63 @@ static void wait_for_news(ole_watch *watch) {
  */
 static void look_around(ole_watch *watch) {
     double now = ole_clock();
+    char name[128];
     notice_own_sleep(watch, now);
     for (int r = 0; r < peer_count(watch); r++)
         hear(watch, r);
-    for (int r = 0; r < peer_count(watch); r++) {
+    for (int r = 0; r < peer_count(watch) && watch->stage == WATCHING; r++) {
         peer *p = &watch->peers[r];
-        if (p->wire.fd < 0 || p->left || now < p->heard + watch->silence) continue;
-        p->heard = now;
-        if (get_stage(watch) == WATCHING) notice_silence(watch, r);
+        if (p->wire.fd >= 0 && !p->left && now >= p->heard + watch->silence)
+            lose(watch, p, "%s has not answered for %.0f s: stopped, or cut off",
+                 name_rank(watch, r, name), watch->silence);
     }
+    if (watch->stage != WATCHING) return;
+    if (ole_launcher_ended(&watch->launcher))
+        lose(watch, NULL, "the launcher (%s on %s, pid %ld) has ended", watch->launcher.name,
+             watch->infos[watch->rank].host, watch->launcher.pid);
     if (now < watch->beaten + watch->beat) return;
     watch->beaten = now;
-    if (get_stage(watch) != WATCHING) return;
     tell(watch, OLE_NOTE_BEAT, "");
-    if (ole_launcher_ended(&watch->launcher)) notice_launcher(watch);
 }
 
 /* Says goodbye and waits for that of the others. */
 static void leave(ole_watch *watch) {
     double deadline = ole_clock() + leave_seconds;
     tell(watch, OLE_NOTE_BYE, "");
-    bool all = false;
-    while (!all && ole_clock() < deadline) {
+    for (bool all = false; !all && ole_clock() < deadline;) {
         all = true;
         for (int r = 0; r < peer_count(watch); r++) {
             hear(watch, r);
             all = all && (watch->peers[r].left || watch->peers[r].wire.fd < 0);
         }
-        watch->beaten = ole_clock();
         if (!all) wait_for_news(watch);
     }
-    linger(watch, linger_seconds);
-    set_stage(watch, ENDED);
+    linger(watch);
+    watch->stage = ENDED;
 }
 
+/* "rank 2 (host): reason"; a reason that all ranks have agreed on names its rank already. */
 static void tell_own_failure(ole_watch *watch) {
-    char sentence[600];
-    if (is_hub(watch)) {
-        blame(watch, 0, watch->reason, sentence);
-        tell(watch, OLE_NOTE_FAIL, sentence);
-        end_here(watch, sentence);
-    } else {
-        tell(watch, OLE_NOTE_FAIL, watch->reason);
-    }
+    char name[128] = "", sentence[600];
+    if (strncmp(watch->reason, "rank ", 5) != 0)
+        snprintf(name, sizeof name, "rank %d (%s): ", watch->rank, watch->infos[watch->rank].host);
+    snprintf(sentence, sizeof sentence, "%s%s", name, watch->reason);
+    tell(watch, OLE_NOTE_FAIL, sentence);
+    if (is_hub(watch)) end_here(watch, sentence);
 }
 
 static void *keep_watch(void *argument) {
     ole_watch *watch = argument;
     bool told = false;
-    for (stage now = WATCHING; now != ENDED; now = get_stage(watch)) {
-        if (now == LEAVING) {
+    while (watch->stage != ENDED) {
+        if (watch->stage == LEAVING) {
             leave(watch);
-        } else if (now == FAILING && !told) {
+        } else if (watch->stage == FAILING && !told) {
             told = true;
             tell_own_failure(watch);
         } else {
             look_around(watch);
-            if (get_stage(watch) == WATCHING || told) wait_for_news(watch);
+            if (watch->stage == WATCHING || told) wait_for_news(watch);
         }
     }
     return NULL;
@@ -355,30 +278,25 @@ static void free_watch(ole_watch *watch) {
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
         ole_wire_close(&watch->peers[r].wire);
     if (watch->wake >= 0) close(watch->wake);
-    ole_launcher_close(&watch->launcher);
-    pthread_mutex_destroy(&watch->mutex);
-    pthread_cond_destroy(&watch->changed);
     free(watch->infos);
     free(watch->peers);
     free(watch->polls);
     free(watch);
 }
 
-static ole_watch *allocate_watch(const ole_ranks *ranks) {
+static ole_watch *allocate_watch(const ole_ranks *ranks, const ole_ranks_options *options) {
     ole_watch *watch = calloc(1, sizeof *watch);
     if (!watch) return NULL;
-    watch->rank = ranks->rank;
-    watch->size = ranks->size;
-    watch->launcher = ole_launcher_find();
-    watch->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    pthread_mutex_init(&watch->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    *watch = (ole_watch){.rank = ranks->rank,
+                         .size = ranks->size,
+                         .silence = options->silence,
+                         .beat = options->silence < 4 ? options->silence / 4 : 1,
+                         .lost = options->lost,
+                         .lost_context = options->lost_context,
+                         .launcher = ole_launcher_find(),
+                         .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     watch->peers = calloc((size_t)peer_count(watch), sizeof *watch->peers);
-    watch->polls = calloc((size_t)peer_count(watch) + 2, sizeof *watch->polls);
+    watch->polls = calloc((size_t)peer_count(watch) + 1, sizeof *watch->polls);
     for (int r = 0; watch->peers && r < peer_count(watch); r++)
         watch->peers[r].wire.fd = -1;
     if (watch->wake >= 0 && watch->peers && watch->polls) return watch;
@@ -386,6 +304,7 @@ static ole_watch *allocate_watch(const ole_ranks *ranks) {
     return NULL;
 }
 
+/* Ranks that were started for different things would wait for each other for ever. */
 static ole_status exchange_infos(ole_watch *watch, ole_ranks *ranks, const char *task,
                                  ole_error *error) {
     struct stat network = {0};
@@ -396,16 +315,12 @@ static ole_status exchange_infos(ole_watch *watch, ole_ranks *ranks, const char 
     snprintf(mine.task, sizeof mine.task, "%s", task ? task : "");
     snprintf(mine.version, sizeof mine.version, "%s", ole_version());
     watch->infos = ole_ranks_gather_records(ranks, &mine, sizeof mine, error);
-    return watch->infos ? OLE_OK : OLE_ERROR_MEMORY;
-}
-
-/* Ranks that were started for different things would wait for each other for ever. */
-static ole_status compare_infos(const ole_watch *watch, ole_error *error) {
+    if (!watch->infos) return OLE_ERROR_MEMORY;
     const rank_info *first = &watch->infos[0];
     for (int r = 1; r < watch->size; r++) {
         const rank_info *c = &watch->infos[r];
         char name[128];
-        name_rank(watch, r, true, name);
+        name_rank(watch, r, name);
         if (strcmp(c->version, first->version) != 0)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
                             "%s runs version %s, rank 0 version %s: install the same on all hosts",
@@ -418,59 +333,36 @@ static ole_status compare_infos(const ole_watch *watch, ole_error *error) {
     return OLE_OK;
 }
 
-static bool on_one_host(const ole_watch *watch) {
-    for (int r = 0; r < watch->size; r++)
-        if (watch->infos[r].ranks_on_host != watch->size ||
-            watch->infos[r].network != watch->infos[0].network)
-            return false;
-    return true;
-}
-
-/* Rank 0: takes the connections of all others. */
-static ole_status accept_all(ole_watch *watch, int listener, const ole_invitation *invitation,
-                             ole_error *error) {
-    double deadline = ole_clock() + watch->silence + 10;
-    for (int missing = watch->size - 1; missing > 0;) {
-        ole_wire wire;
-        int rank =
-            ole_wire_accept(listener, invitation, watch->size, deadline - ole_clock(), &wire);
-        if (rank < 0)
-            return ole_fail(error, OLE_ERROR_IO, "ranks: %d of %d ranks did not connect", missing,
-                            watch->size - 1);
-        if (watch->peers[rank].wire.fd < 0) missing--;
-        ole_wire_close(&watch->peers[rank].wire);
-        watch->peers[rank].wire = wire;
-    }
-    return OLE_OK;
-}
-
 static ole_status connect_all(ole_watch *watch, ole_ranks *ranks, ole_error *error) {
     ole_invitation invitation = {0};
     ole_status status = OLE_OK;
     int listener = -1;
-    if (is_hub(watch)) status = ole_wire_listen(on_one_host(watch), &listener, &invitation, error);
+    bool one_host = true;
+    for (int r = 0; r < watch->size; r++)
+        one_host = one_host && watch->infos[r].ranks_on_host == watch->size &&
+                   watch->infos[r].network == watch->infos[0].network;
+    if (is_hub(watch)) status = ole_wire_listen(one_host, &listener, &invitation, error);
     status = ole_ranks_agree(ranks, status, error);
     if (status != OLE_OK) return status;
     ole_ranks_broadcast(ranks, &invitation, (int64_t)sizeof invitation, 0);
-    if (is_hub(watch))
-        status = accept_all(watch, listener, &invitation, error);
-    else
+    if (!is_hub(watch))
         status = ole_wire_connect(&invitation, watch->rank, &watch->peers[0].wire, error);
+    double deadline = ole_clock() + watch->silence + 10;
+    for (int missing = is_hub(watch) ? watch->size - 1 : 0; missing > 0 && status == OLE_OK;) {
+        ole_wire wire;
+        int rank =
+            ole_wire_accept(listener, &invitation, watch->size, deadline - ole_clock(), &wire);
+        if (rank < 0) {
+            status = ole_fail(error, OLE_ERROR_IO, "ranks: %d of %d ranks did not connect", missing,
+                              watch->size - 1);
+            break;
+        }
+        if (watch->peers[rank].wire.fd < 0) missing--;
+        ole_wire_close(&watch->peers[rank].wire);
+        watch->peers[rank].wire = wire;
+    }
     if (listener >= 0) close(listener);
     return ole_ranks_agree(ranks, status, error);
-}
-
-static ole_status start_thread(ole_watch *watch, ole_error *error) {
-    watch->looked = watch->beaten = ole_clock();
-    for (int r = 0; r < peer_count(watch); r++)
-        watch->peers[r].heard = watch->looked;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the other threads */
-    int failed = pthread_create(&watch->thread, NULL, keep_watch, watch);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed == 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_MEMORY, "ranks: cannot start a thread: %s", strerror(failed));
 }
 
 ole_status ole_watch_start(ole_watch **out, ole_ranks *ranks, const ole_ranks_options *options,
@@ -478,47 +370,43 @@ ole_status ole_watch_start(ole_watch **out, ole_ranks *ranks, const ole_ranks_op
     *out = NULL;
     if (ranks->size == 1) return OLE_OK;
     ole_status status = OLE_OK;
-    ole_watch *watch = allocate_watch(ranks);
+    bool started = false;
+    ole_watch *watch = allocate_watch(ranks, options);
     if (!watch) status = ole_fail(error, OLE_ERROR_MEMORY, "ranks: no memory for the watch");
     status = ole_ranks_agree(ranks, status, error);
-    if (status == OLE_OK) {
-        watch->silence = options->silence;
-        watch->beat = options->silence < 4 ? options->silence / 4 : 1;
-        watch->lost = options->lost;
-        watch->lost_context = options->lost_context;
-        status = exchange_infos(watch, ranks, options->task, error);
-    }
-    if (status == OLE_OK) status = compare_infos(watch, error);
+    if (status == OLE_OK) status = exchange_infos(watch, ranks, options->task, error);
     if (status == OLE_OK) status = connect_all(watch, ranks, error);
     if (status == OLE_OK) {
-        status = start_thread(watch, error);
-        bool started = status == OLE_OK;
+        watch->looked = watch->beaten = ole_clock();
+        for (int r = 0; r < peer_count(watch); r++)
+            watch->peers[r].heard = watch->looked;
+        int failed = ole_thread_start(&watch->thread, keep_watch, watch);
+        started = failed == 0;
+        if (!started)
+            status = ole_fail(error, OLE_ERROR_MEMORY, "ranks: cannot start a thread: %s",
+                              strerror(failed));
         status = ole_ranks_agree(ranks, status, error);
-        if (status != OLE_OK && started) ole_watch_close(watch);
-        if (status != OLE_OK && started) watch = NULL;
     }
-    if (status != OLE_OK && watch) free_watch(watch);
-    if (status == OLE_OK) *out = watch;
+    if (status == OLE_OK)
+        *out = watch;
+    else if (started)
+        ole_watch_close(watch);
+    else if (watch)
+        free_watch(watch);
     return status;
 }
 
 void ole_watch_fail(ole_watch *watch, const char *reason) {
-    struct timespec until = after(fail_seconds);
-    pthread_mutex_lock(&watch->mutex);
-    bool first = watch->stage == WATCHING;
-    if (first) {
-        snprintf(watch->reason, sizeof watch->reason, "%s", reason);
-        watch->stage = FAILING;
-        pthread_cond_broadcast(&watch->changed);
-        eventfd_write(watch->wake, 1);
-    }
-    while (watch->stage == FAILING || watch->stage == LOST) /* LOST: the process ends meanwhile */
-        if (pthread_cond_timedwait(&watch->changed, &watch->mutex, &until) != 0) break;
-    pthread_mutex_unlock(&watch->mutex);
+    double deadline = ole_clock() + fail_seconds;
+    stage now = WATCHING;
+    if (watch->stage == WATCHING) snprintf(watch->reason, sizeof watch->reason, "%s", reason);
+    if (atomic_compare_exchange_strong(&watch->stage, &now, FAILING)) eventfd_write(watch->wake, 1);
+    while (ole_clock() < deadline && (watch->stage == FAILING || watch->stage == LOST))
+        poll(NULL, 0, 5); /* LOST: the process ends meanwhile */
 }
 
 void ole_watch_close(ole_watch *watch) {
-    set_stage(watch, LEAVING);
+    watch->stage = LEAVING;
     eventfd_write(watch->wake, 1);
     pthread_join(watch->thread, NULL);
     free_watch(watch);

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
+#include <inttypes.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,12 +18,6 @@
 #include <unistd.h>
 
 enum { HEADER = offsetof(ole_note, text) };
-
-/* What a rank says first. */
-typedef struct hello {
-    unsigned char secret[OLE_WIRE_SECRET];
-    int32_t rank;
-} hello;
 
 static const double connect_seconds = 5, hello_seconds = 2;
 
@@ -73,29 +67,24 @@ static int listen_at(struct sockaddr *address, socklen_t length) {
 
 ole_status ole_wire_listen(bool same_host, int *listener, ole_invitation *invitation,
                            ole_error *error) {
-    memset(invitation, 0, sizeof *invitation);
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } at = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT}};
-    *listener = same_host ? -1 : listen_at(&at.any, sizeof at.v6);
-    uint16_t port = at.v6.sin6_port;
+    *invitation = (ole_invitation){0};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in v4 = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(same_host ? INADDR_LOOPBACK : INADDR_ANY)};
+    *listener = same_host ? -1 : listen_at((struct sockaddr *)&v6, sizeof v6);
     bool with_ipv6 = *listener >= 0;
-    if (*listener < 0) {
-        in_addr_t where = same_host ? INADDR_LOOPBACK : INADDR_ANY;
-        at.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(where)};
-        *listener = listen_at(&at.any, sizeof at.v4);
-        port = at.v4.sin_port;
-    }
+    if (!with_ipv6) *listener = listen_at((struct sockaddr *)&v4, sizeof v4);
     if (*listener < 0)
         return ole_fail(error, OLE_ERROR_IO, "ranks: cannot listen for the other ranks: %s",
                         strerror(errno));
     if (same_host)
-        add_address(invitation, &at.any, port);
+        memcpy(&invitation->addresses[invitation->count++], &v4, sizeof v4);
     else
-        add_interfaces(invitation, with_ipv6, port);
-    bool secret = getrandom(invitation->secret, OLE_WIRE_SECRET, 0) == OLE_WIRE_SECRET;
+        add_interfaces(invitation, with_ipv6, with_ipv6 ? v6.sin6_port : v4.sin_port);
+    uint64_t random[2];
+    bool secret = getrandom(random, sizeof random, 0) == (ssize_t)sizeof random;
+    snprintf(invitation->secret, OLE_WIRE_SECRET, "%016" PRIx64 "%016" PRIx64, random[0],
+             random[1]);
     if (invitation->count > 0 && secret) return OLE_OK;
     close(*listener);
     *listener = -1;
@@ -116,26 +105,23 @@ static bool await(int fd, short events, double deadline) {
     }
 }
 
-static void prepare(int fd) {
+static ole_wire open_wire(int fd) {
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    return (ole_wire){.fd = fd};
 }
 
 /* The rank at the other end, or -1 for somebody who is none. */
-static int read_hello(int fd, const ole_invitation *invitation, int size) {
-    hello said;
-    size_t have = 0;
+static int read_hello(ole_wire *wire, const ole_invitation *invitation, int size) {
     double deadline = ole_clock() + hello_seconds;
-    while (have < sizeof said && await(fd, POLLIN, deadline)) {
-        ssize_t got = recv(fd, (char *)&said + have, sizeof said - have, 0);
-        if (got <= 0 && errno != EAGAIN && errno != EINTR) return -1;
-        if (got == 0) return -1;
-        if (got > 0) have += (size_t)got;
-    }
-    if (have < sizeof said || memcmp(said.secret, invitation->secret, OLE_WIRE_SECRET) != 0)
-        return -1;
-    return said.rank > 0 && said.rank < size ? said.rank : -1;
+    ole_note note = {0};
+    char secret[OLE_WIRE_SECRET] = "";
+    int rank = -1;
+    while (ole_wire_receive(wire, &note) == 0 && await(wire->fd, POLLIN, deadline))
+        ;
+    bool known = note.kind == OLE_NOTE_HELLO && sscanf(note.text, "%d %32s", &rank, secret) == 2 &&
+                 strcmp(secret, invitation->secret) == 0;
+    return known && rank > 0 && rank < size ? rank : -1;
 }
 
 int ole_wire_accept(int listener, const ole_invitation *invitation, int size, double seconds,
@@ -144,13 +130,10 @@ int ole_wire_accept(int listener, const ole_invitation *invitation, int size, do
     while (await(listener, POLLIN, deadline)) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) continue;
-        prepare(fd);
-        int rank = read_hello(fd, invitation, size);
-        if (rank > 0) {
-            *wire = (ole_wire){.fd = fd};
-            return rank;
-        }
-        close(fd);
+        *wire = open_wire(fd);
+        int rank = read_hello(wire, invitation, size);
+        if (rank > 0) return rank;
+        ole_wire_close(wire);
     }
     return -1;
 }
@@ -177,36 +160,24 @@ static int try_address(const struct sockaddr_storage *address, int *fd) {
     return reason;
 }
 
-static void address_text(const struct sockaddr_storage *address, char *out, size_t room) {
-    char host[INET6_ADDRSTRLEN] = "?";
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-    bool four = address->ss_family == AF_INET;
-    inet_ntop(address->ss_family, four ? (const void *)&v4->sin_addr : (const void *)&v6->sin6_addr,
-              host, sizeof host);
-    snprintf(out, room, "%s port %d", host, ntohs(four ? v4->sin_port : v6->sin6_port));
-}
-
 ole_status ole_wire_connect(const ole_invitation *invitation, int rank, ole_wire *wire,
                             ole_error *error) {
-    hello words = {.rank = rank};
-    memcpy(words.secret, invitation->secret, OLE_WIRE_SECRET);
-    int reason = 0, fd = -1;
+    char words[16 + OLE_WIRE_SECRET], host[INET6_ADDRSTRLEN] = "?", port[8] = "?";
+    snprintf(words, sizeof words, "%d %s", rank, invitation->secret);
+    int reason = 0, fd;
     for (int i = 0; i < invitation->count; i++) {
         reason = try_address(&invitation->addresses[i], &fd);
-        if (reason == 0 && send(fd, &words, sizeof words, MSG_NOSIGNAL) == (ssize_t)sizeof words) {
-            prepare(fd);
-            *wire = (ole_wire){.fd = fd};
-            return OLE_OK;
-        }
-        if (fd >= 0) close(fd);
+        if (reason != 0) continue;
+        *wire = open_wire(fd);
+        ole_wire_send(wire, OLE_NOTE_HELLO, words);
+        return OLE_OK;
     }
-    char text[80];
-    address_text(&invitation->addresses[0], text, sizeof text);
+    getnameinfo((const struct sockaddr *)&invitation->addresses[0], sizeof invitation->addresses[0],
+                host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
     return ole_fail(error, OLE_ERROR_IO,
-                    "ranks: cannot connect to rank 0 at %s: %s; ranks need TCP connections between "
-                    "their hosts",
-                    text, strerror(reason ? reason : EPIPE));
+                    "ranks: cannot connect to rank 0 at %s port %s: %s; ranks need TCP connections "
+                    "between their hosts",
+                    host, port, strerror(reason));
 }
 
 /* ---- Notes -------------------------------------------------------------------------------- */

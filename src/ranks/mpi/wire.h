@@ -13,19 +13,20 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-enum { OLE_WIRE_ADDRESSES = 8, OLE_WIRE_SECRET = 16 };
+enum { OLE_WIRE_ADDRESSES = 8, OLE_WIRE_SECRET = 33 };
 
 typedef struct ole_invitation {
     struct sockaddr_storage addresses[OLE_WIRE_ADDRESSES];
     int count;
-    unsigned char secret[OLE_WIRE_SECRET];
+    char secret[OLE_WIRE_SECRET]; /* 128 random bits in hexadecimal */
 } ole_invitation;
 
 typedef enum ole_note_kind {
-    OLE_NOTE_BEAT = 1, /* I am here */
-    OLE_NOTE_FAIL, /* to rank 0: I am ending, for the reason in the text; from rank 0: a rank is */
-    OLE_NOTE_LOST, /* all ranks end, for the reason in the text */
-    OLE_NOTE_BYE,  /* I leave, all is well */
+    OLE_NOTE_HELLO = 1, /* the first one: my rank and the secret */
+    OLE_NOTE_BEAT,      /* I am here */
+    OLE_NOTE_FAIL,      /* a rank is ending, for the reason in the text */
+    OLE_NOTE_LOST,      /* all ranks end, for the reason in the text */
+    OLE_NOTE_BYE,       /* I leave, all is well */
 } ole_note_kind;
 
 typedef struct ole_note {

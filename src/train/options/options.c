@@ -1,6 +1,6 @@
 /*
  * src/train/options/options.c - the public functions over the option table, the checks that
- * involve more than one option, and choices left to the data (choose.h).
+ * involve more than one option, and choices left to the data.
  */
 #include "train/options/options.h"
 
@@ -12,7 +12,6 @@
 #include "data/source.h"
 #include "model/option_syntax.h"
 #include "ole/train/net.h"
-#include "train/options/choose.h"
 #include "train/options/schedule.h"
 #include "train/run/run.h"
 
@@ -80,10 +79,7 @@ ole_status ole_train_options_set(ole_train_options *options, const char *name, c
 
 /* Texts go into the run's files, which are UTF-8. */
 static ole_status check_utf8(const ole_option *o, const char *text, ole_error *error) {
-    size_t length = 1;
-    for (const char *at = text; *at && length > 0; at += length)
-        length = ole_utf8_sequence(at);
-    if (length > 0) return OLE_OK;
+    if (ole_utf8_is_valid(text)) return OLE_OK;
     ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "%s '%s': not UTF-8, as a run's files are; rename it", o->name,

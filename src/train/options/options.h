@@ -1,6 +1,6 @@
 /*
- * src/train/options/options.h - the options of a run: their table, and the check before a run
- * begins.
+ * src/train/options/options.h - the options of a run: their table, the check before a run begins,
+ * and the choices left to the data.
  */
 #ifndef OLE_SRC_TRAIN_OPTIONS_OPTIONS_H
 #define OLE_SRC_TRAIN_OPTIONS_OPTIONS_H
@@ -18,5 +18,12 @@ ole_status ole_train_options_read(ole_train_options *options, const ole_train_op
  */
 ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
                                    ole_error *error);
+
+/*
+ * In checked options: net if NULL; resize if the images of a folder differ in size, or are large
+ * and no net is given; channels if some are grey and some coloured; epochs if 0. The options are
+ * then as if the caller had given them, and each choice is reported by the options' message.
+ */
+ole_status ole_train_choose(ole_train_options *options, ole_error *error);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/read_file.h"
 #include "base/utf8.h"
 #include "data/find.h"
+#include "formats/input.h"
 #include "train/options/options.h"
 
 #include <stdio.h>
@@ -126,6 +127,21 @@ static ole_status read_value(reader *r, const char **value, ole_error *error) {
     return status == OLE_OK && !*value ? out_of_memory(r, error) : status;
 }
 
+/* The rest of a map: `take` gets each key and reads its value. */
+static ole_status read_map(reader *r,
+                           ole_status (*take)(reader *, const yaml_event_t *key, ole_error *),
+                           ole_error *error) {
+    for (;;) {
+        yaml_event_t event;
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        bool end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) status = take(r, &event, error);
+        yaml_event_delete(&event);
+        if (end || status != OLE_OK) return status;
+    }
+}
+
 /* ---- Notes -------------------------------------------------------------------------------- */
 
 static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error) {
@@ -158,17 +174,10 @@ static ole_status read_notes(reader *r, const yaml_event_t *key, ole_error *erro
     r->recipe->noted = true;
     ole_status status = next_event(r, &event, error);
     if (status != OLE_OK) return status;
-    bool map = event.type == YAML_MAPPING_START_EVENT, end = false;
-    if (!map) status = fail_at(r, event.start_mark, "a map of notes is expected", error);
+    if (event.type != YAML_MAPPING_START_EVENT)
+        status = fail_at(r, event.start_mark, "a map of notes is expected", error);
     yaml_event_delete(&event);
-    while (status == OLE_OK && !end) {
-        status = next_event(r, &event, error);
-        if (status != OLE_OK) return status;
-        end = event.type == YAML_MAPPING_END_EVENT;
-        if (!end) status = add_note(r, &event, error);
-        yaml_event_delete(&event);
-    }
-    return status;
+    return status == OLE_OK ? read_map(r, add_note, error) : status;
 }
 
 const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count) {
@@ -202,18 +211,6 @@ static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error
     return status == OLE_OK ? OLE_OK : fail_at(r, key->start_mark, inner.message, error);
 }
 
-static ole_status read_map(reader *r, ole_error *error) {
-    for (;;) {
-        yaml_event_t event;
-        ole_status status = next_event(r, &event, error);
-        if (status != OLE_OK) return status;
-        bool end = event.type == YAML_MAPPING_END_EVENT;
-        if (!end) status = read_pair(r, &event, error);
-        yaml_event_delete(&event);
-        if (end || status != OLE_OK) return status;
-    }
-}
-
 /* From the start of the stream to its end; an empty recipe changes nothing. */
 static ole_status read_stream(reader *r, ole_error *error) {
     for (bool done = false;;) {
@@ -226,7 +223,7 @@ static ole_status read_stream(reader *r, ole_error *error) {
         yaml_event_delete(&event);
         if (type == YAML_STREAM_END_EVENT) return OLE_OK;
         if (type == YAML_MAPPING_START_EVENT && !done) {
-            status = read_map(r, error);
+            status = read_map(r, read_pair, error);
             done = true;
         } else if (!empty && type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
                    type != YAML_DOCUMENT_END_EVENT) {
@@ -247,10 +244,14 @@ static char *next_path(char **rest, bool several) {
 }
 
 static bool is_here(const char *data) {
-    char paths[OLE_PATH_ROOM], *rest = paths;
+    char paths[OLE_PATH_ROOM], file[PATH_MAX], *rest = paths;
     bool here = ole_dataset_locate(data, paths, sizeof paths, NULL) == OLE_OK;
-    while (here && rest && *paths)
-        here = access(next_path(&rest, strncmp(data, "npy:", 4) == 0), F_OK) == 0;
+    bool several = strncmp(data, "npy:", 4) == 0;
+    while (here && rest && *paths) {
+        const char *path = next_path(&rest, several);
+        if (several) ole_input_file(path, file); /* data.csv of data.csv:column */
+        here = access(several ? file : path, F_OK) == 0;
+    }
     return here;
 }
 
@@ -271,12 +272,7 @@ static char *absolute_data(const char *data) {
                 path);
     }
     char *absolute = ole_memory_file_close(&text);
-    for (const char *at = absolute; relative && at && *at;) { /* YAML has no other text */
-        size_t length = ole_utf8_sequence(at);
-        relative = length > 0;
-        at += length;
-    }
-    if (relative) return absolute;
+    if (relative && absolute && ole_utf8_is_valid(absolute)) return absolute; /* as YAML is */
     free(absolute);
     return NULL;
 }
@@ -374,51 +370,48 @@ static int write_bytes(void *file, unsigned char *bytes, size_t size) {
     return fwrite(bytes, 1, size, file) == size;
 }
 
-static bool emit_scalar(yaml_emitter_t *emitter, const char *value) {
-    yaml_event_t event;
+static int add_scalar(yaml_document_t *document, const char *value) {
     yaml_scalar_style_t style = *value ? YAML_ANY_SCALAR_STYLE : YAML_SINGLE_QUOTED_SCALAR_STYLE;
-    return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)value,
-                                        (int)strlen(value), 1, 1, style) &&
-           yaml_emitter_emit(emitter, &event);
+    return yaml_document_add_scalar(document, NULL, (const yaml_char_t *)value, (int)strlen(value),
+                                    style);
 }
 
-static bool emit_options(yaml_emitter_t *emitter, const ole_train_options *options,
-                         const char *data_at) {
+static bool add_pair(yaml_document_t *document, int map, const char *key, const char *value) {
+    int first = add_scalar(document, key), second = first ? add_scalar(document, value) : 0;
+    return second && yaml_document_append_mapping_pair(document, map, first, second);
+}
+
+static bool add_options(yaml_document_t *document, const ole_train_options *options,
+                        const char *data_at) {
     ole_train_options usual;
     ole_train_options_init(&usual);
+    int map = yaml_document_add_mapping(document, NULL, YAML_BLOCK_MAPPING_STYLE);
+    if (!map) return false;
     for (const ole_option *o = ole_train_table; o->name; o++) {
         char room[OLE_OPTION_VALUE];
         const char *value = ole_option_text(o, options, room);
         if (!value || o->flags & OLE_TRANSIENT) continue;
         if (o->flags & OLE_LATER && !ole_option_differs(o, options, &usual)) continue;
-        if (!emit_scalar(emitter, o->name) || !emit_scalar(emitter, value)) return false;
+        if (!add_pair(document, map, o->name, value)) return false;
     }
-    return !data_at || (emit_scalar(emitter, "data_at") && emit_scalar(emitter, data_at));
-}
-
-static bool emit_document(yaml_emitter_t *emitter, const ole_train_options *options,
-                          const char *data_at) {
-    yaml_event_t event;
-    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
-           yaml_emitter_emit(emitter, &event) &&
-           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
-           yaml_emitter_emit(emitter, &event) &&
-           yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE) &&
-           yaml_emitter_emit(emitter, &event) && emit_options(emitter, options, data_at) &&
-           yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event) &&
-           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
-           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
+    return !data_at || add_pair(document, map, "data_at", data_at);
 }
 
 static char *recipe_text(const ole_train_options *options, const char *data_at) {
     ole_memory_file memory;
     yaml_emitter_t emitter;
+    yaml_document_t document;
     bool good = ole_memory_file_open(&memory) && yaml_emitter_initialize(&emitter);
     if (good) {
         yaml_emitter_set_output(&emitter, write_bytes, memory.file);
         yaml_emitter_set_unicode(&emitter, 1);
         yaml_emitter_set_width(&emitter, -1);
-        good = emit_document(&emitter, options, data_at);
+        good = yaml_document_initialize(&document, NULL, NULL, NULL, 1, 1);
+        if (good && !add_options(&document, options, data_at)) {
+            yaml_document_delete(&document);
+            good = false;
+        }
+        good = good && yaml_emitter_dump(&emitter, &document) && yaml_emitter_close(&emitter);
         yaml_emitter_delete(&emitter);
     }
     char *text = ole_memory_file_close(&memory);

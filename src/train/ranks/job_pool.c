@@ -29,16 +29,19 @@ struct ole_job_pool {
     bool stop;
     ole_status status; /* the first failure here */
     ole_error error;
-    char *news; /* (number, result) of runs that ended here since the last meeting */
+    char *news;       /* results of runs that ended here, */
+    int64_t *news_of; /* their numbers */
     int64_t news_count;
+    int64_t told; /* how many of them the other ranks know */
 };
 
 /* What a rank tells the others when they meet. */
 typedef struct report {
     int64_t room;    /* runs it could begin */
     int64_t pending; /* runs that have not ended before this meeting */
-    int64_t news;    /* runs that ended since the last meeting */
     int64_t stop;
+    int64_t ended; /* a run that has ended there, with this result; -1: none */
+    char result[];
 } report;
 
 void ole_job_pool_lock(ole_job_pool *pool) {
@@ -68,24 +71,6 @@ static void fail(ole_job_pool *pool, ole_status status, const ole_error *error) 
 
 /* ---- Workers ------------------------------------------------------------------------------ */
 
-static size_t entry_bytes(const ole_job_pool *pool) {
-    return sizeof(int64_t) + pool->plan->result_bytes;
-}
-
-/* The next run to do; -1: none will come. */
-static int64_t take_run(ole_job_pool *pool) {
-    int64_t number = -1;
-    ole_job_pool_lock(pool);
-    while (!pool->stop && !pool->all_handed && pool->begun == pool->handed)
-        pthread_cond_wait(&pool->change, &pool->mutex);
-    if (!pool->stop && pool->begun < pool->handed) {
-        number = pool->mine[pool->begun++];
-        pool->running++;
-    }
-    ole_job_pool_unlock(pool);
-    return number;
-}
-
 /* Under the lock. */
 static void hear(ole_job_pool *pool, int64_t number, int rank, const void *result) {
     const ole_job_plan *plan = pool->plan;
@@ -99,7 +84,14 @@ static void *work(void *context) {
     ole_job_pool *pool = context;
     const ole_job_plan *plan = pool->plan;
     void *result = malloc(plan->result_bytes);
-    for (int64_t number; (number = take_run(pool)) >= 0;) {
+    ole_job_pool_lock(pool);
+    for (;;) {
+        while (!pool->stop && !pool->all_handed && pool->begun == pool->handed)
+            pthread_cond_wait(&pool->change, &pool->mutex);
+        if (pool->stop || pool->begun == pool->handed) break;
+        int64_t number = pool->mine[pool->begun++];
+        pool->running++;
+        ole_job_pool_unlock(pool);
         ole_error error = {0};
         bool stopped = false;
         ole_status status = ole_fail(&error, OLE_ERROR_MEMORY, "out of memory");
@@ -111,67 +103,31 @@ static void *work(void *context) {
         } else if (!stopped && !plan->ranks) {
             hear(pool, number, 0, result);
         } else if (!stopped) { /* the next meeting hears of it */
-            char *entry = pool->news + (size_t)pool->news_count++ * entry_bytes(pool);
-            memcpy(entry, &number, sizeof number);
-            memcpy(entry + sizeof number, result, plan->result_bytes);
+            memcpy(pool->news + (size_t)pool->news_count * plan->result_bytes, result,
+                   plan->result_bytes);
+            pool->news_of[pool->news_count++] = number;
         }
-        ole_job_pool_unlock(pool);
     }
+    ole_job_pool_unlock(pool);
     free(result);
     return NULL;
 }
 
 /* ---- Meetings ----------------------------------------------------------------------------- */
 
-/* The state of the meetings, the same on all ranks but for `news`. */
+/* The state of the meetings, the same on all ranks but for `mine`. */
 typedef struct meetings {
     ole_job_pool *pool;
     int size;
-    report *reports; /* [size] */
-    int64_t *bytes;  /* [size] */
-    char *news;      /* of this rank, [plan->count] entries */
-    char *heard;     /* of all ranks, likewise */
-    int64_t next;    /* in plan->order, to be assigned */
+    report *mine;   /* our report, with room for a result */
+    char *reports;  /* those of all ranks */
+    int64_t *bytes; /* [size]: of a report */
+    int64_t next;   /* in plan->order, to be assigned */
     double pause;
 } meetings;
 
-/* Gathers the reports, then the results of runs that ended. */
-static void gather_reports(meetings *m) {
-    ole_job_pool *pool = m->pool;
-    ole_ranks *ranks = pool->plan->ranks;
-    ole_job_pool_lock(pool);
-    int64_t waiting = pool->stop ? 0 : pool->handed - pool->begun;
-    report mine = {.room = pool->stop ? 0 : pool->workers - pool->running - waiting,
-                   .pending = waiting + pool->running + pool->news_count,
-                   .news = pool->news_count,
-                   .stop = pool->stop};
-    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): allocated where there are ranks */
-    memcpy(m->news, pool->news, (size_t)mine.news * entry_bytes(pool));
-    pool->news_count = 0;
-    ole_job_pool_unlock(pool);
-    for (int r = 0; r < m->size; r++)
-        m->bytes[r] = sizeof mine;
-    ole_ranks_gather(ranks, &mine, m->bytes, m->reports);
-    int64_t news = 0;
-    for (int r = 0; r < m->size; r++) {
-        m->bytes[r] = m->reports[r].news * (int64_t)entry_bytes(pool);
-        news += m->reports[r].news;
-    }
-    if (news > 0) ole_ranks_gather(ranks, m->news, m->bytes, m->heard);
-}
-
-/* Under the lock. */
-static int64_t hear_news(meetings *m) {
-    const char *entry = m->heard;
-    int64_t news = 0;
-    for (int r = 0; r < m->size; r++)
-        for (int64_t i = 0; i < m->reports[r].news; i++, news++) {
-            int64_t number;
-            memcpy(&number, entry, sizeof number);
-            hear(m->pool, number, r, entry + sizeof number);
-            entry += entry_bytes(m->pool);
-        }
-    return news;
+static report *report_of(const meetings *m, int rank) {
+    return (report *)(void *)(m->reports + rank * m->bytes[0]);
 }
 
 /* Assigns runs to ranks in turn, as long as they have room; under the lock. Returns how many. */
@@ -181,8 +137,8 @@ static int64_t hand_out(meetings *m) {
     while (m->next < plan->count && turn != m->next) {
         turn = m->next;
         for (int r = 0; r < m->size && m->next < plan->count; r++) {
-            if (m->reports[r].room <= 0) continue;
-            m->reports[r].room--;
+            if (report_of(m, r)->room <= 0) continue;
+            report_of(m, r)->room--;
             if (r == plan->ranks->rank) m->pool->mine[m->pool->handed++] = plan->order[m->next];
             m->next++;
         }
@@ -194,14 +150,28 @@ static int64_t hand_out(meetings *m) {
 /* Returns true while there is something to wait for. */
 static bool meet(meetings *m) {
     ole_job_pool *pool = m->pool;
-    int64_t pending = 0, stop = 0;
-    gather_reports(m);
-    for (int r = 0; r < m->size; r++) {
-        pending += m->reports[r].pending;
-        stop += m->reports[r].stop;
-    }
+    size_t result = pool->plan->result_bytes;
+    int64_t pending = 0, stop = 0, happened = 0;
     ole_job_pool_lock(pool);
-    int64_t happened = hear_news(m);
+    int64_t waiting = pool->stop ? 0 : pool->handed - pool->begun;
+    *m->mine = (report){.room = pool->stop ? 0 : pool->workers - pool->running - waiting,
+                        .pending = waiting + pool->running + pool->news_count - pool->told,
+                        .stop = pool->stop,
+                        .ended = -1};
+    if (pool->told < pool->news_count) {
+        m->mine->ended = pool->news_of[pool->told];
+        memcpy(m->mine->result, pool->news + (size_t)pool->told++ * result, result);
+    }
+    ole_job_pool_unlock(pool);
+    ole_ranks_gather(pool->plan->ranks, m->mine, m->bytes, m->reports);
+    ole_job_pool_lock(pool);
+    for (int r = 0; r < m->size; r++) {
+        const report *from = report_of(m, r);
+        pending += from->pending;
+        stop += from->stop;
+        if (from->ended >= 0) hear(pool, from->ended, r, from->result);
+        happened += from->ended >= 0;
+    }
     if (stop > 0)
         ole_job_pool_stop(pool);
     else
@@ -209,20 +179,6 @@ static bool meet(meetings *m) {
     ole_job_pool_unlock(pool);
     m->pause = happened > 0 ? SHORTEST : m->pause < LONGEST / 2 ? 2.0 * m->pause : LONGEST;
     return pending > 0 || (stop == 0 && (m->next < pool->plan->count || happened > 0));
-}
-
-static bool open_meetings(meetings *m, ole_job_pool *pool) {
-    size_t size = (size_t)ole_ranks_size(pool->plan->ranks);
-    size_t entries = (size_t)pool->plan->count * entry_bytes(pool) + 1;
-    *m = (meetings){.pool = pool,
-                    .size = (int)size,
-                    .reports = calloc(size, sizeof *m->reports),
-                    .bytes = calloc(size, sizeof *m->bytes),
-                    .news = malloc(entries),
-                    .heard = malloc(entries),
-                    .pause = SHORTEST};
-    pool->news = malloc(entries);
-    return m->reports && m->bytes && m->news && m->heard && pool->news;
 }
 
 /* ---- The pool ----------------------------------------------------------------------------- */
@@ -236,10 +192,23 @@ static int start_workers(ole_job_pool *pool, pthread_t *threads, int count) {
 }
 
 ole_status ole_job_pool_run(const ole_job_plan *plan, bool *stopped, ole_error *error) {
-    ole_job_pool pool = {.plan = plan, .mine = calloc((size_t)plan->count + 1, sizeof *pool.mine)};
-    meetings m = {.pool = &pool};
+    size_t size = (size_t)ole_ranks_size(plan->ranks), count = (size_t)plan->count;
+    size_t whole = (sizeof(report) + plan->result_bytes + 7) / 8 * 8; /* keeps them aligned */
+    ole_job_pool pool = {.plan = plan,
+                         .mine = calloc(count + 1, sizeof *pool.mine),
+                         .news = calloc(count + 1, plan->result_bytes),
+                         .news_of = calloc(count + 1, sizeof *pool.news_of)};
+    meetings m = {.pool = &pool,
+                  .size = (int)size,
+                  .mine = calloc(1, whole),
+                  .reports = calloc(size, whole),
+                  .bytes = calloc(size, sizeof *m.bytes),
+                  .pause = SHORTEST};
     pthread_t *threads = calloc((size_t)plan->jobs, sizeof *threads);
-    bool enough = pool.mine && threads && (!plan->ranks || open_meetings(&m, &pool));
+    bool enough =
+        threads && pool.mine && pool.news && pool.news_of && m.mine && m.reports && m.bytes;
+    for (size_t r = 0; r < size && m.bytes; r++)
+        m.bytes[r] = (int64_t)whole;
     ole_error first = {0};
     ole_status status =
         enough ? OLE_OK : ole_fail(&first, OLE_ERROR_MEMORY, "out of memory for runs");
@@ -277,11 +246,11 @@ ole_status ole_job_pool_run(const ole_job_plan *plan, bool *stopped, ole_error *
     }
     *stopped = pool.ended < plan->count;
     if (status != OLE_OK && error) *error = first;
+    free(m.mine);
     free(m.reports);
     free(m.bytes);
-    free(m.news);
-    free(m.heard);
     free(pool.news);
+    free(pool.news_of);
     free(pool.mine);
     free(threads);
     return status;

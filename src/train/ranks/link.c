@@ -30,16 +30,6 @@ static rank_info describe(const ole_link *link, const ole_ranks *ranks, const ol
     return mine;
 }
 
-static ole_status check_backends(const rank_info *all, int size, ole_error *error) {
-    for (int r = 1; r < size; r++)
-        if (strcmp(all[r].backend, all[0].backend) != 0)
-            return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "rank %d (%s) would train on %s, rank 0 (%s) on %s: give --device the "
-                            "same for all",
-                            r, all[r].host, all[r].backend, all[0].host, all[0].backend);
-    return OLE_OK;
-}
-
 /* Writes why ranks cannot be linked into `how`; false if they can. */
 static bool find_obstacle(const rank_info *all, int size, char how[OLE_LINK_HOW]) {
     static const char *const instead = "sums go through host memory, steps are run one by one";
@@ -67,7 +57,13 @@ ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *ne
     rank_info mine = describe(link, ranks, network, id);
     rank_info *all = ole_ranks_gather_records(ranks, &mine, sizeof mine, error);
     if (!all) return OLE_ERROR_MEMORY;
-    ole_status status = check_backends(all, size, error);
+    ole_status status = OLE_OK;
+    for (int r = 1; r < size && status == OLE_OK; r++)
+        if (strcmp(all[r].backend, all[0].backend) != 0)
+            status = ole_fail(error, OLE_ERROR_ARGUMENT,
+                              "rank %d (%s) would train on %s, rank 0 (%s) on %s: give --device "
+                              "the same for all",
+                              r, all[r].host, all[r].backend, all[0].host, all[0].backend);
     bool possible = status == OLE_OK && link->linker && !find_obstacle(all, size, link->how);
     free(all);
     if (!possible) return status;

@@ -52,20 +52,6 @@ static ole_status put_samples(FILE *to, const ole_dataset *set, ole_error *error
     return status;
 }
 
-static ole_status put_data(FILE *to, const ole_dataset *set, const ole_card *card,
-                           ole_error *error) {
-    const ole_dataset_info *info = &set->info;
-    fprintf(to, "classes of the data=%d\n", info->classes);
-    fprintf(to, "shape of the samples=%d x %d x %d\n", info->channels, info->height, info->width);
-    put_labels(to, set, OLE_SPLIT_TRAIN, "training");
-    put_labels(to, set, OLE_SPLIT_TEST, "test");
-    put_labels(to, set, OLE_SPLIT_VALIDATION, "validation");
-    for (int c = 0; c < ole_statistic_count(info); c++)
-        fprintf(to, "normalisation of channel %d=%.9g / %.9g\n", c, (double)card->mean[c],
-                (double)card->deviation[c]);
-    return put_samples(to, set, error);
-}
-
 /* ---- Comparing ---------------------------------------------------------------------------- */
 
 /* The first line in which two texts differ is the error. */
@@ -90,34 +76,25 @@ static ole_status compare_lines(const char *ours, const char *theirs, ole_error 
     return OLE_OK;
 }
 
-/* The text of rank 0; NULL without memory on some rank. */
-static char *text_of_first(ole_ranks *ranks, const char *text, size_t size) {
-    int64_t bytes = (int64_t)size;
-    ole_ranks_broadcast(ranks, &bytes, sizeof bytes, 0);
-    char *first = calloc((size_t)bytes + 1, 1);
-    ole_status status = ole_ranks_agree(ranks, first ? OLE_OK : OLE_ERROR_MEMORY, NULL);
-    if (status != OLE_OK) {
-        free(first);
-        return NULL;
-    }
-    if (ole_ranks_rank(ranks) == 0) memcpy(first, text, size);
-    ole_ranks_broadcast(ranks, first, bytes, 0);
-    return first;
-}
-
 /* Compares the lines with rank 0's, unless `status` is an error on some rank; frees them. */
 static ole_status end_lines(ole_memory_file *lines, ole_ranks *ranks, ole_status status,
                             ole_error *error) {
-    char *text = ole_memory_file_close(lines);
+    char *text = ole_memory_file_close(lines), *first = NULL;
+    int64_t bytes = (int64_t)lines->size;
     if (!text && status == OLE_OK) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     status = ole_ranks_agree(ranks, status, error);
     if (status == OLE_OK) {
-        char *first = text_of_first(ranks, text, lines->size);
-        status = first ? compare_lines(text, first, error)
-                       : ole_fail(error, OLE_ERROR_MEMORY, "out of memory to compare ranks");
+        ole_ranks_broadcast(ranks, &bytes, sizeof bytes, 0);
+        first = calloc((size_t)bytes + 1, 1);
+        if (!first) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory to compare ranks");
         status = ole_ranks_agree(ranks, status, error);
-        free(first);
     }
+    if (status == OLE_OK) {
+        if (ole_ranks_rank(ranks) == 0) memcpy(first, text, (size_t)bytes);
+        ole_ranks_broadcast(ranks, first, bytes, 0);
+        status = ole_ranks_agree(ranks, compare_lines(text, first, error), error);
+    }
+    free(first);
     free(text);
     return status;
 }
@@ -138,18 +115,28 @@ ole_status ole_agree_on_options(const ole_train_options *options, ole_error *err
 ole_status ole_agree_on_data(ole_ranks *ranks, const ole_network *network, const ole_dataset *set,
                              const ole_card *card, ole_error *error) {
     if (ole_ranks_size(ranks) == 1) return OLE_OK;
+    const ole_dataset_info *info = &set->info;
+    const ole_backend *backend = network->backend;
     ole_memory_file lines;
     ole_status status = OLE_OK;
     if (ole_memory_file_open(&lines)) {
-        const ole_backend *backend = network->backend;
+        FILE *to = lines.file;
         size_t bytes;
         ole_params_gradients(network->params, &bytes);
-        fprintf(lines.file, "device=%s\n", backend->name);
+        fprintf(to, "device=%s\n", backend->name);
         if (backend->kernels)
-            fprintf(lines.file, "instruction set of the CPU=%s\n",
-                    backend->kernels(network->context));
-        fprintf(lines.file, "bytes of gradients=%zu\n", bytes);
-        status = put_data(lines.file, set, card, error);
+            fprintf(to, "instruction set of the CPU=%s\n", backend->kernels(network->context));
+        fprintf(to, "bytes of gradients=%zu\n", bytes);
+        fprintf(to, "classes of the data=%d\n", info->classes);
+        fprintf(to, "shape of the samples=%d x %d x %d\n", info->channels, info->height,
+                info->width);
+        put_labels(to, set, OLE_SPLIT_TRAIN, "training");
+        put_labels(to, set, OLE_SPLIT_TEST, "test");
+        put_labels(to, set, OLE_SPLIT_VALIDATION, "validation");
+        for (int c = 0; c < ole_statistic_count(info); c++)
+            fprintf(to, "normalisation of channel %d=%.9g / %.9g\n", c, (double)card->mean[c],
+                    (double)card->deviation[c]);
+        status = put_samples(to, set, error);
     }
     return end_lines(&lines, ranks, status, error);
 }
@@ -201,9 +188,10 @@ ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_
     memcpy(first, ours, sizeof first);
     ole_ranks_broadcast(ranks, first, sizeof first, 0);
     if (status == OLE_OK && strcmp(ours, first) != 0)
-        status = ole_fail(error, OLE_ERROR_NUMERIC,
-                          "its weights are no longer those of rank 0: the ranks have come apart, "
-                          "which faulty memory or processors of different kinds may do; go on from "
-                          "the last checkpoint");
+        status =
+            ole_fail(error, OLE_ERROR_NUMERIC,
+                     "its weights are no longer those of rank 0: the ranks have come apart, "
+                     "which faulty memory or processors of different kinds may do; resume from "
+                     "the last checkpoint");
     return ole_ranks_agree(ranks, status, error);
 }

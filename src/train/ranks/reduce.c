@@ -15,143 +15,75 @@
 
 enum { FIRST_BUCKET = 128 * 1024, BUCKET = 1024 * 1024, NUMBERS_SLOT = OLE_RANKS_SLOTS - 1 };
 
-/* ---- Batch norm --------------------------------------------------------------------------- */
-
-/* The sum of an ole_share. */
-static void sum_norm(void *argument, double *data, int64_t count) {
-    ole_reduce_batch *b = argument;
-    double start = ole_clock();
-    ole_ranks_sum(b->group, data, count, OLE_F64);
-    b->reduce->seconds += ole_clock() - start;
-}
-
-/* The queue_sum of an ole_share, of a direct link; there is one stream. */
-static void queue_norm(void *argument, double *data, int64_t count, void *stream) {
-    const ole_link *link = &((ole_reduce_batch *)argument)->reduce->link;
-    (void)stream;
-    link->linker->sum(link->context, data, count, OLE_F64);
-}
-
 static void plan_share(ole_reduce *r, int k, int64_t rows) {
     ole_reduce_batch *b = &r->batch[k];
-    int rank = ole_ranks_rank(r->ranks), size = ole_ranks_size(r->ranks);
+    int rank = ole_ranks_rank(r->ranks);
     int64_t first = ole_ranks_first(r->ranks, rows, rank);
-    b->reduce = r;
     b->rows = ole_ranks_first(r->ranks, rows, rank + 1) - first;
+    b->absent = rows > 0 && rows < ole_ranks_size(r->ranks);
     b->share = (ole_share){.first_row = first,
                            .rows = rows,
                            .norm = r->sync_norm && rows > 0,
-                           .sum = sum_norm,
-                           .argument = b};
-    b->group = r->ranks;
-    b->absent = rows > 0 && rows < size;
-    if (r->link.direct && !b->absent) b->share.queue_sum = queue_norm;
-    if (!b->absent) return;
-    b->group = ole_ranks_part(r->ranks, (int)rows);
-    b->owns_group = b->group != NULL;
+                           .linked = r->link.direct && !b->absent,
+                           .ranks = b->absent ? ole_ranks_part(r->ranks, (int)rows) : r->ranks,
+                           .seconds = &r->seconds};
 }
 
 /* ---- Buckets ------------------------------------------------------------------------------ */
 
 /*
- * Adds a gradient to the last bucket, or to a new one if that is full.  The gaps that frozen
- * parameters leave inside a bucket are summed too: their gradients are zero.
+ * Puts gradients into the last bucket, or into a new one if that is full.  The gaps that frozen
+ * parameters leave inside a bucket are summed too: their gradients are zero.  items[params] are the
+ * gradients in the order of backward.
  */
-static void add_gradient(ole_reduce *r, size_t offset, size_t bytes, int node, size_t most) {
-    ole_reduce_bucket *last = r->buckets > 0 ? &r->bucket[r->buckets - 1] : NULL;
-    size_t limit = r->buckets == 1 ? FIRST_BUCKET : most;
-    bool full = !last || (last->bytes >= limit && r->buckets < OLE_MOST_BUCKETS);
-    bool far = last && offset - last->offset - last->bytes > most && r->buckets < OLE_MOST_BUCKETS;
-    if (full || far) {
-        r->bucket[r->buckets++] = (ole_reduce_bucket){offset, bytes, node, NULL, NULL};
-        return;
-    }
-    last->bytes = offset + bytes - last->offset;
-    last->node = node;
-}
-
-static void plan_buckets(ole_reduce *r) {
+static void plan_buckets(ole_reduce *r, ole_update_item *items) {
     const ole_graph *graph = r->network->graph;
     const ole_params *params = r->network->params;
+    ole_reduce_bucket *b = NULL;
     size_t all;
     const char *block = ole_params_gradients(params, &all);
     size_t least = all / (OLE_MOST_BUCKETS / 2) + 1, most = least > BUCKET ? least : BUCKET;
-    for (int n = graph->nodes - 1; n >= 0; n--) {
-        const ole_node *node = &graph->node[n];
-        for (int i = node->first_param; i < node->first_param + node->params; i++) {
-            const char *gradient = ole_params_gradient(params, i);
-            if (gradient)
-                add_gradient(r, (size_t)(gradient - block), ole_params_size(params, i), n, most);
-        }
-    }
-}
-
-/* Starts the buckets that are complete once backward has reached `node`. */
-static void start_buckets(ole_reduce *r, int node) {
-    const ole_backend *backend = r->network->backend;
-    const ole_linker *linker = r->link.linker;
-    size_t all;
-    char *block = ole_params_gradients(r->network->params, &all);
-    ole_dtype type = backend->element_size == sizeof(double) ? OLE_F64 : OLE_F32;
-    for (; r->started < r->buckets && r->bucket[r->started].node >= node; r->started++) {
-        const ole_reduce_bucket *b = &r->bucket[r->started];
-        if (linker && r->link.direct) {
-            linker->bucket_sum(r->link.context, b->device);
-        } else if (linker && b->device) { /* reading waits for the device */
-            linker->bucket_read(r->link.context, b->device, b->host);
-            ole_ranks_start_sum(r->ranks, b->host, linker->bucket_size(b->device), OLE_F32,
-                                r->started);
-        } else {
-            ole_ranks_start_sum(r->ranks, block + b->offset,
-                                (int64_t)(b->bytes / backend->element_size), type, r->started);
-        }
-    }
-}
-
-/* An ole_plan_reached. */
-static void reached(void *argument, int node) {
-    ole_reduce *r = argument;
-    start_buckets(r, node);
-    ole_ranks_progress(r->ranks);
-}
-
-/* ---- Creating ----------------------------------------------------------------------------- */
-
-/* Creates a bucket of the gradients in its piece of the block; items[params] is scratch. */
-static ole_status create_device_bucket(const ole_reduce *r, ole_reduce_bucket *b,
-                                       ole_update_item *items, ole_error *error) {
-    const ole_graph *graph = r->network->graph;
-    const ole_params *params = r->network->params;
-    const ole_linker *linker = r->link.linker;
-    size_t all;
     int count = 0;
-    const char *from = (const char *)ole_params_gradients(params, &all) + b->offset;
     for (int n = graph->nodes - 1; n >= 0; n--) {
         const ole_node *node = &graph->node[n];
         for (int i = node->first_param; i < node->first_param + node->params; i++) {
             const char *gradient = ole_params_gradient(params, i);
-            if (!gradient || gradient < from || gradient >= from + b->bytes) continue;
+            if (!gradient) continue;
+            size_t offset = (size_t)(gradient - block);
+            bool full = b && b->bytes >= (r->buckets == 1 ? FIRST_BUCKET : most);
+            bool far = b && offset - b->offset - b->bytes > most;
+            if (!b || ((full || far) && r->buckets < OLE_MOST_BUCKETS)) {
+                b = &r->bucket[r->buckets++];
+                *b = (ole_reduce_bucket){.offset = offset, .first = count};
+            }
+            b->bytes = offset + ole_params_size(params, i) - b->offset;
+            b->node = n;
+            b->count++;
             items[count++] =
                 (ole_update_item){.node = node, .param = &graph->param[i], .gradient = gradient};
         }
     }
-    ole_status status = linker->bucket_create(r->link.context, items, count, &b->device, error);
-    if (status != OLE_OK || r->link.direct) return status;
-    b->host = calloc((size_t)linker->bucket_size(b->device) + 1, sizeof *b->host);
-    return b->host ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for gradients");
 }
+
+/* ---- Creating ----------------------------------------------------------------------------- */
 
 /* Opens the link, and creates the device's buckets if gradients are in device memory. */
 static ole_status connect(ole_reduce *r, ole_error *error) {
     ole_status status = ole_link_open(&r->link, r->ranks, r->network, error);
     if (status != OLE_OK) return status;
-    plan_buckets(r);
-    if (!r->link.linker) return OLE_OK;
+    const ole_linker *linker = r->link.linker;
     ole_update_item *items = calloc((size_t)r->network->graph->params + 1, sizeof *items);
     r->plain = ole_network_plain(r->network);
+    if (items) plan_buckets(r, items);
     if (!items || !r->plain) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int i = 0; i < r->buckets && status == OLE_OK; i++)
-        status = create_device_bucket(r, &r->bucket[i], items, error);
+    for (int i = 0; linker && i < r->buckets && status == OLE_OK; i++) {
+        ole_reduce_bucket *b = &r->bucket[i];
+        status =
+            linker->bucket_create(r->link.context, items + b->first, b->count, &b->device, error);
+        if (status != OLE_OK || r->link.direct) continue;
+        b->host = calloc((size_t)linker->bucket_size(b->device) + 1, sizeof *b->host);
+        if (!b->host) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for gradients");
+    }
     free(items);
     return ole_ranks_agree(r->ranks, status, error);
 }
@@ -189,7 +121,7 @@ ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_rank
 void ole_reduce_free(ole_reduce *r) {
     if (!r) return;
     for (int k = 0; k < 2; k++)
-        if (r->batch[k].owns_group) ole_ranks_close(r->batch[k].group);
+        if (r->batch[k].absent) ole_ranks_close(r->batch[k].share.ranks);
     for (int i = 0; i < r->buckets; i++) {
         if (r->link.linker) r->link.linker->bucket_free(r->link.context, r->bucket[i].device);
         free(r->bucket[i].host);
@@ -202,28 +134,40 @@ void ole_reduce_free(ole_reduce *r) {
 /* ---- A step ------------------------------------------------------------------------------- */
 
 void ole_reduce_start(ole_reduce *r, double *numbers, int count) {
-    ole_ranks_start_sum(r->ranks, numbers, count, OLE_F64, NUMBERS_SLOT);
-}
-
-void ole_reduce_backward(ole_reduce *r, ole_plan *plan) {
     r->started = 0;
-    if (plan) {
-        ole_plan_watch_backward(plan, reached, r);
-        ole_plan_backward(plan);
-    } else {
-        size_t bytes;
-        void *block = ole_params_gradients(r->network->params, &bytes);
-        if (r->link.linker)
-            r->link.linker->clear(r->link.context, block, bytes);
-        else
-            memset(block, 0, bytes);
-    }
-    start_buckets(r, 0);
+    if (count > 0) ole_ranks_start_sum(r->ranks, numbers, count, OLE_F64, NUMBERS_SLOT);
 }
 
-void ole_reduce_queue_backward(ole_reduce *r, ole_plan *plan) {
-    ole_reduce_backward(r, plan);
-    r->link.linker->bucket_join(r->link.context);
+void ole_reduce_advance(ole_reduce *r, int node) {
+    const ole_backend *backend = r->network->backend;
+    const ole_linker *linker = r->link.linker;
+    size_t all;
+    char *block = ole_params_gradients(r->network->params, &all);
+    ole_dtype type = backend->element_size == sizeof(double) ? OLE_F64 : OLE_F32;
+    for (; r->started < r->buckets && r->bucket[r->started].node >= node; r->started++) {
+        const ole_reduce_bucket *b = &r->bucket[r->started];
+        if (linker && r->link.direct) {
+            linker->bucket_sum(r->link.context, b->device);
+        } else if (linker) { /* reading waits for the device */
+            linker->bucket_read(r->link.context, b->device, b->host);
+            ole_ranks_start_sum(r->ranks, b->host, linker->bucket_size(b->device), OLE_F32,
+                                r->started);
+        } else {
+            ole_ranks_start_sum(r->ranks, block + b->offset,
+                                (int64_t)(b->bytes / backend->element_size), type, r->started);
+        }
+    }
+    ole_ranks_progress(r->ranks);
+}
+
+void ole_reduce_advance_empty(ole_reduce *r) {
+    size_t bytes;
+    void *block = ole_params_gradients(r->network->params, &bytes);
+    if (r->link.linker)
+        r->link.linker->clear(r->link.context, block, bytes);
+    else
+        memset(block, 0, bytes);
+    ole_reduce_advance(r, 0);
 }
 
 /* Copies a parameter from rank 0. */
@@ -265,20 +209,14 @@ void ole_reduce_finish(ole_reduce *r, int k) {
     r->seconds += ole_clock() - start;
 }
 
-ole_status ole_reduce_statistics(ole_reduce *r, ole_error *error) {
+void ole_reduce_statistics(ole_reduce *r) {
     const ole_graph *graph = r->network->graph;
-    if (r->sync_norm) return OLE_OK;
-    float *plain = ole_network_plain(r->network);
-    ole_status status = plain ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    status = ole_ranks_agree(r->ranks, status, error);
-    for (int i = 0; i < graph->params && status == OLE_OK; i++) {
+    for (int i = 0; i < graph->params && !r->sync_norm; i++) {
         if (graph->param[i].trained) continue;
-        ole_params_get(r->network->params, i, plain);
+        ole_params_get(r->network->params, i, r->plain);
         for (int64_t e = 0; e < graph->param[i].count; e++)
-            plain[e] /= (float)ole_ranks_size(r->ranks);
-        ole_ranks_sum(r->ranks, plain, graph->param[i].count, OLE_F32);
-        ole_params_set(r->network->params, i, plain);
+            r->plain[e] /= (float)ole_ranks_size(r->ranks);
+        ole_ranks_sum(r->ranks, r->plain, graph->param[i].count, OLE_F32);
+        ole_params_set(r->network->params, i, r->plain);
     }
-    free(plain);
-    return status;
 }

@@ -14,7 +14,9 @@
  *
  *     forward and losses, or nothing without rows
  *     ole_reduce_start(reduce, numbers, count);
- *     ole_reduce_backward(reduce, plan);
+ *     for each node, from the last to 0:
+ *         ole_plan_backward(plan, node);
+ *         ole_reduce_advance(reduce, node);
  *     ole_reduce_finish(reduce, k);             gradients and numbers are now the sums
  *     update
  */
@@ -33,6 +35,7 @@ typedef struct ole_reduce ole_reduce;
 typedef struct ole_reduce_bucket {
     size_t offset, bytes;
     int node;           /* the last whose backward writes into it */
+    int first, count;   /* of all gradients in the order of backward */
     ole_bucket *device; /* if gradients are in device memory */
     float *host;        /* [floats of `device`]: what the host sums, unless GPUs are linked */
 } ole_reduce_bucket;
@@ -40,11 +43,8 @@ typedef struct ole_reduce_bucket {
 /* Batches of one size. */
 typedef struct ole_reduce_batch {
     ole_share share; /* what a plan must know of the other ranks' rows */
-    ole_reduce *reduce;
-    ole_ranks *group; /* the ranks that have rows */
-    int64_t rows;     /* ours */
-    bool owns_group;
-    bool absent; /* some rank has no rows */
+    int64_t rows;    /* ours */
+    bool absent;     /* some rank has no rows: the others are a group of their own */
 } ole_reduce_batch;
 
 /* Fields other than link, ranks, batch and seconds are private to reduce.c. */
@@ -70,19 +70,20 @@ ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_rank
                              const int64_t rows[2], bool sync_norm, ole_error *error);
 void ole_reduce_free(ole_reduce *reduce);
 
-/* Starts summing numbers[count] (a few); the sums are there after ole_reduce_finish(). */
+/* Starts a step, and the sums of numbers[count] (a few), which are there after
+ * ole_reduce_finish(). */
 void ole_reduce_start(ole_reduce *reduce, double *numbers, int count);
 
-/* Runs backward and starts the sums of its gradients. `plan` NULL: this rank has no rows. */
-void ole_reduce_backward(ole_reduce *reduce, ole_plan *plan);
+/* Starts the sums of gradients that are complete now that backward has passed `node`. */
+void ole_reduce_advance(ole_reduce *reduce, int node);
+
+/* The same for all nodes at once, on a rank without rows: its gradients are zero. */
+void ole_reduce_advance_empty(ole_reduce *reduce);
 
 /* Waits for everything that was started. */
 void ole_reduce_finish(ole_reduce *reduce, int k);
 
-/* Enqueues backward and the sums of its gradients; needs linked GPUs and rows on all ranks. */
-void ole_reduce_queue_backward(ole_reduce *reduce, ole_plan *plan);
-
 /* With batch norm per rank: the running statistics become their means over the ranks. */
-ole_status ole_reduce_statistics(ole_reduce *reduce, ole_error *error);
+void ole_reduce_statistics(ole_reduce *reduce);
 
 #endif

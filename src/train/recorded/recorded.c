@@ -12,6 +12,7 @@
 #include "train/recorded/recorded.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sort.h"
 #include "data/loader/loader.h"
 
 #include <math.h>
@@ -66,10 +67,6 @@ static void take_order(ole_recorded *r, int64_t epoch) {
     }
 }
 
-double ole_recorded_share(const ole_recorded *r, int k) {
-    return (double)r->stepper->rows[k] / (double)r->stepper->batch[k];
-}
-
 /* ---- recording ---------------------------------------------------------------------------- */
 
 /* Enqueues a step, or a part of one, for whole batches (k = 0) or for the last batch (1). */
@@ -82,47 +79,38 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
                               ole_plan_input(plan), r->labels);
         ole_recorded_gather_labels(r, k);
     }
-    ole_plan_queue_forward(plan, true);
+    ole_plan_forward(plan, NULL, true, 0);
     if (part == OLE_RECORDED_FORWARD) return;
     if (s->softmax && part != OLE_RECORDED_WITHOUT_SOFTMAX)
-        ole_plan_queue_softmax(plan, r->labels, ole_recorded_share(r, k));
-    else if (s->softmax)
-        ole_plan_assume_softmax(plan);
-    ole_recorded_seed(r, k, part != OLE_RECORDED_WITHOUT_OLE);
-    if (r->ranks)
-        ole_reduce_queue_backward(s->reduce, plan);
-    else
-        ole_plan_backward(plan);
+        ole_plan_queue_softmax(plan, r->labels, ole_stepper_share(s, k));
+    else if (s->softmax) /* backward runs as if it had */
+        ole_plan_gradient(plan, r->network->graph->classifier, &(bool){false});
+    if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
+    for (int node = r->network->graph->nodes - 1; node >= 0; node--) {
+        for (int i = 0; i < s->acts && part != OLE_RECORDED_WITHOUT_OLE; i++)
+            if (s->act[i].node == node) ole_recorded_queue_act(r, i, k);
+        ole_plan_backward(plan, node);
+        if (r->ranks) ole_reduce_advance(s->reduce, node);
+    }
+    if (r->ranks) r->link->linker->bucket_join(r->context);
     r->recorder->check(r->context);
     if (part != OLE_RECORDED_WITHOUT_UPDATE) ole_params_update(r->network->params, &s->update);
     r->recorder->tock(r->context);
 }
 
-/* Restores what keep_statistics() saved, unless it failed (`whole` false), and frees it. */
-static void put_back_statistics(ole_recorded *r, float **kept, bool whole) {
-    const ole_network *n = r->network;
-    for (int i = 0; kept && i < n->graph->params; i++) {
-        if (whole && kept[i]) ole_params_set(n->params, i, kept[i]);
-        free(kept[i]);
-    }
-    free(kept);
-}
-
-/* Saves the running statistics, which steps change even with updates off; NULL without memory. */
-static float **keep_statistics(ole_recorded *r, ole_error *error) {
-    const ole_network *n = r->network;
-    float **kept = calloc((size_t)n->graph->params + 1, sizeof *kept);
-    bool whole = kept != NULL;
-    for (int i = 0; whole && i < n->graph->params; i++) {
+/* Copies the running statistics, which steps change even with updates off, to or from `kept`;
+ * returns how many there are.  NULL: only counts them. */
+static size_t copy_statistics(const ole_network *n, float *kept, bool back) {
+    size_t count = 0;
+    for (int i = 0; i < n->graph->params; i++) {
         if (n->graph->param[i].trained) continue;
-        kept[i] = malloc((size_t)n->graph->param[i].count * sizeof **kept);
-        whole = kept[i] != NULL;
-        if (whole) ole_params_get(n->params, i, kept[i]);
+        if (kept && back)
+            ole_params_set(n->params, i, kept + count);
+        else if (kept)
+            ole_params_get(n->params, i, kept + count);
+        count += (size_t)n->graph->param[i].count;
     }
-    if (whole) return kept;
-    put_back_statistics(r, kept, false);
-    ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    return NULL;
+    return count;
 }
 
 /* Replays a recording for about `budget` seconds; returns the median time per replay.  Ranks replay
@@ -141,11 +129,9 @@ static ole_status time_replays(ole_recorded *r, ole_recording *recording, double
         double each = (ole_clock() - start) / bunch;
         if (i == -1) bunch = (int)fmin(MOST, 1.0 + budget / BUNCHES / each);
         if (i == -1) ole_ranks_broadcast(r->ranks, &bunch, sizeof bunch, 0);
-        int at = i;
-        for (; at > 0 && took[at - 1] > each; at--)
-            took[at] = took[at - 1];
-        if (at >= 0) took[at] = each;
+        if (i >= 0) took[i] = each;
     }
+    qsort(took, BUNCHES, sizeof *took, ole_by_rising_double);
     *seconds = took[BUNCHES / 2];
     return status;
 }
@@ -157,7 +143,7 @@ static ole_status time_ole(ole_recorded *r, ole_error *error) {
     ole_status status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
     for (int i = 0; i < r->stepper->acts; i++)
-        ole_plan_queue_seed(r->stepper->plan[0], r->act[i].act->node);
+        ole_recorded_queue_act(r, i, 0);
     r->recorder->check(r->context);
     status = r->recorder->end(r->context, &recording, error);
     if (status == OLE_OK) status = time_replays(r, recording, 0.02, &r->ole_seconds, error);
@@ -168,8 +154,6 @@ static ole_status time_ole(ole_recorded *r, ole_error *error) {
 /* Times steps as they are recorded and without communication: the difference is what ranks cost. */
 static ole_status time_ranks(ole_recorded *r, ole_error *error) {
     if (!r->ranks) return OLE_OK;
-    float **kept = keep_statistics(r, error);
-    if (!kept) return OLE_ERROR_MEMORY;
     ole_recording *alone = NULL;
     double with = 0.0, without = 0.0;
     ole_status status = time_replays(r, r->recording[0], 0.05, &with, error);
@@ -183,7 +167,6 @@ static ole_status time_ranks(ole_recorded *r, ole_error *error) {
         r->recorder->recording_free(r->context, alone);
         r->comm_seconds = fmax(0.0, with - without);
     }
-    put_back_statistics(r, kept, true);
     return status;
 }
 
@@ -195,29 +178,37 @@ static ole_status start_idle(ole_recorded *r, bool updates, ole_error *error) {
     return r->recorder->start(r->context, r->feed, &epoch, error);
 }
 
+/* What went wrong while losses were queued. */
+static ole_status check_losses(const ole_recorded *r, ole_error *error) {
+    if (r->failure.status != OLE_OK && error) *error = r->failure;
+    return r->failure.status;
+}
+
 static ole_status record_steps(ole_recorded *r, ole_error *error) {
     ole_status status = OLE_OK;
+    float *kept = malloc((copy_statistics(r->network, NULL, false) + 1) * sizeof *kept);
+    if (!kept) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     r->recorder->lock();
+    copy_statistics(r->network, kept, false);
     for (int k = 1; k >= 0 && status == OLE_OK; k--) {
         if (r->stepper->rows[k] == 0) continue;
         status = start_idle(r, false, error);
-        float **kept = status == OLE_OK ? keep_statistics(r, error) : NULL;
-        if (status == OLE_OK && !kept) status = OLE_ERROR_MEMORY;
         if (status != OLE_OK) break;
         queue_part(r, k, OLE_RECORDED_STEP); /* once before it is recorded */
-        status = ole_recorded_acts_status(r, error);
+        status = check_losses(r, error);
         ole_status ran = ole_network_wait(r->network, status == OLE_OK ? error : NULL);
         if (status == OLE_OK) status = ran;
-        put_back_statistics(r, kept, true);
         if (status == OLE_OK) status = r->recorder->begin(r->context, error);
         if (status != OLE_OK) break;
         queue_part(r, k, OLE_RECORDED_STEP);
         status = r->recorder->end(r->context, &r->recording[k], error);
-        if (status == OLE_OK) status = ole_recorded_acts_status(r, error);
+        if (status == OLE_OK) status = check_losses(r, error);
     }
     if (status == OLE_OK) status = time_ole(r, error);
     if (status == OLE_OK) status = time_ranks(r, error);
+    copy_statistics(r->network, kept, true);
     r->recorder->unlock();
+    free(kept);
     return status;
 }
 
@@ -254,8 +245,9 @@ ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, cons
     ole_recorded *r = calloc(1, sizeof *r);
     if (!r) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     *r = (ole_recorded){.stepper = stepper,
-                        .ranks = stepper->reduce ? stepper->reduce->ranks : NULL,
+                        .ranks = stepper->ranks,
                         .link = stepper->reduce ? &stepper->reduce->link : NULL,
+                        .global = stepper->ranks && stepper->global && stepper->acts > 0,
                         .network = stepper->network,
                         .recorder = stepper->network->backend->recorder,
                         .context = stepper->network->context,
@@ -344,7 +336,6 @@ ole_status ole_recorded_measure(ole_recorded *r, ole_recorded_part part, ole_op 
         ole_plan_skip(plan, (int)op, part == OLE_RECORDED_WITHOUT_OP_BACKWARD);
     queue_part(r, 0, part);
     ole_plan_skip(plan, -1, false);
-    ole_recorded_seed(r, 0, true);
     status = r->recorder->end(r->context, &recording, error);
     if (status == OLE_OK) status = time_replays(r, recording, budget, seconds, error);
     r->recorder->recording_free(r->context, recording);

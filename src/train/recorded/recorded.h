@@ -21,16 +21,11 @@ enum { OLE_RECORDED_AHEAD = 32 }; /* replays that may wait on the device */
 
 /* OLÉ at one node, on the device. */
 typedef struct ole_recorded_act {
-    ole_recorded *recorded;
-    const ole_act *act;
-    int k; /* index of the plan being recorded */
     ole_loss_plan *loss;
     ole_rows rows;
-    bool global;               /* over the rows of all ranks */
     ole_loss_outcome *outcome; /* device memory, like the next three */
     char *features, *gradient; /* of all rows; NULL if the tensor itself serves */
     float *plain;              /* this rank's rows, to be gathered; NULL likewise */
-    bool failed;
 } ole_recorded_act;
 
 /* A split uploaded for evaluation. */
@@ -57,6 +52,7 @@ struct ole_recorded {
     ole_recording *recording[2]; /* of whole batches and of the last */
     ole_ranks *ranks;            /* NULL: one process */
     const ole_link *link;        /* between them */
+    bool global;                 /* OLÉ is over the rows of all ranks */
     int64_t *bytes;              /* [ranks]: what each gives in a gather */
     int32_t *labels;             /* device memory [batch] */
     int32_t *all_labels;         /* ... of all ranks */
@@ -71,7 +67,7 @@ struct ole_recorded {
     int64_t next;        /* batch to replay next */
     double ole_seconds;  /* OLÉ per step, measured at creation */
     double comm_seconds; /* communication between ranks per step, likewise */
-    ole_error failure;   /* of OLÉ while recording */
+    ole_error failure;   /* of OLÉ while it was queued; status OLE_OK: none */
 };
 
 /* Why steps of ranks cannot be recorded, the same on all; NULL if they can or there are no ranks.
@@ -130,20 +126,14 @@ ole_status ole_recorded_evaluate(ole_recorded *recorded, ole_split split,
 /* What feeds of all splits have in common. */
 ole_feed_spec ole_recorded_feed(const ole_recorded *recorded, ole_split split, int64_t batches);
 
-/* This rank's share of the rows of whole batches (k = 0) or of the last (1). */
-double ole_recorded_share(const ole_recorded *recorded, int k);
-
 ole_status ole_recorded_plan_act(ole_recorded *recorded, int i, ole_error *error);
 void ole_recorded_free_act(ole_recorded *recorded, int i);
 
 /* Gathers the labels of all ranks if a loss is over all rows. */
 void ole_recorded_gather_labels(ole_recorded *recorded, int k);
 
-/* Switches the losses, and their gradients in backward of plan k, on or off. */
-void ole_recorded_seed(ole_recorded *recorded, int k, bool on);
-
-/* What went wrong while losses were enqueued. */
-ole_status ole_recorded_acts_status(const ole_recorded *recorded, ole_error *error);
+/* Queues a loss, and adds its gradient to that of its node, in a step of plan k. */
+void ole_recorded_queue_act(ole_recorded *recorded, int i, int k);
 
 void ole_recorded_free_split(ole_recorded *recorded, ole_recorded_split *split);
 

@@ -16,19 +16,6 @@ void ole_recorded_free_split(ole_recorded *r, ole_recorded_split *e) {
     if (e->logits) r->network->backend->free(r->context, e->logits);
 }
 
-/* Each rank takes a run of consecutive samples of the split. */
-static ole_status open_evaluation(ole_recorded *r, ole_recorded_split *e, ole_split split,
-                                  ole_error *error) {
-    if (e->feed) return OLE_OK;
-    int64_t all = r->set->splits.count[split];
-    int rank = ole_ranks_rank(r->ranks);
-    e->first = ole_ranks_first(r->ranks, all, rank);
-    e->count = ole_ranks_first(r->ranks, all, rank + 1) - e->first;
-    e->batches = e->count > 0 ? (e->count + r->batch - 1) / r->batch : 1;
-    const ole_feed_spec feed = ole_recorded_feed(r, split, e->batches);
-    return r->recorder->feed_create(r->context, &feed, &e->feed, error);
-}
-
 /* Device memory for an output of the whole split, unless a recording that failed has left it. */
 static bool allocate_kept(const ole_recorded *r, const ole_recorded_split *e, ole_shape shape,
                           float **kept) {
@@ -53,7 +40,7 @@ static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int 
     r->recorder->tick(r->context, e->feed);
     r->recorder->assemble(r->context, e->feed, r->batch, ole_plan_layout(plan, 0),
                           ole_plan_input(plan), r->labels);
-    ole_plan_queue_forward(plan, false);
+    ole_plan_forward(plan, NULL, false, 0);
     ole_plan_queue_softmax(plan, r->labels, 0.0);
     if (kept > 0)
         r->recorder->keep(r->context, ole_plan_layout(plan, graph->features),
@@ -97,9 +84,7 @@ static ole_status read_kept(ole_recorded *r, const ole_recorded_split *e, const 
         r->network->backend->copy_out(r->context, kept, bytes, mine);
         status = ole_ranks_agree(r->ranks, ole_network_wait(r->network, error), error);
     }
-    for (int k = 0; k < ole_ranks_size(r->ranks); k++)
-        r->bytes[k] = dim * (int64_t)sizeof *rows *
-                      (ole_ranks_first(r->ranks, all, k + 1) - ole_ranks_first(r->ranks, all, k));
+    ole_ranks_part_bytes(r->ranks, all, dim * (int64_t)sizeof *rows, r->bytes);
     if (status == OLE_OK && r->ranks) ole_ranks_gather(r->ranks, mine, r->bytes, rows);
     if (r->ranks) free(mine);
     return status;
@@ -108,9 +93,17 @@ static ole_status read_kept(ole_recorded *r, const ole_recorded_split *e, const 
 ole_status ole_recorded_evaluate(ole_recorded *r, ole_split split, ole_runner_outputs *out,
                                  ole_error *error) {
     ole_recorded_split *e = &r->split[split];
-    int kept = out->logits ? 2 : out->features ? 1 : 0;
+    int kept = out->logits ? 2 : out->features ? 1 : 0, rank = ole_ranks_rank(r->ranks);
+    int64_t all = r->set->splits.count[split], dim = ole_network_feature_size(r->network);
     ole_step_sums sums;
-    ole_status status = open_evaluation(r, e, split, error);
+    ole_status status = OLE_OK;
+    if (!e->feed) { /* each rank takes consecutive samples of the split */
+        e->first = ole_ranks_first(r->ranks, all, rank);
+        e->count = ole_ranks_first(r->ranks, all, rank + 1) - e->first;
+        e->batches = e->count > 0 ? (e->count + r->batch - 1) / r->batch : 1;
+        const ole_feed_spec feed = ole_recorded_feed(r, split, e->batches);
+        status = r->recorder->feed_create(r->context, &feed, &e->feed, error);
+    }
     if (status == OLE_OK && !e->recording[kept]) {
         r->recorder->lock();
         status = record_evaluation(r, e, kept, error);
@@ -121,7 +114,6 @@ ole_status ole_recorded_evaluate(ole_recorded *r, ole_split split, ole_runner_ou
     if (status != OLE_OK) return status;
     out->wrong = e->count - sums.correct;
     ole_ranks_sum(r->ranks, &out->wrong, 1, OLE_I64);
-    int64_t all = r->set->splits.count[split], dim = ole_network_feature_size(r->network);
     if (out->features) status = read_kept(r, e, e->features, dim, all, out->features, error);
     if (status == OLE_OK && out->logits)
         status = read_kept(r, e, e->logits, r->network->graph->classes, all, out->logits, error);

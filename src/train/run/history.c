@@ -42,7 +42,18 @@ static ole_epoch epoch_of(const json_t *line) {
     };
 }
 
-static ole_status add_epoch(ole_history *h, int64_t *room, const json_t *line, ole_error *error) {
+static ole_status add_line(ole_history *h, int64_t *room, const json_t *line, ole_error *error) {
+    const char *event = json_string_value(json_object_get(line, "event"));
+    if (event && strcmp(event, "end") == 0) {
+        h->ended = true;
+        h->test_error = number(line, "test_error");
+        h->validation_error = number(line, "validation_error");
+        h->knn1_error = number(line, "knn1_error");
+        h->seconds = number(line, "seconds");
+        copy_text(h->device, sizeof h->device, line, "device");
+        copy_text(h->date, sizeof h->date, line, "date");
+    }
+    if (!event || strcmp(event, "epoch") != 0) return OLE_OK;
     if (h->count == *room) {
         *room = *room ? 2 * *room : 64;
         ole_epoch *more = realloc(h->epochs, (size_t)*room * sizeof *more);
@@ -53,42 +64,6 @@ static ole_status add_epoch(ole_history *h, int64_t *room, const json_t *line, o
     return OLE_OK;
 }
 
-static ole_status add_line(ole_history *h, int64_t *room, const json_t *line, ole_error *error) {
-    const char *event = json_string_value(json_object_get(line, "event"));
-    if (event && strcmp(event, "epoch") == 0) return add_epoch(h, room, line, error);
-    if (event && strcmp(event, "end") == 0) {
-        h->ended = true;
-        h->test_error = number(line, "test_error");
-        h->validation_error = number(line, "validation_error");
-        h->knn1_error = number(line, "knn1_error");
-        h->seconds = number(line, "seconds");
-        copy_text(h->device, sizeof h->device, line, "device");
-        copy_text(h->date, sizeof h->date, line, "date");
-    }
-    return OLE_OK;
-}
-
-static ole_status read_lines(ole_history *h, const char *path, const char *bytes,
-                             ole_error *error) {
-    int64_t room = 0, number_of_line = 1;
-    ole_status status = OLE_OK;
-    for (const char *end; status == OLE_OK && (end = strchr(bytes, '\n')); number_of_line++) {
-        bool no_memory;
-        json_t *line = ole_parse_json(bytes, (size_t)(end - bytes), 0, NULL, &no_memory);
-        ole_quoted quoted;
-        if (json_is_object(line))
-            status = add_line(h, &room, line, error);
-        else if (no_memory)
-            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run's history");
-        else
-            status = ole_fail(error, OLE_ERROR_FORMAT, "%s: line %lld is no JSON object",
-                              ole_quote_string(&quoted, path), (long long)number_of_line);
-        json_decref(line);
-        bytes = end + 1;
-    }
-    return status;
-}
-
 ole_status ole_history_read(ole_history *history, const char *folder, ole_error *error) {
     char path[OLE_RUN_PATH], *bytes = NULL;
     size_t size;
@@ -97,7 +72,21 @@ ole_status ole_history_read(ole_history *history, const char *folder, ole_error 
     ole_history h = {.test_error = NAN, .validation_error = NAN, .knn1_error = NAN, .seconds = NAN};
     ole_status status = ole_run_path(path, folder, "metrics.jsonl", error);
     if (status == OLE_OK) status = ole_read_file(path, LARGEST, &bytes, &size, error);
-    if (status == OLE_OK) status = read_lines(&h, path, bytes, error);
+    int64_t room = 0, number_of_line = 1;
+    for (const char *at = bytes, *end; status == OLE_OK && (end = strchr(at, '\n'));
+         number_of_line++, at = end + 1) {
+        bool no_memory;
+        json_t *line = ole_parse_json(at, (size_t)(end - at), 0, NULL, &no_memory);
+        ole_quoted quoted;
+        if (json_is_object(line))
+            status = add_line(&h, &room, line, error);
+        else if (no_memory)
+            status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run's history");
+        else
+            status = ole_fail(error, OLE_ERROR_FORMAT, "%s: line %lld is no JSON object",
+                              ole_quote_string(&quoted, path), (long long)number_of_line);
+        json_decref(line);
+    }
     free(bytes);
     if (status == OLE_OK)
         *history = h;

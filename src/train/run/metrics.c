@@ -4,6 +4,7 @@
  */
 #include "train/run/metrics.h"
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/quote.h"
@@ -12,7 +13,6 @@
 #include "formats/parse_json.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +83,10 @@ static ole_status check_lines(const char *path, const char *bytes, size_t size, 
     return OLE_OK;
 }
 
-ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, bool *others,
-                             ole_error *error) {
+/* ---- Opening and writing ------------------------------------------------------------------ */
+
+ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep, int64_t epochs,
+                            bool *others, ole_error *error) {
     char *bytes = NULL;
     size_t size = 0;
     struct stat about;
@@ -93,23 +95,11 @@ ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, boo
     if (status == OLE_OK)
         status = check_lines(path, bytes ? bytes : "", size, (size_t)keep, epochs, others, error);
     free(bytes);
-    return status;
-}
-
-/* ---- Opening and writing ------------------------------------------------------------------ */
-
-ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep,
-                            ole_error *error) {
-    *metrics = (ole_metrics){.fd = -1};
-    if (!path) return OLE_OK;
-    metrics->path = strdup(path);
+    if (status != OLE_OK) return status;
+    *metrics = (ole_metrics){.fd = -1, .path = strdup(path), .bytes = keep};
     if (!metrics->path) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    metrics->bytes = keep;
-    metrics->fd =
-        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (metrics->fd >= 0) return OLE_OK;
-    ole_status status = fail_write(metrics, errno, error);
-    ole_metrics_close(metrics);
+    status = ole_append_open(&metrics->fd, path, error);
+    if (status != OLE_OK) ole_metrics_close(metrics);
     return status;
 }
 

@@ -17,16 +17,13 @@ typedef struct ole_metrics {
 } ole_metrics;
 
 /*
- * Checks a file before it is opened: its first `keep` bytes must be the lines of `epochs` epochs,
- * in order. The rest will be removed; *others: some of it is not a run's, which for `keep` = 0 is
- * an error, as the file is somebody else's.
+ * Opens the file to continue after `keep` bytes (0: new), which must be the lines of `epochs`
+ * epochs, in order.  The rest stays until the first line is written, so that a finished run keeps
+ * its last line; *others: some of it is not a run's, which for `keep` = 0 is an error, as the file
+ * is somebody else's.
  */
-ole_status ole_metrics_check(const char *path, int64_t keep, int64_t epochs, bool *others,
-                             ole_error *error);
-
-/* Opens a checked file to continue after `keep` bytes (0: new). The rest stays until the first line
- * is written, so that a finished run keeps its last line. `path` NULL: nothing is written. */
-ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep, ole_error *error);
+ole_status ole_metrics_open(ole_metrics *metrics, const char *path, int64_t keep, int64_t epochs,
+                            bool *others, ole_error *error);
 void ole_metrics_close(ole_metrics *metrics);
 
 /* Writes the line of an epoch, counted from 1. `errors` NULL: they were not measured. */

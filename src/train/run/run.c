@@ -45,17 +45,41 @@ static const ole_ranks *neighbours(const ole_train_options *options) {
 
 /* ---- Data --------------------------------------------------------------------------------- */
 
+/* The unreadable images that are skipped: how many, and the names of the first. */
+typedef struct skipped_images {
+    int count;
+    char names[400];
+} skipped_images;
+
+static void note_skipped(void *context, const char *path, const char *reason) {
+    (void)reason;
+    enum { NAMED = 3 };
+    skipped_images *s = context;
+    size_t used = strlen(s->names);
+    if (s->count++ < NAMED)
+        snprintf(s->names + used, sizeof s->names - used, "%s%s", used ? ", " : ": ", path);
+    else if (s->count == NAMED + 1)
+        snprintf(s->names + used, sizeof s->names - used, ", ...");
+}
+
+static void report_skipped(const ole_train_options *o, const skipped_images *s) {
+    char *data = ole_shell_word(o->data);
+    if (s->count == 1)
+        ole_run_say(o, "%s: skipped an unreadable image%s", o->data, s->names);
+    else if (s->count > 1)
+        ole_run_say(o,
+                    "%s: skipped %d unreadable images%s (ole data check --skip-bad %s lists them)",
+                    o->data, s->count, s->names, data ? data : o->data);
+    free(data);
+}
+
 static ole_status describe_data(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
-    if (info->skipped > 0)
-        ole_run_say(o, "%s: %lld unreadable images were left out", o->data,
-                    (long long)info->skipped);
     if (info->passed_over > 0)
         ole_run_say(o,
-                    "%s: passed over, as not called png, jpeg, pgm or ppm, or not right in the "
-                    "folder of a class: %lld",
-                    o->data, (long long)info->passed_over);
+                    "%s: skipped %lld file%s: not an image, or not directly inside a class folder",
+                    o->data, (long long)info->passed_over, info->passed_over == 1 ? "" : "s");
     ole_quoted quoted;
     if (info->classes < 2)
         return ole_fail(error, OLE_ERROR_FORMAT,
@@ -63,7 +87,7 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                         ole_quote_string(&quoted, o->data));
     if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
         ole_run_say(o,
-                    "warning: nothing is held out: every class of %s has too few samples for "
+                    "warning: no validation set: every class of %s has too few samples for "
                     "val_split %g",
                     o->data, o->val_split);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
@@ -137,11 +161,11 @@ ole_status ole_run_compare(const ole_train_options *options, const ole_train_opt
         char a[OLE_OPTION_VALUE], b[OLE_OPTION_VALUE];
         const char *now = ole_option_text(o, options, a), *old = ole_option_text(o, then, b);
         ole_quoted where, was, is;
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: the run has %s '%s', not '%s': go on with the same, or start another",
-                        ole_quote_string(&where, path), o->name,
-                        ole_quote_string(&was, old ? old : ""),
-                        ole_quote_string(&is, now ? now : ""));
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "%s: the run has %s '%s', not '%s': resume with the same, or start a new run",
+            ole_quote_string(&where, path), o->name, ole_quote_string(&was, old ? old : ""),
+            ole_quote_string(&is, now ? now : ""));
     }
     return OLE_OK;
 }
@@ -157,7 +181,7 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
     if (status == OLE_OK) status = ole_run_compare(&run->options, &then, path, error);
     if (status == OLE_OK && run->options.init_from && !then.init_from)
-        ole_run_say(&run->options, "init_from is passed over: the run goes on from its checkpoint");
+        ole_run_say(&run->options, "init_from is ignored: the run resumes from its checkpoint");
     *epochs = then.epochs;
     ole_recipe_free(recipe);
     return status;
@@ -196,7 +220,7 @@ static void describe_schedule(const ole_run *run) {
 /* Data and checkpoint must have the same sample shape and class names. */
 static ole_status compare_data(const ole_card *now, const ole_card *then, const char *path,
                                ole_error *error) {
-    static const char advice[] = "go on with the same data, or start another";
+    static const char advice[] = "resume with the same data, or start a new run";
     const ole_shape *a = &then->input, *b = &now->input;
     ole_quoted where, was, is;
     ole_quote_string(&where, path);
@@ -256,7 +280,7 @@ static ole_status load_state(ole_run *run, ole_error *error) {
     if (status == OLE_OK || !lost || !ole_run_has(o->out, "previous.safetensors")) return status;
     ole_error second;
     if (load_from(run, "previous.safetensors", &second) != OLE_OK) return status;
-    ole_run_say(o, "%s; going on from previous.safetensors", error ? error->message : "damaged");
+    ole_run_say(o, "%s; resuming from previous.safetensors", error ? error->message : "damaged");
     return OLE_OK;
 }
 
@@ -276,7 +300,7 @@ static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_quoted quoted;
     ole_quote_string(&quoted, o->out);
     if (!ole_run_has(o->out, ""))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to go on with", quoted.text);
+        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to resume", quoted.text);
     ole_run_say(o, "%s: no checkpoint yet, starting from the beginning", quoted.text);
     o->resume = false;
     return OLE_OK;
@@ -286,19 +310,17 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     run->config = ole_recipe_text(o);
     if (!run->config) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the recipe");
-    if (!o->out) return ole_metrics_open(&run->metrics, NULL, 0, error);
+    if (!o->out) return OLE_OK;
     char path[OLE_RUN_PATH];
     bool others = false;
     ole_status status = ole_run_output(path, o->out, "metrics.jsonl", error);
     if (status == OLE_OK) /* first: it may refuse to resume */
-        status =
-            ole_metrics_check(path, run->state.metrics_bytes, run->state.epoch, &others, error);
+        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, run->state.epoch,
+                                  &others, error);
     if (status == OLE_OK && others)
         ole_run_say(o,
                     "warning: %s: lines after the last checkpoint are not of a run and are removed",
                     path);
-    if (status == OLE_OK)
-        status = ole_metrics_open(&run->metrics, path, run->state.metrics_bytes, error);
     if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_write(path, o, error);
     run->metrics.ranks = ole_ranks_size(o->ranks);
@@ -389,8 +411,14 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     ole_train_dataset_options(o, &data);
     data.threads = ole_rank_threads(o->threads, neighbours(o));
     data.skip_test = o->skip_test;
+    skipped_images skipped = {0};
+    if (data.skip_bad) {
+        data.bad_image = note_skipped;
+        data.bad_image_context = &skipped;
+    }
     ole_status status = ole_ranks_agree(o->ranks, check_folder(run, error), error);
     if (status == OLE_OK) status = ole_samples_open(&run->set, o->data, &data, o->ranks, error);
+    report_skipped(o, &skipped);
 
     int64_t batch = 0, last = 0;
     if (status == OLE_OK) { /* each rank for itself */

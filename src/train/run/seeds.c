@@ -5,7 +5,7 @@
  * thread of its own; elsewhere they run one after the other, since each uses all cores.  Ranks
  * divide the runs among them, one rank per run.
  */
-#include "train/run/seeds.h"
+#include "train/run/train_once.h"
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -15,7 +15,6 @@
 #include "train/options/recipe.h"
 #include "train/ranks/job_pool.h"
 #include "train/run/run.h"
-#include "train/run/train_once.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -43,24 +42,20 @@ typedef struct one_run {
 
 /* ---- One of them -------------------------------------------------------------------------- */
 
-/* Of all runs: a run counts those after it one by one, but ranks do them concurrently. */
-static double seconds_left(const seeds *all, const ole_train_progress *p) {
-    double step = p->epoch_done ? 1.0 : (double)p->step / (double)p->steps;
-    double own = 1.0 - ((double)p->epoch - 1.0 + step) / (double)p->epochs;
-    int64_t later = p->runs - p->run, ranks = ole_ranks_size(all->options->ranks);
-    if (own + (double)later <= 0.0) return 0.0;
-    return p->seconds_left * (own + (double)(later / ranks)) / (own + (double)later);
-}
-
 /* An ole_train_callback: reports the steps of one run and the epochs of all. */
-static bool pass_progress(void *context, const ole_train_progress *progress) {
+static bool pass_progress(void *context, const ole_train_progress *p) {
     one_run *run = context;
     seeds *all = run->all;
     const ole_train_options *o = all->options;
-    ole_train_progress shown = *progress;
-    shown.seconds_left = seconds_left(all, progress);
+    /* The run counts those after it one by one, but ranks do them concurrently. */
+    double step = p->epoch_done ? 1.0 : (double)p->step / (double)p->steps;
+    double own = 1.0 - ((double)p->epoch - 1.0 + step) / (double)p->epochs;
+    double later = (double)(p->runs - p->run);
+    double here = (double)((p->runs - p->run) / ole_ranks_size(o->ranks));
+    ole_train_progress shown = *p;
+    shown.seconds_left = own + later > 0.0 ? p->seconds_left * (own + here) / (own + later) : 0.0;
     ole_job_pool_lock(run->pool);
-    bool said = progress->epoch_done || run->index == all->speaker;
+    bool said = p->epoch_done || run->index == all->speaker;
     if (said && o->callback && !ole_job_pool_stops(run->pool) &&
         o->callback(o->callback_context, &shown))
         ole_job_pool_stop(run->pool);
@@ -84,26 +79,6 @@ static const char *name_run(const ole_train_options *o, int64_t k, char name[NAM
     return name;
 }
 
-/* The options of run k, and its folder. */
-static ole_status prepare(one_run *run, seeds *all, ole_job_pool *pool, int64_t k,
-                          ole_error *error) {
-    const ole_train_options *o = all->options;
-    *run = (one_run){.all = all, .pool = pool, .index = k, .options = *o};
-    run->options.seed = o->seed + (uint64_t)k;
-    run->options.seeds = 1;
-    run->options.ranks = NULL;
-    run->options.beside = o->ranks;
-    run->options.callback = pass_progress;
-    run->options.message = pass_message;
-    run->options.callback_context = run;
-    if (!o->out) return OLE_OK;
-    char name[NAME_ROOM];
-    run->options.out = run->out;
-    ole_status status = ole_run_output_folder(run->out, o->out, name_run(o, k, name), error);
-    if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
-    return status;
-}
-
 /* Chooses whose steps are reported, whenever a run starts or ends. */
 static void set_working(one_run *run, bool working) {
     seeds *all = run->all;
@@ -119,13 +94,28 @@ static void set_working(one_run *run, bool working) {
 static ole_status do_run(void *context, ole_job_pool *pool, int64_t number, void *result,
                          bool *stopped, ole_error *error) {
     seeds *all = context;
+    const ole_train_options *o = all->options;
     ole_train_summary *summary = result;
     one_run *run = malloc(sizeof *run);
     if (!run) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    ole_status status = prepare(run, all, pool, number, error);
+    *run = (one_run){.all = all, .pool = pool, .index = number, .options = *o};
+    run->options.seed = o->seed + (uint64_t)number;
+    run->options.seeds = 1;
+    run->options.ranks = NULL;
+    run->options.beside = o->ranks;
+    run->options.callback = pass_progress;
+    run->options.message = pass_message;
+    run->options.callback_context = run;
+    ole_status status = OLE_OK;
+    if (o->out) {
+        char name[NAME_ROOM];
+        run->options.out = run->out;
+        status = ole_run_output_folder(run->out, o->out, name_run(o, number, name), error);
+        if (status == OLE_OK && o->resume) status = ole_run_make_folder(run->out, NULL, error);
+    }
     if (status == OLE_OK) {
         set_working(run, true);
-        status = ole_train_once(&run->options, number + 1, all->options->seeds, summary, error);
+        status = ole_train_once(&run->options, number + 1, o->seeds, summary, error);
         set_working(run, false);
         *stopped = status == OLE_OK && summary->interrupted;
         if (*stopped) all->summaries[number] = *summary; /* nobody else writes it */
@@ -161,31 +151,26 @@ typedef struct shared_folder {
     bool began;  /* this call wrote the recipe in it */
 } shared_folder;
 
-/* Resumed runs must have the recipe they started with. */
-static ole_status compare_recipe(const ole_train_options *o, const char *path, ole_error *error) {
-    if (!o->resume || !ole_run_has(o->out, "config.yaml")) return OLE_OK;
-    ole_train_options then;
-    ole_recipe *recipe;
-    ole_train_options_init(&then);
-    ole_status status = ole_recipe_read(&recipe, path, &then, error);
-    if (status == OLE_OK) status = ole_run_compare(o, &then, path, error);
-    ole_recipe_free(recipe);
-    return status;
-}
-
-/* On rank 0: locks the folder and writes the recipe. */
+/* On rank 0: locks the folder and writes the recipe; that of resumed runs must be as before. */
 static ole_status open_folder(const ole_train_options *o, shared_folder *folder, ole_error *error) {
     char path[OLE_RUN_PATH];
     ole_quoted quoted;
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
     if (o->resume && !ole_run_has(o->out, ""))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to go on with",
+        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to resume",
                         ole_quote_string(&quoted, o->out));
     ole_status status = ole_run_make_folder(o->out, &folder->made, error);
     if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
     if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, o->seeds, o->seed, error);
     if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
-    if (status == OLE_OK) status = compare_recipe(o, path, error);
+    if (status == OLE_OK && o->resume && ole_run_has(o->out, "config.yaml")) {
+        ole_train_options then;
+        ole_recipe *recipe;
+        ole_train_options_init(&then);
+        status = ole_recipe_read(&recipe, path, &then, error);
+        if (status == OLE_OK) status = ole_run_compare(o, &then, path, error);
+        ole_recipe_free(recipe);
+    }
     if (status != OLE_OK) return status;
     folder->began = !o->resume;
     return ole_recipe_write(path, o, error);
@@ -224,15 +209,20 @@ static void sum_up(const seeds *all, ole_train_summary *summary) {
     summary->knn1_error_std = ole_spread_deviation(&knn1);
 }
 
-static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
-    const ole_train_options *o = all->options;
-    int64_t *order = calloc((size_t)o->seeds, sizeof *order);
-    all->working = calloc((size_t)o->seeds, sizeof *all->working);
-    all->ended = calloc((size_t)o->seeds, sizeof *all->ended);
-    all->summaries = calloc((size_t)o->seeds, sizeof *all->summaries);
+ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summary,
+                           ole_error *error) {
+    size_t count = (size_t)o->seeds;
+    int64_t *order = calloc(count, sizeof *order);
+    seeds all = {.options = o,
+                 .working = calloc(count, sizeof *all.working),
+                 .ended = calloc(count, sizeof *all.ended),
+                 .summaries = calloc(count, sizeof *all.summaries)};
+    shared_folder folder = {.lock = -1};
+    bool stopped = false;
     ole_status status = OLE_OK;
-    if (!order || !all->working || !all->ended || !all->summaries)
+    if (!order || !all.working || !all.ended || !all.summaries)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (status == OLE_OK) status = open_folder(o, &folder, error);
     status = ole_ranks_agree(o->ranks, status, error);
     if (status == OLE_OK) {
         for (int64_t k = 0; k < o->seeds; k++)
@@ -242,27 +232,17 @@ static ole_status run_all(seeds *all, bool *stopped, ole_error *error) {
                                    .order = order,
                                    .count = o->seeds,
                                    .jobs = ole_device_queues(o->device) ? (int)each : 1,
-                                   .result_bytes = sizeof *all->summaries,
+                                   .result_bytes = sizeof *all.summaries,
                                    .run = do_run,
                                    .ended = take_in,
-                                   .context = all};
-        status = ole_job_pool_run(&plan, stopped, error);
+                                   .context = &all};
+        status = ole_job_pool_run(&plan, &stopped, error);
     }
-    free(order);
-    return status;
-}
-
-ole_status ole_train_seeds(const ole_train_options *o, ole_train_summary *summary,
-                           ole_error *error) {
-    seeds all = {.options = o};
-    shared_folder folder = {.lock = -1};
-    ole_status status = ole_ranks_agree(o->ranks, open_folder(o, &folder, error), error);
-    bool stopped = false;
-    if (status == OLE_OK) status = run_all(&all, &stopped, error);
     if (status == OLE_OK) {
         sum_up(&all, summary);
         summary->interrupted = stopped;
     }
+    free(order);
     free(all.working);
     free(all.ended);
     free(all.summaries);

@@ -1,8 +1,8 @@
 /*
  * src/train/run/step.c - planning and running training steps.
  *
- * OLÉ reads a node's output, and backward starts with its gradient there: nodes above it, usually
- * the classifier, never see it.
+ * OLÉ reads a node's output, and its gradient is added when backward arrives there: nodes above it,
+ * usually the classifier, never see it.
  *
  * With ranks, everything is scaled so that the sums over ranks are what one process would compute:
  * the softmax loss, a mean, and its gradient by this rank's share of the rows.
@@ -17,10 +17,6 @@
 #include <string.h>
 
 /* ---- Planning ----------------------------------------------------------------------------- */
-
-static ole_ranks *ranks_of(const ole_stepper *s) {
-    return s->reduce ? s->reduce->ranks : NULL;
-}
 
 /* Finds the nodes where OLÉ acts. */
 static ole_status find_acts(ole_stepper *s, const ole_train_options *options, ole_error *error) {
@@ -87,6 +83,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     }
     ole_status status = OLE_OK;
     if (ole_ranks_size(options->ranks) > 1) {
+        s->ranks = options->ranks;
         bool sync = strcmp(options->bn, "sync") == 0;
         status = ole_reduce_create(&s->reduce, network, options->ranks, s->batch, sync, error);
         for (int k = 0; k < 2 && status == OLE_OK; k++)
@@ -95,7 +92,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     if (status == OLE_OK) {
         if (s->ole) status = find_acts(s, options, error);
         if (status == OLE_OK) status = plan_batches(s, error);
-        status = ole_ranks_agree(ranks_of(s), status, error);
+        status = ole_ranks_agree(s->ranks, status, error);
     }
     if (status == OLE_OK)
         *stepper = s;
@@ -107,30 +104,29 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
 /* What each rank does on its own comes first, so that none waits for one that failed. */
 ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
     const ole_graph *graph = s->network->graph;
-    ole_ranks *ranks = ranks_of(s);
     if (s->prepared) return OLE_OK;
     ole_status status = OLE_OK;
     for (int i = 0; i < s->acts && status == OLE_OK; i++) {
         ole_act *a = &s->act[i];
         size_t size = (size_t)(s->rows[0] * ole_shape_size(graph->node[a->node].out));
         if (!a->features) a->features = malloc(size * sizeof *a->features);
-        if (!a->gradient) a->gradient = malloc(size * sizeof *a->gradient);
+        if (!a->gradient) a->gradient = calloc(size, sizeof *a->gradient);
         if (!a->features || !a->gradient)
             status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for OLE at layer %s",
                               graph->node[a->node].name);
     }
-    status = ole_ranks_agree(ranks, status, error);
+    status = ole_ranks_agree(s->ranks, status, error);
     ole_loss_options options = s->loss;
     options.threads = s->network->threads;
     for (int i = 0; i < s->acts && status == OLE_OK; i++) {
         ole_act *a = &s->act[i];
         int64_t dim = ole_shape_size(graph->node[a->node].out);
-        if (ranks && s->global)
-            status = ole_ranks_loss_create(&a->ranks_loss, ranks, s->rows[0], dim, &options,
+        if (s->ranks && s->global)
+            status = ole_ranks_loss_create(&a->ranks_loss, s->ranks, s->rows[0], dim, &options,
                                            OLE_RANKS_LOSS_AUTO, error);
         else
             status = ole_loss_plan_create(&a->plan, s->rows[0], dim, OLE_F32, &options, error);
-        status = ole_ranks_agree(ranks, status, error);
+        status = ole_ranks_agree(s->ranks, status, error);
     }
     s->prepared = status == OLE_OK;
     return status;
@@ -152,13 +148,8 @@ void ole_stepper_free(ole_stepper *s) {
 
 /* ---- Losses ------------------------------------------------------------------------------- */
 
-/* This rank's share of the batch's rows. */
-static double share_of(const ole_stepper *s, bool last) {
-    return (double)s->rows[last] / (double)s->batch[last];
-}
-
-/* Evaluates OLÉ at one node and seeds its gradient; NaN instead of an error for NaN or Inf in the
- * features. `plan` NULL: this rank has no rows of the batch. */
+/* Evaluates OLÉ at one node; NaN instead of an error for NaN or Inf in the features. `plan` NULL:
+ * this rank has no rows of the batch. */
 static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, double share,
                           double *value, ole_error *error) {
     const ole_loss_batch rows = {.rows = batch->count,
@@ -176,47 +167,34 @@ static ole_status run_act(ole_plan *plan, ole_act *a, const ole_batch *batch, do
     else if (plan)
         status = ole_loss_eval(a->plan, &rows, wanted, &result, error);
     *value = result.value;
-    if (status == OLE_ERROR_DATA || status == OLE_ERROR_NUMERIC) {
-        *value = NAN;
-        return OLE_OK;
-    }
-    if (status == OLE_OK && wanted && plan) ole_plan_seed(plan, a->node, a->gradient);
-    return status;
+    if (status != OLE_ERROR_DATA && status != OLE_ERROR_NUMERIC) return status;
+    *value = NAN;
+    return OLE_OK;
 }
 
 /* ---- Losses that are NaN or Inf ----------------------------------------------------------- */
 
-/* The first node that any rank finds bad. */
-static int find_bad(const ole_stepper *s, const ole_step *step) {
-    ole_plan *plan = s->plan[step->last];
-    int64_t none = s->network->graph->nodes, found = none;
-    if (plan) {
-        int node = ole_plan_find_bad(plan, step->batch->images, (uint64_t)step->number);
-        if (node >= 0) found = node;
-    }
-    ole_ranks *ranks = ranks_of(s);
-    for (int r = 0; r < ole_ranks_size(ranks); r++) {
-        int64_t of_rank = found;
-        ole_ranks_broadcast(ranks, &of_rank, sizeof of_rank, r);
-        if (of_rank < found) found = of_rank;
-    }
-    return found < none ? (int)found : -1;
-}
-
 ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool softmax_bad,
                             ole_error *error) {
-    int node = find_bad(s, step);
+    const ole_graph *graph = s->network->graph;
+    ole_plan *plan = s->plan[step->last];
+    int node = plan ? ole_plan_find_bad(plan, step->batch->images, (uint64_t)step->number) : -1;
+    for (int r = 0; r < ole_ranks_size(s->ranks); r++) { /* the first that any rank finds */
+        int of_rank = node;
+        ole_ranks_broadcast(s->ranks, &of_rank, sizeof of_rank, r);
+        if (of_rank >= 0 && (node < 0 || of_rank < node)) node = of_rank;
+    }
     const char *loss = softmax_bad ? "softmax" : "OLE";
     if (node == 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
-                        "step %lld: the %s loss is NaN or Inf because the images are: look at the "
+                        "step %lld: the %s loss is NaN or Inf because the images are: check the "
                         "data",
                         (long long)step->number, loss);
     return ole_fail(error, OLE_ERROR_NUMERIC,
                     "step %lld: the %s loss is NaN or Inf, from layer %s on: lower --lr%s or add "
                     "--warmup",
                     (long long)step->number, loss,
-                    s->network->graph->node[node > 0 ? node : s->network->graph->classifier].name,
+                    graph->node[node > 0 ? node : graph->classifier].name,
                     s->ole ? " or --lambda" : "");
 }
 
@@ -227,20 +205,34 @@ typedef struct numbers {
     double softmax_loss, ole_loss, weighted_ole, correct, stop;
 } numbers;
 
-enum { NUMBERS = sizeof(numbers) / sizeof(double) };
+/* Backward, in which OLÉ's gradients join at their nodes; with ranks, sums of gradients start as
+ * soon as these are complete. */
+static void run_backward(ole_stepper *s, ole_plan *plan) {
+    if (!plan) {
+        ole_reduce_advance_empty(s->reduce);
+        return;
+    }
+    for (int node = s->network->graph->nodes - 1; node >= 0; node--) {
+        for (int i = 0; i < s->acts; i++)
+            if (s->act[i].node == node && s->act[i].weight > 0.0)
+                ole_plan_add_gradient(plan, node, s->act[i].gradient);
+        ole_plan_backward(plan, node);
+        if (s->reduce) ole_reduce_advance(s->reduce, node);
+    }
+}
 
-/* Backward on ranks: gradients and the step's numbers become sums over the ranks. OLÉ of the whole
- * batch, which all ranks have, is counted once. */
+/* Gradients and the step's numbers become sums over the ranks. OLÉ of the whole batch, which all
+ * ranks have, is counted once. */
 static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step_result *result) {
-    double share = share_of(s, step->last), ole = share;
-    if (s->ole && s->act[0].ranks_loss) ole = ole_ranks_rank(ranks_of(s)) == 0 ? 1.0 : 0.0;
+    double share = ole_stepper_share(s, step->last), ole = share;
+    if (s->ole && s->act[0].ranks_loss) ole = ole_ranks_rank(s->ranks) == 0 ? 1.0 : 0.0;
     numbers sums = {.softmax_loss = share > 0.0 && s->softmax ? share * result->softmax_loss : 0.0,
                     .ole_loss = ole > 0.0 && s->ole ? ole * result->ole_loss : 0.0,
                     .weighted_ole = ole > 0.0 ? ole * result->loss : 0.0,
                     .correct = (double)result->correct,
                     .stop = s->wants_stop};
-    ole_reduce_start(s->reduce, (double *)&sums, NUMBERS);
-    ole_reduce_backward(s->reduce, s->plan[step->last]);
+    ole_reduce_start(s->reduce, (double *)&sums, sizeof sums / sizeof(double));
+    run_backward(s, s->plan[step->last]);
     ole_reduce_finish(s->reduce, step->last);
     result->softmax_loss = s->softmax ? sums.softmax_loss : NAN;
     result->ole_loss = s->ole ? sums.ole_loss : NAN;
@@ -265,7 +257,7 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     ole_status status = ole_stepper_prepare(s, error);
     if (status != OLE_OK) return status;
     double mark = ole_clock(), waited = s->reduce ? s->reduce->seconds : 0.0;
-    double share = share_of(s, step->last);
+    double share = ole_stepper_share(s, step->last);
     ole_plan *plan = s->plan[step->last]; /* NULL: this rank has no rows of the batch */
     *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
     if (plan) ole_plan_forward(plan, step->batch->images, true, (uint64_t)step->number);
@@ -289,7 +281,7 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     if (s->reduce)
         run_backward_on_ranks(s, step, result);
     else if (is_good(s, result))
-        ole_plan_backward(plan);
+        run_backward(s, plan);
     lap(result, OLE_STEP_BACKWARD, &mark);
     if (!is_good(s, result))
         return ole_stepper_fail(s, step, s->softmax && !isfinite(result->softmax_loss), error);

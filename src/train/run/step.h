@@ -31,14 +31,15 @@ typedef struct ole_stepper {
     ole_loss_options loss; /* OLÉ's, but for device and threads */
 
     bool softmax, ole;
-    bool global;        /* with ranks: OLÉ is that of the whole batch, not of each rank's rows */
-    bool prepared;      /* to run steps one by one */
-    ole_update update;  /* but for rate and step */
-    int64_t batch[2];   /* rows of whole batches and of the last; 0: there is none */
-    int64_t rows[2];    /* this rank's part of them */
-    ole_plan *plan[2];  /* NULL without rows */
-    ole_reduce *reduce; /* NULL: one process */
-    bool wants_stop;    /* tells the other ranks in the next step */
+    bool global;       /* with ranks: OLÉ is that of the whole batch, not of each rank's rows */
+    bool prepared;     /* to run steps one by one */
+    ole_update update; /* but for rate and step */
+    int64_t batch[2];  /* rows of whole batches and of the last; 0: there is none */
+    int64_t rows[2];   /* this rank's part of them */
+    ole_plan *plan[2]; /* NULL without rows */
+    ole_ranks *ranks;  /* NULL, as the next: one process */
+    ole_reduce *reduce;
+    bool wants_stop; /* tells the other ranks in the next step */
     int acts;
     ole_act act[OLE_MAX_ACTS];
 } ole_stepper;
@@ -79,6 +80,11 @@ void ole_stepper_free(ole_stepper *stepper);
  * step does it otherwise: call it to have failures early.  Collective; fails on all ranks or none.
  */
 ole_status ole_stepper_prepare(ole_stepper *stepper, ole_error *error);
+
+/* This rank's share of the rows of whole batches (k = 0) or of the last (1). */
+static inline double ole_stepper_share(const ole_stepper *stepper, int k) {
+    return (double)stepper->rows[k] / (double)stepper->batch[k];
+}
 
 /* One step's batch and rate. */
 typedef struct ole_step {

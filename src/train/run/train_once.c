@@ -16,6 +16,7 @@
 #include "base/quote.h"
 #include "data/loader/loader.h"
 #include "model/model.h"
+#include "model/threshold.h"
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/ranks/rank_resources.h"
@@ -39,7 +40,6 @@ typedef struct loop {
     ole_outputs outputs; /* for the caller's model: of the test split or, without one, validation */
     int64_t keeps;       /* ranks whose caller wants a model; they evaluate together */
     bool measured;       /* the last epoch was evaluated */
-    bool warned;         /* of classes with a single sample per batch */
     double saved_at;     /* when the run was last saved; at first, when it started */
     double save_seconds; /* what that took */
     int64_t saved_epoch; /* after how many epochs */
@@ -59,22 +59,14 @@ static double elapsed(const loop *l) {
     return l->seconds_before + ole_clock() - l->started;
 }
 
-static double seconds_left(const loop *l) {
-    const ole_run *run = &l->run;
-    if (l->steps_here == 0) return NAN;
-    double steps = (double)run->batches;
-    double left =
-        (double)(run->options.epochs - run->state.epoch) * steps - (double)run->state.step;
-    left += (double)(l->runs - l->number) * (double)run->options.epochs * steps;
-    return left * (ole_clock() - l->started) / (double)l->steps_here;
-}
-
 /* Calls back; true if the caller wants to stop. `sums` are those of the reported epoch. */
 static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) {
     const ole_run *run = &l->run;
     if (!run->options.callback) return false;
     double steps = (double)sums->steps, images = (double)sums->images;
     bool softmax = run->options.loss != OLE_LOSS_OLE;
+    int64_t later = run->options.epochs * (l->runs - l->number + 1) - run->state.epoch;
+    double left = (double)later * (double)run->batches - (double)run->state.step; /* steps */
     ole_train_progress progress = {
         .run = l->number,
         .runs = l->runs,
@@ -88,7 +80,8 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
         .lr = l->lr,
         .images_per_second = images / sums->seconds,
         .seconds = elapsed(l),
-        .seconds_left = seconds_left(l),
+        .seconds_left =
+            l->steps_here > 0 ? left * (ole_clock() - l->started) / (double)l->steps_here : NAN,
         .epoch_done = epoch_done,
         .test_error = NAN,
         .validation_error = NAN,
@@ -103,11 +96,10 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
     return run->options.callback(run->options.callback_context, &progress);
 }
 
-/* Warns once if most classes of a batch have one sample: OLÉ learns little from those. */
-static void warn_of_single_samples(loop *l) {
-    if (l->warned || l->run.options.loss == OLE_LOSS_SOFTMAX) return;
-    l->warned = true;
+/* Warns if most classes of a batch have one sample: OLÉ learns little from those. */
+static void warn_of_single_samples(const loop *l) {
     const ole_run *run = &l->run;
+    if (run->options.loss == OLE_LOSS_SOFTMAX || run->state.step >= run->batches) return;
     int classes = ole_dataset_get_info(run->set)->classes, last = is_last(run, run->state.step);
     const int32_t *labels = ole_dataset_labels(run->set, OLE_SPLIT_TRAIN);
     int64_t size = ole_loader_batch_size(run->loader), present = 0, single = 0;
@@ -144,7 +136,6 @@ static ole_status run_steps(loop *l, ole_error *error) {
         ole_batch batch;
         ole_status status = ole_loader_get(run->loader, state->epoch, state->step, &batch, error);
         if (status != OLE_OK) return status;
-        warn_of_single_samples(l);
         l->lr = ole_schedule_rate(&run->schedule, state->epoch, state->step);
         const ole_step step = {.batch = &batch,
                                .last = is_last(run, state->step),
@@ -184,7 +175,8 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                               .set = run->set,
                               .classifier = run->options.loss != OLE_LOSS_OLE,
                               .knn = knn,
-                              .outputs = l->keeps > 0 ? &l->outputs : NULL};
+                              .outputs = l->keeps > 0 ? &l->outputs : NULL,
+                              .card = run->options.unknown ? &run->card : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
@@ -199,10 +191,9 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     int64_t epoch = run->state.epoch + 1;
     bool last = epoch == o->epochs;
     l->measured = last || epoch % o->eval_every == 0;
-    if (l->measured) {
-        ole_status status = measure(l, last || o->loss == OLE_LOSS_OLE, error);
-        if (status != OLE_OK) return status;
-    }
+    ole_status status = l->measured ? measure(l, last || o->loss == OLE_LOSS_OLE, error)
+                                    : ole_card_set_threshold(&run->card, NULL, false, error);
+    if (status != OLE_OK) return status;
     if (!has_validation(run)) return OLE_OK;
     bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
     if (!l->measured || !better) return OLE_OK;
@@ -211,7 +202,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     l->best = l->errors;
     l->best_epoch = epoch;
     double start = ole_clock();
-    ole_status status = ole_run_save_best(run, error);
+    status = ole_run_save_best(run, error);
     l->save_seconds += ole_clock() - start;
     return status;
 }
@@ -220,8 +211,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
 static ole_status check_ranks(loop *l, ole_error *error) {
     ole_run *run = &l->run;
     if (!run->stepper->reduce) return OLE_OK;
-    ole_status status = ole_reduce_statistics(run->stepper->reduce, error);
-    if (status != OLE_OK) return status;
+    ole_reduce_statistics(run->stepper->reduce);
     return ole_verify_weights(run->options.ranks, &run->network, error);
 }
 
@@ -334,42 +324,34 @@ static ole_status catch_up(loop *l, const takeover *from, ole_error *error) {
     return OLE_OK;
 }
 
-/* The last time the device's sums were read. */
-typedef struct reading {
-    double at;    /* on the clock */
-    int64_t step; /* after this step; ranks read next after step `next` */
-    int64_t next;
-} reading;
-
-static const double READ_EVERY = 0.2; /* seconds */
-
-/* Ranks agree whether to stop, and after which step to read next: rank 0 decides by its pace. */
-static void agree_on_next(loop *l, reading *last, int64_t done) {
-    double pace = (double)(done - last->step) / fmax(ole_clock() - last->at, 1e-6);
-    int64_t stop = l->wants_stop, ahead = (int64_t)fmax(1.0, pace * READ_EVERY);
-    ole_ranks_sum(l->run.options.ranks, &stop, 1, OLE_I64);
-    ole_ranks_broadcast(l->run.options.ranks, &ahead, sizeof ahead, 0);
-    l->stopped = stop > 0;
-    *last = (reading){ole_clock(), done, done + ahead};
-}
-
-/* Lets the device replay the steps, and reads its sums now and then. */
+/* Lets the device replay the steps, and reads its sums now and then.  Ranks do that after the same
+ * steps, which rank 0 chooses by its pace, and then agree whether to stop. */
 static ole_status replay_steps(loop *l, ole_error *error) {
+    static const double every = 0.2; /* seconds */
     ole_run *run = &l->run;
+    ole_ranks *ranks = run->options.ranks;
     takeover from = {run->state.sums, run->state.step, run->state.updates, ole_clock()};
     if (from.step >= run->batches) return OLE_OK; /* stopped just before the epoch's end */
-    warn_of_single_samples(l);
     ole_status status = ole_recorded_start(run->recorded, &run->schedule, run->state.epoch,
                                            from.step, from.updates, error);
-    reading last = {from.started, from.step, from.step + 1};
-    for (int64_t b = from.step; b < run->batches && status == OLE_OK && !l->stopped; b++) {
+    double read_at = from.started;
+    int64_t read = from.step, next = from.step + 1; /* steps after which sums are read */
+    for (int64_t done = from.step + 1; done <= run->batches && status == OLE_OK && !l->stopped;
+         done++) {
         status = ole_recorded_step(run->recorded, error);
-        bool due = run->options.ranks ? b + 1 >= last.next : ole_clock() - last.at >= READ_EVERY;
-        if (status != OLE_OK || (!due && b + 1 < run->batches)) continue;
+        bool due = ranks ? done >= next : ole_clock() - read_at >= every;
+        if (status != OLE_OK || (!due && done < run->batches)) continue;
         status = catch_up(l, &from, error);
         if (status != OLE_OK) continue;
         if (tell(l, &run->state.sums, run->state.epoch + 1, false)) l->wants_stop = true;
-        agree_on_next(l, &last, b + 1);
+        double pace = (double)(done - read) / fmax(ole_clock() - read_at, 1e-6);
+        int64_t stop = l->wants_stop, ahead = (int64_t)fmax(1.0, pace * every);
+        ole_ranks_sum(ranks, &stop, 1, OLE_I64);
+        ole_ranks_broadcast(ranks, &ahead, sizeof ahead, 0);
+        l->stopped = stop > 0;
+        read_at = ole_clock();
+        read = done;
+        next = done + ahead;
     }
     return status;
 }
@@ -454,6 +436,7 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
         l->keeps = options->model != NULL;
         ole_ranks_sum(options->ranks, &l->keeps, 1, OLE_I64);
         l->seconds_before = l->run.state.seconds;
+        if (l->run.state.epoch < options->epochs) warn_of_single_samples(l);
         while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
             status = run_epoch(l, error);
         bool finished = l->run.state.epoch >= options->epochs;

@@ -17,15 +17,6 @@
 
 #include "temporary.h"
 
-static ole_status replace(const char *path, const void *bytes, size_t size, ole_error *error) {
-    ole_atomic_file file;
-    ole_status status = ole_atomic_file_begin(&file, path, error);
-    if (status == OLE_OK) status = ole_atomic_file_write(&file, bytes, size, error);
-    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
-    ole_atomic_file_abort(&file);
-    return status;
-}
-
 static void assert_holds(const char *path, const char *text) {
     char content[64] = {0};
     FILE *file = fopen(path, "rb");
@@ -38,11 +29,11 @@ static void assert_holds(const char *path, const char *text) {
 static void test_creates_and_replaces(void **state) {
     (void)state;
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "one", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "one", 3, NULL), OLE_OK);
     assert_holds(path, "one");
-    assert_int_equal(replace(path, "second", 6, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "second", 6, NULL), OLE_OK);
     assert_holds(path, "second");
-    assert_int_equal(replace(path, NULL, 0, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, NULL, 0, NULL), OLE_OK);
     assert_holds(path, "");
     assert_int_equal(temporary_each(NULL), 1);
 }
@@ -50,7 +41,7 @@ static void test_creates_and_replaces(void **state) {
 static void test_abort_keeps_the_old_file(void **state) {
     (void)state;
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "old", 3, NULL), OLE_OK);
     ole_atomic_file file;
     assert_int_equal(ole_atomic_file_begin(&file, path, NULL), OLE_OK);
     assert_int_equal(ole_atomic_file_write(&file, "new", 3, NULL), OLE_OK);
@@ -69,7 +60,7 @@ static void test_a_killed_writer_leaves_nothing(void **state) {
     if (fd < 0) skip(); /* this file system knows no files without a name */
     close(fd);
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "old", 3, NULL), OLE_OK);
     pid_t child = fork();
     if (child == 0) {
         ole_atomic_file file;
@@ -97,7 +88,7 @@ static bool write_and_die(const char *path, const char *text) {
     pid_t child = fork();
     if (child == 0) {
         dies_at_rename = true;
-        _exit(replace(path, text, strlen(text), NULL) == OLE_OK ? 0 : 1);
+        _exit(ole_atomic_file_put(path, text, strlen(text), NULL) == OLE_OK ? 0 : 1);
     }
     int how;
     assert_int_equal(waitpid(child, &how, 0), child);
@@ -109,12 +100,12 @@ static bool write_and_die(const char *path, const char *text) {
 static void test_the_next_writer_clears_what_a_killed_one_left(void **state) {
     (void)state;
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "old", 3, NULL), OLE_OK);
     assert_true(write_and_die(path, "lost"));
     assert_true(write_and_die(path, "lost"));
     assert_holds(path, "old");
     assert_int_equal(temporary_each(NULL), 2);
-    assert_int_equal(replace(path, "new", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "new", 3, NULL), OLE_OK);
     assert_holds(path, "new");
     assert_int_equal(temporary_each(NULL), 1);
 }
@@ -137,7 +128,7 @@ static void test_names_that_are_taken(void **state) {
     (void)state;
     char name[600];
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "old", 3, NULL), OLE_OK);
     assert_true(write_and_die(path, "lost"));
     DIR *dir = opendir(temporary_dir);
     assert_non_null(dir);
@@ -150,16 +141,16 @@ static void test_names_that_are_taken(void **state) {
     int fd = open(name, O_RDONLY);
     assert_true(fd >= 0);
     assert_int_equal(flock(fd, LOCK_EX), 0);
-    assert_int_equal(replace(path, "new", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "new", 3, NULL), OLE_OK);
     assert_holds(path, "new");
     assert_holds(name, "lost");
     close(fd);
 
     assert_int_equal(unlink(name), 0);
-    assert_int_equal(replace(temporary_path("other"), "mine", 4, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(temporary_path("other"), "mine", 4, NULL), OLE_OK);
     assert_int_equal(symlink("other", name), 0);
     path = temporary_path("file");
-    assert_int_equal(replace(path, "newer", 5, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "newer", 5, NULL), OLE_OK);
     assert_holds(path, "newer");
     assert_holds(temporary_path("other"), "mine");
 }
@@ -170,7 +161,7 @@ static void test_a_failed_write_keeps_the_old_file(void **state) {
     enum { SIZE = 1 << 16 };
     static char bytes[SIZE];
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "old", 3, NULL), OLE_OK);
 
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -179,7 +170,7 @@ static void test_a_failed_write_keeps_the_old_file(void **state) {
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ole_error error;
-    ole_status status = replace(path, bytes, SIZE, &error);
+    ole_status status = ole_atomic_file_put(path, bytes, SIZE, &error);
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, SIG_DFL);
 
@@ -193,10 +184,10 @@ static void test_a_failed_write_keeps_the_old_file(void **state) {
 static void test_keeps_permissions_and_links(void **state) {
     (void)state;
     const char *path = temporary_path("file"), *link = temporary_path("link");
-    assert_int_equal(replace(path, "old", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "old", 3, NULL), OLE_OK);
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(symlink("file", link), 0);
-    assert_int_equal(replace(link, "new", 3, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(link, "new", 3, NULL), OLE_OK);
     assert_holds(path, "new");
     struct stat about;
     assert_int_equal(stat(path, &about), 0);
@@ -210,7 +201,7 @@ static void test_new_files_follow_the_umask(void **state) {
     (void)state;
     mode_t before = umask(027);
     const char *path = temporary_path("file");
-    assert_int_equal(replace(path, "x", 1, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "x", 1, NULL), OLE_OK);
     umask(before);
     struct stat about;
     assert_int_equal(stat(path, &about), 0);
@@ -220,23 +211,23 @@ static void test_new_files_follow_the_umask(void **state) {
 static void test_devices_are_written_in_place(void **state) {
     (void)state;
     struct stat about;
-    assert_int_equal(replace("/dev/null", "x", 1, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put("/dev/null", "x", 1, NULL), OLE_OK);
     assert_int_equal(stat("/dev/null", &about), 0);
     assert_true(S_ISCHR(about.st_mode));
     ole_error error;
-    assert_int_equal(replace("/dev/full", "x", 1, &error), OLE_ERROR_IO);
+    assert_int_equal(ole_atomic_file_put("/dev/full", "x", 1, &error), OLE_ERROR_IO);
     assert_string_equal(error.message, "/dev/full: cannot write: No space left on device");
 }
 
 static void test_bad_paths(void **state) {
     (void)state;
     ole_error error;
-    assert_int_equal(replace(temporary_dir, "x", 1, &error), OLE_ERROR_IO);
+    assert_int_equal(ole_atomic_file_put(temporary_dir, "x", 1, &error), OLE_ERROR_IO);
     assert_non_null(strstr(error.message, ": cannot write: Is a directory"));
-    assert_int_equal(replace("no/such/dir/file", "x", 1, &error), OLE_ERROR_IO);
+    assert_int_equal(ole_atomic_file_put("no/such/dir/file", "x", 1, &error), OLE_ERROR_IO);
     assert_string_equal(error.message, "no/such/dir/file: cannot write: No such file or directory");
-    assert_int_equal(replace("", "x", 1, &error), OLE_ERROR_ARGUMENT);
-    assert_int_equal(replace(NULL, "x", 1, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_atomic_file_put("", "x", 1, &error), OLE_ERROR_ARGUMENT);
+    assert_int_equal(ole_atomic_file_put(NULL, "x", 1, &error), OLE_ERROR_ARGUMENT);
     assert_int_equal(temporary_each(NULL), 0);
 }
 
@@ -247,7 +238,7 @@ static void test_longest_name(void **state) {
     memset(name, 'n', 255);
     name[255] = '\0';
     const char *path = temporary_path(name);
-    assert_int_equal(replace(path, "x", 1, NULL), OLE_OK);
+    assert_int_equal(ole_atomic_file_put(path, "x", 1, NULL), OLE_OK);
     assert_holds(path, "x");
 }
 
@@ -256,10 +247,64 @@ static void test_relative_path(void **state) {
     char before[4096];
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(temporary_dir), 0);
-    ole_status status = replace("plain", "x", 1, NULL);
+    ole_status status = ole_atomic_file_put("plain", "x", 1, NULL);
     assert_int_equal(chdir(before), 0);
     assert_int_equal(status, OLE_OK);
     assert_holds(temporary_path("plain"), "x");
+}
+
+/* ---- Appending ---------------------------------------------------------------------------- */
+
+static ole_status append(const char *path, const char *text) {
+    int fd;
+    ole_status status = ole_append_open(&fd, path, NULL);
+    if (status != OLE_OK) return status;
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(close(fd), 0);
+    return OLE_OK;
+}
+
+static void test_appends(void **state) {
+    (void)state;
+    const char *path = temporary_path("file");
+    assert_int_equal(append(path, "one"), OLE_OK);
+    assert_int_equal(append(path, ", two"), OLE_OK);
+    assert_holds(path, "one, two");
+}
+
+static void test_other_names_keep_what_they_have(void **state) {
+    (void)state;
+    char path[4096], other[4096], third[4096];
+    snprintf(path, sizeof path, "%s", temporary_path("file"));
+    snprintf(other, sizeof other, "%s", temporary_path("other"));
+    snprintf(third, sizeof third, "%s", temporary_path("third"));
+    struct stat about;
+    assert_int_equal(append(path, "one"), OLE_OK);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(link(path, other), 0);
+    assert_int_equal(link(path, third), 0);
+    assert_int_equal(append(path, ", two"), OLE_OK);
+    assert_int_equal(append(path, ", three"), OLE_OK);
+    assert_holds(path, "one, two, three");
+    assert_holds(other, "one");
+    assert_holds(third, "one");
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0640);
+    assert_int_equal(temporary_each(NULL), 3);
+}
+
+static void test_appends_through_no_link(void **state) {
+    (void)state;
+    char path[4096], target[4096];
+    snprintf(path, sizeof path, "%s", temporary_path("file"));
+    snprintf(target, sizeof target, "%s", temporary_path("target"));
+    assert_int_equal(append(target, "one"), OLE_OK);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(append(path, "two"), OLE_ERROR_IO);
+    assert_holds(target, "one");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(append(path, "two"), OLE_ERROR_IO);
 }
 
 int main(void) {
@@ -278,6 +323,9 @@ int main(void) {
         cmocka_unit_test_teardown(test_bad_paths, temporary_clear),
         cmocka_unit_test_teardown(test_longest_name, temporary_clear),
         cmocka_unit_test_teardown(test_relative_path, temporary_clear),
+        cmocka_unit_test_teardown(test_appends, temporary_clear),
+        cmocka_unit_test_teardown(test_other_names_keep_what_they_have, temporary_clear),
+        cmocka_unit_test_teardown(test_appends_through_no_link, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }

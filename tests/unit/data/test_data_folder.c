@@ -50,7 +50,14 @@ static void test_classes(void **state) {
     for (int64_t i = 0; i < 16; i++) {
         float pixel = first_pixel(set, OLE_SPLIT_TRAIN, i);
         assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TRAIN)[i], pixel > 50);
+        const char *file = ole_dataset_file_name(set, OLE_SPLIT_TRAIN, i);
+        assert_int_equal(atoi(file + 4) + (pixel > 50 ? 100 : 10), (int)(pixel + 0.5f));
+        assert_int_equal(strncmp(file, pixel > 50 ? "dog/" : "cat/", 4), 0);
     }
+    assert_null(ole_dataset_file_name(set, OLE_SPLIT_TRAIN, -1));
+    assert_null(ole_dataset_file_name(set, OLE_SPLIT_TEST, 4));
+    assert_null(ole_dataset_file_name(set, OLE_SPLIT_VALIDATION, 0));
+    assert_null(ole_dataset_file_name(NULL, OLE_SPLIT_TEST, 0));
     ole_dataset_close(set);
 }
 
@@ -64,6 +71,7 @@ static void test_parts(void **state) {
     assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TEST], 1);
     assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
     assert_float_equal(first_pixel(set, OLE_SPLIT_TEST, 0), 3, 1e-4);
+    assert_string_equal(ole_dataset_file_name(set, OLE_SPLIT_TEST, 0), "test/b/1.pgm");
     ole_dataset_close(set);
     data_write("test/run/metrics.jsonl", "", 0); /* no class but a run */
     data_write("test/run/config.yaml", "", 0);
@@ -144,6 +152,55 @@ static void test_look_at_nothing(void **state) {
     assert_int_equal(probe.height, 8);
 }
 
+/* What the callback for bad images was told. */
+typedef struct told {
+    int count;
+    char text[400];
+} told;
+
+static void note_bad(void *context, const char *path, const char *reason) {
+    told *t = context;
+    t->count++;
+    size_t used = strlen(t->text);
+    snprintf(t->text + used, sizeof t->text - used, "%s|%s\n", path + strlen(data_dir), reason);
+}
+
+/* All of them are told of, in order, whether they are skipped or an error. */
+static void test_told(void **state) {
+    (void)state;
+    data_write("cat/0.PGM", "P5 4 3 255\nshort", 16);
+    data_write("cat/9.PGM", "", 0);
+    data_write("dog/3.pgm", "nonsense", 8);
+    told t;
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.bad_image = note_bad;
+    options.bad_image_context = &t;
+    for (int i = 0; i < 4; i++) {
+        t = (told){0};
+        options.skip_bad = i % 2;
+        options.threads = 1 + i / 2;
+        if (options.skip_bad)
+            ole_dataset_close(data_open(data_name("folder", ""), &options));
+        else
+            data_expect(data_name("folder", ""), &options, OLE_ERROR_FORMAT,
+                        "cut off; 3 images are unreadable, 'ole data check' lists them");
+        assert_int_equal(t.count, 3);
+        assert_string_equal(
+            t.text, "/cat/0.PGM|byte 11: the file ends before its 4x3 pixels do: it is cut off\n"
+                    "/cat/9.PGM|byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n"
+                    "/dog/3.pgm|byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n");
+    }
+    data_dir_empty(state);
+    data_write("a/1.png", "nothing", 7);
+    data_write("b/1.png", "nothing", 7);
+    t = (told){0};
+    options.skip_bad = true;
+    data_expect(data_name("folder", ""), &options, OLE_ERROR_FORMAT,
+                "none of the 2 images can be read");
+    assert_int_equal(t.count, 2);
+}
+
 static void test_bad_images(void **state) {
     (void)state;
     data_write("cat/0.PGM", "P5 4 3 255\nshort", 16);
@@ -161,6 +218,8 @@ static void test_bad_images(void **state) {
         for (int64_t i = 0; i < 18; i++) {
             int64_t expected = i < 9 ? 11 + i : i < 12 ? 100 + i - 9 : 101 + i - 9;
             assert_float_equal(first_pixel(set, OLE_SPLIT_TRAIN, i), (float)expected, 1e-4);
+            const char *file = ole_dataset_file_name(set, OLE_SPLIT_TRAIN, i);
+            assert_int_equal(atoi(file + 4), expected % 100 - (i < 9 ? 10 : 0));
         }
         ole_dataset_close(set);
     }
@@ -198,6 +257,7 @@ int main(void) {
         cmocka_unit_test_setup(test_sizes, write_animals),
         cmocka_unit_test_setup(test_look, write_animals),
         cmocka_unit_test_setup(test_look_at_nothing, write_animals),
+        cmocka_unit_test_setup(test_told, write_animals),
         cmocka_unit_test_setup(test_bad_images, write_animals),
         cmocka_unit_test_setup(test_empty, write_animals),
     };

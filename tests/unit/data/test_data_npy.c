@@ -154,13 +154,12 @@ static void test_refused(void **state) {
     write_npy("X.npy", OLE_F32, 2, (const int64_t[]){0, 2}, x);
     data_expect(name, NULL, OLE_ERROR_FORMAT, "X.npy: dimension 0 is 0");
     write_npy("X.npy", OLE_F32, 2, (const int64_t[]){2, 4}, x);
-    data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy: 4 labels, but there are 2 samples");
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy has 4 labels; they must match");
     write_npy("X.npy", OLE_F32, 2, (const int64_t[]){4, 2}, x);
     write_npy("y.npy", OLE_I64, 2, (const int64_t[]){2, 2}, two_labels);
     data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy: labels must be (N,) or (N, 1)");
     write_npy("y.npy", OLE_F32, 1, (const int64_t[]){4}, x);
-    data_expect(name, NULL, OLE_ERROR_FORMAT,
-                "y.npy: the elements, from element 0 on, are float32");
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy: labels are float32, integers are needed");
     const int64_t negative[4] = {0, 1, -2, 1};
     write_labels("y.npy", negative, 4);
     data_expect(name, NULL, OLE_ERROR_DATA, "y.npy: label 2 is -2: labels are 0 or more");
@@ -170,6 +169,44 @@ static void test_refused(void **state) {
     data_expect("npy:a,,c,d", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
     data_expect("npy:a,b,c,d,e,f", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
     data_expect("npy:/no/X.npy,/no/y.npy", NULL, OLE_ERROR_IO, "/no/X.npy: cannot open");
+}
+
+static void write_text(const char *name, const char *text) {
+    data_write(name, text, strlen(text));
+}
+
+/* Labels that are words, and features and labels in one table. */
+static void test_words(void **state) {
+    (void)state;
+    const float x[4][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+    write_npy("X.npy", OLE_F32, 2, (const int64_t[]){4, 2}, x);
+    write_text("y.txt", "owl\ncat\nowl\ncat\n");
+    write_text("all.csv", "a,kind,b\n1,owl,2\n3,cat,4\n5,owl,6\n7,cat,8\n");
+    const char *const pairs[][2] = {{"X.npy", "y.txt"}, {"all.csv", "all.csv:kind"}};
+    ole_dataset_options options = all_to_train();
+    for (int i = 0; i < 2; i++) {
+        ole_dataset *set = data_open(name_of(pairs[i][0], pairs[i][1], NULL, NULL), &options);
+        const ole_dataset_info *info = ole_dataset_get_info(set);
+        assert_int_equal(info->classes, 2);
+        assert_string_equal(info->class_names[0], "cat");
+        assert_string_equal(info->class_names[1], "owl");
+        assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TRAIN)[0], 1);
+        assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TRAIN)[1], 0);
+        check_sample(set, OLE_SPLIT_TRAIN, 3, (const float[]){7, 8}, 2);
+        ole_dataset_close(set);
+    }
+    write_text("test.csv", "a,kind,b\n1,owl,2\n");
+    ole_dataset *set = data_open(name_of("X.npy", "y.txt", "test.csv", "test.csv:kind"), NULL);
+    assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
+    ole_dataset_close(set);
+    write_text("test.csv", "a,kind,b\n1,bat,2\n");
+    data_expect(name_of("X.npy", "y.txt", "test.csv", "test.csv:kind"), NULL, OLE_ERROR_DATA,
+                "test.csv:kind: label 0 is 'bat', a class without training samples");
+    write_text("test.csv", "a,kind,b\n1,7,2\n");
+    data_expect(name_of("X.npy", "y.txt", "test.csv", "test.csv:kind"), NULL, OLE_ERROR_FORMAT,
+                "labels are words in one file and numbers in the other");
+    data_expect(name_of("all.csv", "all.csv:sort", NULL, NULL), NULL, OLE_ERROR_FORMAT,
+                "all.csv: there is no column 'sort'");
 }
 
 /* An array of bytes stored in Fortran order comes out in C order. */
@@ -194,6 +231,7 @@ int main(void) {
         cmocka_unit_test_setup(test_vectors, data_dir_empty),
         cmocka_unit_test_setup(test_images, data_dir_empty),
         cmocka_unit_test_setup(test_test_part, data_dir_empty),
+        cmocka_unit_test_setup(test_words, data_dir_empty),
         cmocka_unit_test_setup(test_refused, data_dir_empty),
         cmocka_unit_test_setup(test_fortran_bytes, data_dir_empty),
     };

@@ -51,6 +51,32 @@ static void test_rows(void **state) {
     ole_pairs_free(NULL);
 }
 
+/* All pairs of the rarer kind, or as many as were asked for; none twice. */
+static void test_drawn(void **state) {
+    (void)state;
+    const int64_t labels[9] = {5, 2, 5, -1, 2, 5, 2, 7, 5};
+    ole_pairs p;
+    ole_error error;
+    for (int64_t most = 4; most <= 20; most += 16) {
+        assert_ok(ole_pairs_draw(&p, 9, labels, most, 2, 1, &error), &error);
+        int64_t each = most < 9 ? most : 9; /* 6 + 3 pairs of one class, 19 of two */
+        assert_int_equal(p.count, 2 * each);
+        for (int64_t i = 0; i < p.count; i++) {
+            const ole_pair *at = &p.pair[i];
+            assert_true(at->same == (i < each) && at->fold == i % each % 2 && at->a != at->b);
+            assert_true((labels[at->a] == labels[at->b]) == at->same);
+            assert_true(labels[at->a] >= 0 && labels[at->b] >= 0);
+            for (int64_t k = 0; k < i; k++)
+                assert_false(p.pair[k].a == at->a && p.pair[k].b == at->b);
+        }
+        ole_pairs_free(&p);
+    }
+    assert_int_equal(ole_pairs_draw(&p, 3, labels, 10, 2, 1, &error), OLE_ERROR_ARGUMENT);
+    assert_string_equal(error.message, "1 pairs of one class and 2 of two are too few for 2 folds; "
+                                       "give more rows, or fewer folds");
+    assert_int_equal(ole_pairs_draw(&p, 9, NULL, 10, 2, 1, &error), OLE_ERROR_ARGUMENT);
+}
+
 static const char names[] = "lfw/Ada_Lovelace/Ada_Lovelace_0001.jpg\n"
                             "Ada_Lovelace 2\n"
                             "Alan_Turing_0001.pgm\n"
@@ -324,12 +350,19 @@ static void test_bad_features(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),      cmocka_unit_test(test_names),
-        cmocka_unit_test(test_bad_rows),  cmocka_unit_test(test_deep_folders),
-        cmocka_unit_test(test_bad_names), cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_no_file),   cmocka_unit_test(test_cosines),
-        cmocka_unit_test(test_folds),     cmocka_unit_test(test_one_sided_folds),
-        cmocka_unit_test(test_progress),  cmocka_unit_test(test_bad_features),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(test_deep_folders),
+        cmocka_unit_test(test_bad_names),
+        cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_cosines),
+        cmocka_unit_test(test_folds),
+        cmocka_unit_test(test_one_sided_folds),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_bad_features),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }

@@ -226,11 +226,11 @@ static void test_unsigned(void **state) {
     frame f;
     frame_open(&f, &batch, DIM, OLE_F32, gradient, &outcome);
     refuse_large(&f, XLA_U32, narrow,
-                 "ole_loss: labels: row 5 is 4294967295, which int32 does not hold");
+                 "ole_loss: labels: row 5 is 4294967295, which does not fit int32");
     narrow[5] = 2;
     count_labels(&f, &outcome);
     refuse_large(&f, XLA_U64, wide,
-                 "ole_loss: labels: row 5 is 9223372036854775808, which int64 does not hold");
+                 "ole_loss: labels: row 5 is 9223372036854775808, which does not fit int64");
     wide[5] = 2;
     count_labels(&f, &outcome);
 }

@@ -2,9 +2,9 @@
  * tests/unit/ranks/test_ranks.c - groups of ranks that are threads, and one rank alone: every
  * function, and how things are parted.  The same checks run over MPI in tests/cli/ranks.py.
  */
-#include "ranks/ranks.h"
 #include "ranks_checks.h"
 #include "test.h"
+#include "thread_ranks.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ static void run_threads(int size, bool check, member members[MOST]) {
     ole_ranks *groups[MOST];
     pthread_t threads[MOST];
     ole_error error;
-    assert_ok(ole_ranks_threads(groups, size, &error), &error);
+    assert_ok(thread_ranks(groups, size, &error), &error);
     for (int r = 0; r < size; r++) {
         assert_int_equal(groups[r]->rank, r);
         assert_int_equal(groups[r]->on_host, r);

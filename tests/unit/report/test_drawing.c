@@ -172,7 +172,7 @@ static void test_names(void **state) {
         ole_drawing *d = draw(&a, kinds[k]);
         const ole_series *series = ole_drawing_figure(d)->series;
         assert_string_equal(series[0].name, "cat");
-        assert_string_equal(series[1].name, "a name longer 日本…"); /* whole characters */
+        assert_string_equal(series[1].name, "a name longer 日本語…"); /* whole characters */
         assert_string_equal(series[2].name, "7");
         ole_drawing_free(d);
     }
@@ -205,6 +205,24 @@ static void test_curves(void **state) {
     assert_null(d);
 }
 
+/* The mean of the runs that have an epoch, and their deviation. */
+static void test_curves_of_seeds(void **state) {
+    (void)state;
+    ole_epoch first[] = {{.epoch = 1, .test_error = 40}, {.epoch = 2, .test_error = 30}};
+    ole_epoch second[] = {{.epoch = 1, .test_error = 20}};
+    const ole_history h = {.count = 2, .epochs = first}, other = {.count = 1, .epochs = second};
+    const ole_history *const seeds[] = {&other};
+    const ole_curve curve = {&h, offsetof(ole_epoch, test_error), "test", .seeds = seeds,
+                             .seed_count = 1};
+    ole_drawing *d;
+    ole_error error;
+    assert_ok(ole_curves_draw(&d, &curve, 1, NULL, NULL, &error), &error);
+    const ole_series *s = ole_drawing_figure(d)->series;
+    assert_true(s->band && s->count == 2 && s->y[0] == 30 && s->y[1] == 30);
+    assert_true(fabs(s->spread[0] - sqrt(200.0)) < 1e-12 && isnan(s->spread[1]));
+    ole_drawing_free(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_three_dimensions),
@@ -212,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_what_there_is_not),
         cmocka_unit_test(test_right_angles_end_the_histogram),
         cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_curves_of_seeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include "comma_locale.h"
 #include "report/axis.h"
+#include "report/canvas.h"
 #include "report/figure.h"
 #include "report/palette.h"
 #include "report/text.h"
@@ -19,7 +20,7 @@
 
 static const double lambda[] = {0.0625, 0.25, 1}, percent[] = {26.1, 25.4, 25.9},
                     deviation[] = {0.4, 0.3, 0.5};
-static const ole_series curve = {"softmax + OLÉ", 3, lambda, percent, deviation, false};
+static const ole_series curve = {"softmax + OLÉ", 3, lambda, percent, .spread = deviation};
 
 static ole_figure lines(void) {
     ole_figure f;
@@ -98,7 +99,7 @@ static void test_lines_carry_their_words(void **state) {
 static void test_gaps_split_a_line(void **state) {
     (void)state;
     const double x[] = {0, 1, 2, 3, 4}, y[] = {1, 2, NAN, 2, 1};
-    const ole_series s = {NULL, 5, x, y, NULL, true};
+    const ole_series s = {.count = 5, .x = x, .y = y, .dotted = true};
     ole_figure f = lines();
     f.x_log = false;
     f.series = &s;
@@ -112,6 +113,50 @@ static void test_gaps_split_a_line(void **state) {
     assert_int_equal(moves, 2);
     assert_null(strstr(text, "nan"));
     free(text);
+}
+
+static void test_bands(void **state) {
+    (void)state;
+    const double x[] = {0, 1, 2, 3, 4}, y[] = {4, 5, 6, 5, 4}, std[] = {1, 1, NAN, 1, 1};
+    ole_series s = {.name = "mean", .count = 5, .x = x, .y = y, .spread = std, .band = true};
+    ole_figure f = lines();
+    f.x_log = false;
+    f.series = &s;
+    char *text = svg_of(&f);
+    const char *band = strstr(strstr(text, "<svg x="), "fill-opacity=\"0.2\"");
+    assert_non_null(band);
+    assert_true(band < strstr(band, "stroke=\"#0072b2\"")); /* under the line */
+    int closed = 0, corners = 0;
+    for (const char *c = strstr(band, " d=\""); *c != '>'; c++) {
+        closed += *c == 'Z';
+        corners += *c == 'M' || *c == 'L';
+    }
+    assert_int_equal(closed, 2); /* the gap ends a band */
+    assert_int_equal(corners, 8);
+    free(text);
+}
+
+static void test_marks(void **state) {
+    (void)state;
+    const double edges[] = {0, 1, 2}, bars[] = {3, 4};
+    const ole_series s = {.count = 2, .x = edges, .y = bars};
+    const ole_mark marks[] = {{1.5, "threshold <95 %>"}, {9, "far right"}};
+    ole_figure f = lines();
+    f.kind = OLE_FIGURE_HISTOGRAM;
+    f.x_log = false;
+    f.series = &s;
+    f.marks = marks;
+    f.mark_count = 2;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">threshold &lt;95 %&gt;<"));
+    assert_non_null(strstr(text, ">far right<")); /* the axis reaches it */
+    free(text);
+    f.x_max = 2;
+    text = svg_of(&f);
+    assert_null(strstr(text, ">far right<"));
+    free(text);
+    f.marks = NULL;
+    assert_refused(&f, "marks");
 }
 
 /* Lines near 0 show it, accuracies need not. */
@@ -150,8 +195,8 @@ static void test_ticks_of_ones_own(void **state) {
 static void test_histograms_stand_on_zero(void **state) {
     (void)state;
     const double edges[] = {0, 30, 60, 90}, within[] = {5, 3, 1}, between[] = {0, 2, 9};
-    const ole_series s[] = {{"within", 3, edges, within, NULL, false},
-                            {"between", 3, edges, between, NULL, false}};
+    const ole_series s[] = {{"within", 3, edges, within, .dotted = false},
+                            {"between", 3, edges, between, .dotted = false}};
     ole_figure f = lines();
     f.kind = OLE_FIGURE_HISTOGRAM;
     f.x_log = false;
@@ -172,7 +217,7 @@ static void test_hundred_groups_differ(void **state) {
     for (int i = 0; i < GROUPS; i++) {
         snprintf(names[i], sizeof names[i], "group %d", i);
         at[i] = i;
-        s[i] = (ole_series){names[i], 1, &at[i], &at[i], NULL, false};
+        s[i] = (ole_series){names[i], 1, &at[i], &at[i], .dotted = false};
     }
     ole_figure f = lines();
     f.kind = OLE_FIGURE_SCATTER;
@@ -213,10 +258,25 @@ static void test_heat_maps_small_and_large(void **state) {
 #ifdef OLE_HAVE_PNG
     f.rows = f.columns = SIDE;
     f.row_names = f.column_names = NULL;
+    f.block_names = names;
     text = svg_of(&f);
     assert_non_null(strstr(text, "<image"));
+    assert_non_null(strstr(text, ">dog<")); /* the block after the break */
     free(text);
 #endif
+}
+
+/* A name wider than its place ends with an ellipsis, on whole characters. */
+static void test_long_names_are_cut(void **state) {
+    (void)state;
+    char out[OLE_WORDS_ROOM], longest[200];
+    assert_string_equal(ole_words_cut(out, "Brötchen", 10, 100), "Brötchen");
+    assert_string_equal(ole_words_cut(out, "öööööö", 10, 25), "ööö…");
+    assert_string_equal(ole_words_cut(out, "", 10, 25), "");
+    memset(longest, 'i', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_true(strlen(ole_words_cut(out, longest, 10, 1e9)) < OLE_WORDS_ROOM);
+    assert_string_equal(out + strlen(out) - 3, "…");
 }
 
 static void test_text_of_any_bytes(void **state) {
@@ -310,7 +370,7 @@ static void test_bad_figures(void **state) {
     f.kind = OLE_FIGURE_HEATMAP;
     assert_refused(&f, "heat map");
     const double edges[] = {0, 2, 1}, heights[] = {1, 1};
-    const ole_series s = {NULL, 2, edges, heights, NULL, false};
+    const ole_series s = {NULL, 2, edges, heights, .dotted = false};
     f = lines();
     f.kind = OLE_FIGURE_HISTOGRAM;
     f.series = &s;
@@ -320,7 +380,7 @@ static void test_bad_figures(void **state) {
 static void test_figures_without_numbers_are_drawn(void **state) {
     (void)state;
     const double none[] = {NAN};
-    const ole_series s = {"empty", 1, none, none, NULL, false};
+    const ole_series s = {"empty", 1, none, none, .dotted = false};
     ole_figure f = lines();
     f.series = &s;
     free(svg_of(&f));
@@ -339,7 +399,7 @@ static void test_numbers_beyond_whole_ones(void **state) {
     assert_null(strstr(text, "nan"));
     free(text);
     const double at[] = {0, 1}, y[] = {-1e21, 0};
-    const ole_series s = {"deep", 2, at, y, NULL, false};
+    const ole_series s = {"deep", 2, at, y, .dotted = false};
     ole_figure_init(&f);
     f.series = &s;
     f.series_count = 1;
@@ -383,7 +443,7 @@ static void test_round_numbers(void **state) {
 static void test_epochs_are_whole(void **state) {
     (void)state;
     const double x[] = {1, 2, 3}, y[] = {9, 5, 4};
-    const ole_series s = {NULL, 3, x, y, NULL, false};
+    const ole_series s = {NULL, 3, x, y, .dotted = false};
     ole_figure f = lines();
     f.x_log = false;
     f.series = &s;
@@ -415,10 +475,13 @@ int main(void) {
         cmocka_unit_test(test_numbers_beyond_whole_ones),
         cmocka_unit_test(test_gaps_split_a_line),
         cmocka_unit_test(test_histograms_stand_on_zero),
+        cmocka_unit_test(test_bands),
+        cmocka_unit_test(test_marks),
         cmocka_unit_test(test_free_axes),
         cmocka_unit_test(test_ticks_of_ones_own),
         cmocka_unit_test(test_hundred_groups_differ),
         cmocka_unit_test(test_heat_maps_small_and_large),
+        cmocka_unit_test(test_long_names_are_cut),
         cmocka_unit_test(test_text_of_any_bytes),
         cmocka_unit_test(test_numbers_do_not_follow_the_locale),
         cmocka_unit_test_teardown(test_files_of_each_kind, temporary_clear),

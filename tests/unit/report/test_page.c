@@ -88,7 +88,7 @@ static void test_parts_and_escapes(void **state) {
 static void test_figures_come_with_their_numbers(void **state) {
     (void)state;
     const double x[] = {1, 2}, a[] = {0.125, 3}, b[] = {NAN, -4}, spread[] = {0.5, 0.25};
-    const ole_series both[] = {{"a", 2, x, a, spread, false}, {"b", 2, x, b, NULL, false}};
+    const ole_series both[] = {{"a", 2, x, a, .spread = spread}, {"b", 2, x, b, .dotted = false}};
     ole_figure f;
     ole_figure_init(&f);
     f.x_label = "epoch";
@@ -126,7 +126,15 @@ static void test_large_heat_maps_show_means_of_classes(void **state) {
 #ifdef OLE_HAVE_PNG
     char *text = written(page);
     assert_has(text, "<tr><th scope=\"row\">0</th><td>30</td><td>90</td></tr>");
+    assert_has(text, "data-blocks=\"0 20 50\"");
     assert_has(text, "50 × 50 cells");
+    free(text);
+    const char *const names[] = {"cat", "dog"};
+    f.block_names = names;
+    page = new_page();
+    ole_page_figure(page, &f, "angles");
+    text = written(page);
+    assert_has(text, "<tr><th scope=\"row\">dog</th><td>90</td><td>90</td></tr>");
     free(text);
 #else
     assert_kept(page, OLE_ERROR_UNSUPPORTED, "libpng");
@@ -151,12 +159,13 @@ static uint8_t *noise(size_t size) {
 static void test_images_carry_their_captions(void **state) {
     (void)state;
     const uint8_t pixels[2 * 4] = {0, 80, 160, 240};
-    const char *const captions[] = {"cat taken for dog", "second"};
+    const char *const captions[] = {"cat → dog\n91 % sure\n<7>.png", "second"};
     const ole_page_images images = {2, 2, 2, 1, pixels, captions};
     ole_page *page = new_page();
     ole_page_add_images(page, "worst", &images);
     char *text = written(page);
-    assert_has(text, "alt=\"cat taken for dog\"");
+    assert_has(text, "alt=\"cat → dog\n");
+    assert_has(text, "<b>cat → dog</b><span>91 % sure</span><span>&lt;7&gt;.png</span></li>");
     assert_int_equal(occurrences(text, "src=\"data:image/png;base64,iVBOR"), 2);
     free(text);
 }
@@ -173,12 +182,13 @@ static void test_thumbnails_fit_their_budget(void **state) {
         const ole_page_images images = {cases[i].count,    cases[i].side, cases[i].side,
                                         cases[i].channels, pixels,        NULL};
         ole_sprite sprite;
+        ole_text bytes = {0};
         ole_error error;
-        assert_ok(ole_sprite_make(&sprite, &images, 400000, &error), &error);
-        assert_true(sprite.bytes.size <= 400000);
+        assert_ok(ole_sprite_make(&sprite, &images, 400000, &bytes, &error), &error);
+        assert_true(bytes.size <= 400000);
         assert_true(sprite.width <= 48 && sprite.width >= 1);
         assert_true((int64_t)sprite.columns * sprite.columns >= cases[i].count);
-        ole_sprite_free(&sprite);
+        ole_text_free(&bytes);
         free(pixels);
     }
 }
@@ -196,7 +206,7 @@ static void test_page_of_ten_thousand_points_under_6_mb(void **state) {
     }
     const char *const names[] = {"a", "b", "c"};
     const ole_page_images images = {COUNT, SIDE, SIDE, CHANNELS, pixels, NULL};
-    const ole_page_map map = {COUNT, at, labels, 3, names, &images};
+    const ole_page_map map = {NULL, COUNT, at, labels, 3, names, &images};
     ole_page *page = new_page();
     ole_page_add_map(page, "first", &map);
     ole_page_add_map(page, "second, of the same images", &map);
@@ -217,15 +227,34 @@ static void test_maps_hold_every_point(void **state) {
     const double at[] = {0, 0, 10, 5};
     const int32_t labels[] = {0, 1};
     const char *const names[] = {"cat", "dog <&>"};
-    const ole_page_map map = {2, at, labels, 2, names, NULL};
+    const ole_page_map map = {NULL, 2, at, labels, 2, names, NULL};
     ole_page *page = new_page();
     ole_page_add_map(page, "map", &map);
     char *text = written(page);
     assert_has(text, "data-at=\"AAAAQP///78=\""); /* (0, 16384), (65535, 49151) */
     assert_has(text, "data-labels=\"AAABAA==\"");
     assert_has(text, "dog &lt;&amp;&gt;</label>");
+    assert_int_equal(occurrences(text, "data-files="), 0);
     free(text);
 }
+
+#ifdef OLE_HAVE_PNG
+static void test_maps_name_their_files(void **state) {
+    (void)state;
+    const double at[] = {0, 0, 10, 5};
+    const int32_t labels[] = {0, 0};
+    const char *const names[] = {"cat"}, *const files[] = {"cat/a\nb.png", "cat/\"2\".png"};
+    const uint8_t pixels[2] = {0};
+    const ole_page_images images = {2, 1, 1, 1, pixels, files};
+    const ole_page_map map = {"A <title>", 2, at, labels, 1, names, &images};
+    ole_page *page = new_page();
+    ole_page_add_map(page, "map", &map);
+    char *text = written(page);
+    assert_has(text, "<p class=\"title\">A &lt;title&gt;</p>");
+    assert_has(text, "data-files=\"cat/a b.png\ncat/&quot;2&quot;.png\""); /* a line each */
+    free(text);
+}
+#endif
 
 /* A colour and a shape are of one class: 140 of them. */
 static void test_classes_have_marks_of_their_own(void **state) {
@@ -236,7 +265,7 @@ static void test_classes_have_marks_of_their_own(void **state) {
     const char *names[CLASSES], *last = NULL;
     for (int i = 0; i < CLASSES; i++)
         names[i] = "class";
-    const ole_page_map map = {1, at, &label, CLASSES, names, NULL};
+    const ole_page_map map = {NULL, 1, at, &label, CLASSES, names, NULL};
     ole_page *page = new_page();
     ole_page_add_map(page, "map", &map);
     char *text = written(page), mark[64];
@@ -286,7 +315,7 @@ static void test_bad_parts(void **state) {
     const double at[] = {0, 0, NAN, 5};
     const int32_t labels[] = {0, 7};
     const char *const names[] = {"cat", "dog"};
-    ole_page_map map = {2, at, labels, 2, names, NULL};
+    ole_page_map map = {NULL, 2, at, labels, 2, names, NULL};
     ole_page *page = new_page();
     ole_page_add_map(page, NULL, &map);
     assert_kept(page, OLE_ERROR_DATA, "point 1");
@@ -316,6 +345,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_figures_come_with_their_numbers, temporary_clear),
         cmocka_unit_test_teardown(test_large_heat_maps_show_means_of_classes, temporary_clear),
 #ifdef OLE_HAVE_PNG
+        cmocka_unit_test_teardown(test_maps_name_their_files, temporary_clear),
         cmocka_unit_test_teardown(test_images_carry_their_captions, temporary_clear),
         cmocka_unit_test(test_thumbnails_fit_their_budget),
         cmocka_unit_test_teardown(test_page_of_ten_thousand_points_under_6_mb, temporary_clear),

@@ -55,7 +55,7 @@ static void fill(ole_page *page) {
         labels[i] = i % 2;
     }
     const ole_page_images images = {IMAGES, SIDE, SIDE, 3, pixels, NULL};
-    const ole_page_map map = {IMAGES, at, labels, 2, names, &images};
+    const ole_page_map map = {NULL, IMAGES, at, labels, 2, names, &images};
     ole_page_headline(page, "label", "value", "note");
     ole_page_section(page, "One");
     ole_page_text(page, "text");

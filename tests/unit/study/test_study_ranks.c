@@ -6,10 +6,10 @@
 #include "ole/train/study.h"
 
 #include "base/error.h"
-#include "ranks/ranks.h"
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
+#include "thread_ranks.h"
 #include "train/ranks/job_pool.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static void run_ranks(one_rank *ranks, int size, void (*work)(one_rank *), void 
     ole_ranks *groups[MOST];
     pthread_t threads[MOST];
     ole_error error;
-    assert_ok(ole_ranks_threads(groups, size, &error), &error);
+    assert_ok(thread_ranks(groups, size, &error), &error);
     for (int r = 0; r < size; r++) {
         ranks[r] = (one_rank){.ranks = groups[r], .work = work, .context = context};
         assert_int_equal(pthread_create(&threads[r], NULL, enter, &ranks[r]), 0);

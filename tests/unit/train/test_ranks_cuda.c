@@ -94,7 +94,7 @@ static ole_status train(void *context, ole_ranks *ranks, ole_error *error) {
     if (status == OLE_OK) status = ole_run_open(&run, &checked, error);
     if (status != OLE_OK) return status;
     if (keep) t->queued = run.recorded != NULL;
-    ole_recorded_free(run.recorded); /* it would seed backward too */
+    ole_recorded_free(run.recorded); /* steps are run one by one */
     run.recorded = NULL;
     status = run_steps(t, &run, keep, error);
     if (status == OLE_OK && keep) keep_weights(t, &run);
@@ -226,7 +226,7 @@ static const ole_linker *linker_of(const ole_backend *backend) {
 static ole_ranks *one_rank(void) {
     ole_ranks *group = NULL;
     ole_error error;
-    assert_ok(ole_ranks_threads(&group, 1, &error), &error);
+    assert_ok(thread_ranks(&group, 1, &error), &error);
     return group;
 }
 
@@ -290,6 +290,7 @@ static void join_alone(ole_run *run, ole_ranks *group, bool sync, bool global) {
     ole_error error;
     ole_recorded_free(run->recorded);
     run->recorded = NULL;
+    s->ranks = group;
     assert_ok(ole_reduce_create(&s->reduce, &run->network, group, s->batch, sync, &error), &error);
     assert_true(s->reduce->link.direct);
     assert_null(ole_recorded_obstacle(s));

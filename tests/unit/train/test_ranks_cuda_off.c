@@ -40,7 +40,7 @@ static void goes_through_the_host(void **state) {
     ole_link link;
     ole_error error;
     assert_ok(network.backend->open(&network.context, &options, &error), &error);
-    assert_ok(ole_ranks_threads(&group, 1, &error), &error);
+    assert_ok(thread_ranks(&group, 1, &error), &error);
     assert_ok(ole_link_open(&link, group, &network, &error), &error);
     assert_non_null(link.linker);
     assert_false(link.direct);

@@ -138,7 +138,8 @@ static double train_step(engine *e, bool adam, int step) {
     fill_batch(step, images, labels);
     ole_plan_forward(e->plan, images, true, (uint64_t)step);
     ole_plan_softmax(e->plan, labels, 1.0, NULL, &loss, &correct);
-    ole_plan_backward(e->plan);
+    for (int node = e->graph->nodes - 1; node >= 0; node--)
+        ole_plan_backward(e->plan, node);
     update.step = step + 1;
     ole_params_update(e->params, &update);
     return loss;

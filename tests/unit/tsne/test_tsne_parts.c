@@ -41,8 +41,7 @@ static void check_neighbours(const double *x, int64_t rows, int64_t dim, int cou
     double *away = malloc((size_t)(rows * count) * sizeof *away);
     assert_ok(ole_pool_create(&pool, threads, &error), &error);
     assert_ok(ole_distances_prepare(&d, pool, rows, dim, x, &error), &error);
-    assert_ok(ole_neighbours(&d, pool, threads, count, near, away, NULL, NULL, NULL, &error),
-              &error);
+    assert_ok(ole_neighbours(&d, pool, threads, count, near, away, NULL, NULL, &error), &error);
     for (int64_t i = 0; i < rows; i++) {
         int64_t nearer = 0; /* rows nearer than the farthest found: no more than were found */
         double last = away[i * count + count - 1];
@@ -115,7 +114,7 @@ static ole_affinity affinity_of(const double *x, int64_t rows, int64_t dim, int 
     int32_t *near = malloc((size_t)(rows * count) * sizeof *near);
     double *away = malloc((size_t)(rows * count) * sizeof *away);
     assert_ok(ole_distances_prepare(&d, NULL, rows, dim, x, &error), &error);
-    assert_ok(ole_neighbours(&d, NULL, 1, count, near, away, NULL, NULL, NULL, &error), &error);
+    assert_ok(ole_neighbours(&d, NULL, 1, count, near, away, NULL, NULL, &error), &error);
     assert_ok(ole_affinity_make(&a, NULL, 1, rows, count, near, away, perplexity, &error), &error);
     ole_distances_release(&d);
     free(near);

@@ -1,44 +1,16 @@
-// What a report does beyond being read: the switch between light and dark, maps, points in space.
-"use strict";
-
-(() => {
-    const root = document.documentElement;
-    const button = document.getElementById("theme");
-    const dark = () => root.dataset.theme ? root.dataset.theme === "dark"
-        : matchMedia("(prefers-color-scheme: dark)").matches;
-    const remembered = (value) => {
-        try { // a page from disk may not be allowed to remember
-            if (value) localStorage.setItem("ole-theme", value);
-            return localStorage.getItem("ole-theme");
-        } catch (refused) {
-            return null;
-        }
-    };
-    const label = () => {
-        button.textContent = dark() ? "Light" : "Dark";
-        button.setAttribute("aria-label", `Switch to the ${dark() ? "light" : "dark"} look`);
-        document.dispatchEvent(new Event("themechange"));
-    };
-    const kept = remembered();
-    if (kept === "dark" || kept === "light") root.dataset.theme = kept;
-    button.hidden = false;
-    button.addEventListener("click", () => {
-        root.dataset.theme = dark() ? "light" : "dark";
-        remembered(root.dataset.theme);
-        label();
-    });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
-    label();
-})();
-
 // A map of points: drag, two fingers or arrow keys move it, + and - zoom, 0 shows all of it, the
-// pointer or n and p show a point. It leaves the page its scrolling: the wheel zooms with Ctrl or
-// Cmd, or after a click into the map and until the pointer leaves; one finger scrolls, two pinch.
+// pointer or n and p show a point, a click or Enter keeps it. It leaves the page its scrolling: the
+// wheel zooms with Ctrl or Cmd, or after a click into the map and until the pointer leaves; one finger
+// scrolls, two pinch.
+//
+// Maps of the same samples are linked: a point that is shown or kept in one is in the others too. Maps
+// of the same classes share what is filtered, searched and pointed at in the list of classes.
 class PointMap {
     constructor(figure) {
         this.canvas = figure.querySelector(".map-stage > canvas");
         this.tip = figure.querySelector(".map-tip");
         this.picture = this.tip.querySelector("canvas");
+        this.hint = figure.querySelector(".hint");
         this.advice = figure.querySelector(".map-advice");
         this.spoken = figure.querySelector("[aria-live]");
         this.boxes = [...figure.querySelectorAll("fieldset.classes input")];
@@ -46,13 +18,17 @@ class PointMap {
         this.takeColours();
         this.shapes = this.boxes.map((box) => Number(box.dataset.shape));
         this.found = this.boxes.map(() => true); // by the search
+        this.lit = -1; // the class pointed at in the list
         this.named = true;
         this.at = PointMap.numbers(this.canvas.dataset.at); // x, y in 0 .. 65535, y upwards
         this.labels = PointMap.numbers(this.canvas.dataset.labels);
         this.count = this.labels.length;
         this.sprite = document.getElementById(this.canvas.dataset.sprite);
         this.tile = (this.canvas.dataset.tile || "").split(" ").map(Number); // width, height, columns
-        this.shown = -1;
+        this.files = this.canvas.dataset.files?.split("\n");
+        this.shown = this.kept = -1;
+        this.twins = []; // other maps of the same samples
+        this.kin = []; // ... of the same classes
         this.pointers = new Map();
         this.view = { zoom: 1, x: 0.5, y: 0.5 }; // what lies in the middle
         this.grid = this.makeGrid();
@@ -61,6 +37,16 @@ class PointMap {
         new ResizeObserver(() => this.draw()).observe(this.canvas);
         if (this.sprite && !this.sprite.complete) this.sprite.addEventListener("load", () => this.draw());
         this.draw();
+    }
+
+    static link(maps) {
+        const samples = ({ canvas }) => `${canvas.dataset.labels} ${canvas.dataset.sprite || ""}`;
+        for (const map of maps) {
+            const others = maps.filter((other) => other !== map);
+            map.twins = others.filter((other) => samples(other) === samples(map));
+            if (map.twins.length > 0) map.hint.append(" A sample or class chosen in one map shows in the other.");
+            map.kin = others.filter((other) => other.names.join("\n") === map.names.join("\n"));
+        }
     }
 
     takeColours() { // those of the look, light or dark
@@ -171,8 +157,11 @@ class PointMap {
         if (pictures) for (const [i, x, y] of inside) this.paintPicture(pen, i, x, y);
         else this.paintPoints(pen, inside, radius);
         if (this.named && !pictures) this.paintNames(pen, left, top - scale - radius - 1, scale, on);
-        if (this.shown >= 0) this.paintRing(pen, radius);
+        for (const i of new Set([this.shown, this.kept])) if (i >= 0) this.paintRing(pen, i, radius);
     }
+
+    // Whether a class is not faded: found by the search, and the one pointed at if there is one.
+    stands(label) { return this.found[label] && (this.lit < 0 || this.lit === label); }
 
     // The names of classes above where they are densest; one that would cover another is left out.
     paintNames(pen, left, top, scale, on) {
@@ -181,7 +170,7 @@ class PointMap {
         [pen.textAlign, pen.textBaseline, pen.lineJoin, pen.lineWidth] = ["center", "bottom", "round", 4];
         [pen.strokeStyle, pen.fillStyle] = [getComputedStyle(this.canvas.parentElement).backgroundColor, style.color];
         for (const { label, x, y } of this.middles) {
-            if (!on[label] || !this.found[label]) continue;
+            if (!on[label] || !this.stands(label)) continue;
             const name = this.names[label].length > 24 ? this.names[label].slice(0, 23) + "…" : this.names[label];
             const at = [left + x * scale, Math.max(18, top + y * scale)], half = pen.measureText(name).width / 2 + 3;
             if (taken.some((t) => Math.abs(t.x - at[0]) < t.half + half && Math.abs(t.y - at[1]) < 17)) continue;
@@ -200,8 +189,8 @@ class PointMap {
             if (!paths.has(label)) paths.set(label, new Path2D());
             PointMap.addMarker(paths.get(label), this.shapes[label], x, y, radius);
         }
-        for (const [label, path] of paths) {
-            pen.globalAlpha = this.found[label] ? 0.8 : 0.08;
+        for (const [label, path] of [...paths].sort(([a], [b]) => (a === this.lit) - (b === this.lit))) {
+            pen.globalAlpha = this.stands(label) ? 0.8 : 0.08;
             pen.fillStyle = this.colours[label] || "#808080";
             pen.fill(path);
         }
@@ -231,10 +220,10 @@ class PointMap {
             x - w * scale / 2, y - h * scale / 2, w * scale, h * scale);
     }
 
-    paintRing(pen, radius) {
-        const [x, y] = this.place(this.shown);
+    paintRing(pen, i, radius) {
+        const [x, y] = this.place(i);
         pen.strokeStyle = getComputedStyle(this.canvas).color;
-        pen.lineWidth = 2;
+        pen.lineWidth = i === this.kept ? 3 : 2;
         pen.beginPath();
         pen.arc(x, y, radius + 4, 0, 7);
         pen.stroke();
@@ -242,20 +231,41 @@ class PointMap {
 
     // ---- The point that is shown ---------------------------------------------------------------
 
+    // A point, or -1 for none, here and in the linked maps.
     show(i, speak) {
         if (i === this.shown && !speak) return;
-        this.shown = i;
-        this.tip.hidden = i < 0;
-        this.canvas.dataset.shown = i;
-        if (i >= 0) this.fillTip(i, speak);
-        this.draw();
+        for (const map of [this, ...this.twins]) {
+            const there = i >= 0 && map.visible(i);
+            map.shown = there ? i : -1;
+            map.tip.hidden = !there;
+            map.canvas.dataset.shown = map.shown;
+            if (there) map.fillTip(i, speak && map === this);
+            map.draw();
+        }
+    }
+
+    // Keeps a point while the pointer goes elsewhere; the same again, or none, lets it go.
+    keep(i) {
+        const kept = i === this.kept ? -1 : i;
+        for (const map of [this, ...this.twins]) map.kept = kept;
+        this.show(kept, true);
+        if (kept < 0) this.spoken.textContent = "no point kept";
+    }
+
+    // The class pointed at in the list, or -1, in all maps of these classes.
+    light(label) {
+        for (const map of [this, ...this.kin]) {
+            map.lit = label;
+            map.canvas.dataset.lit = label;
+            map.draw();
+        }
     }
 
     fillTip(i, speak) {
-        const name = this.names[this.labels[i]] || "?";
+        const name = this.names[this.labels[i]] || "?", which = this.files?.[i] || `sample ${i}`;
         this.tip.querySelector("b").textContent = name;
-        this.tip.querySelector("small").textContent = `sample ${i}`;
-        if (speak) this.spoken.textContent = `${name}, sample ${i}`;
+        this.tip.querySelector("small").textContent = which;
+        if (speak) this.spoken.textContent = `${name}, ${which}`;
         if (this.sprite && this.sprite.complete) {
             const [w, h, columns] = this.tile;
             [this.picture.width, this.picture.height] = [w, h];
@@ -297,12 +307,18 @@ class PointMap {
 
     reset() {
         this.view = { zoom: 1, x: 0.5, y: 0.5 };
-        this.show(-1);
+        this.show(this.kept, true);
         this.draw();
     }
 
     listen(figure) {
-        for (const box of this.boxes) box.addEventListener("change", () => this.filter());
+        for (const [label, box] of this.boxes.entries()) {
+            box.addEventListener("change", () => this.filter());
+            for (const name of ["pointerenter", "pointerleave"])
+                box.parentElement.addEventListener(name, () => this.light(name === "pointerenter" ? label : -1));
+            box.addEventListener("focus", () => { if (box.matches(":focus-visible")) this.light(label); });
+            box.addEventListener("blur", () => this.light(-1));
+        }
         const actions = { in: () => this.zoom(1.5), out: () => this.zoom(1 / 1.5), reset: () => this.reset(),
             all: () => this.check(true), none: () => this.check(false),
             names: (event) => {
@@ -312,7 +328,8 @@ class PointMap {
             } };
         for (const button of figure.querySelectorAll("button[data-do]"))
             button.addEventListener("click", actions[button.dataset.do]);
-        figure.querySelector("input[type=search]").addEventListener("input", (event) => this.search(event.target.value));
+        this.field = figure.querySelector("input[type=search]");
+        this.field.addEventListener("input", () => this.search(this.field.value));
         this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
         for (const name of ["touchstart", "touchmove"]) // else two fingers scroll the page as well
             this.canvas.addEventListener(name, (event) => {
@@ -324,12 +341,16 @@ class PointMap {
             this.canvas.addEventListener(name, (event) => this.release(event));
         this.canvas.addEventListener("pointerleave", () => {
             this.clicked = false;
-            if (this.pointers.size === 0) this.show(-1);
+            if (this.pointers.size === 0) this.show(this.kept);
         });
         this.canvas.addEventListener("keydown", (event) => this.key(event));
         document.addEventListener("themechange", () => {
             this.takeColours();
             this.draw();
+        });
+        addEventListener("beforeprint", () => { // after the look has become light; there is no next frame
+            this.takeColours();
+            this.paint();
         });
     }
 
@@ -355,13 +376,15 @@ class PointMap {
         this.advice.hidden = true;
         this.canvas.setPointerCapture(event.pointerId);
         this.pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+        this.pressed = [event.offsetX, event.offsetY];
         this.canvas.classList.add("dragging");
     }
 
     drag(event) {
         const { offsetX: x, offsetY: y } = event, before = this.pointers.get(event.pointerId);
         if (!before) {
-            this.show(this.nearest(x, y));
+            const near = this.nearest(x, y);
+            this.show(near < 0 ? this.kept : near);
             return;
         }
         const others = [...this.pointers].filter(([id]) => id !== event.pointerId);
@@ -380,7 +403,8 @@ class PointMap {
         this.pointers.delete(event.pointerId);
         this.canvas.classList.remove("dragging");
         if (event.type === "pointercancel") this.advise("Two fingers move and zoom the map"); // the page scrolls
-        else if (event.pointerType === "touch") this.show(this.nearest(event.offsetX, event.offsetY));
+        else if (Math.hypot(event.offsetX - this.pressed[0], event.offsetY - this.pressed[1]) < 5)
+            this.keep(this.nearest(event.offsetX, event.offsetY));
     }
 
     key(event) {
@@ -388,7 +412,7 @@ class PointMap {
         const keys = { ArrowLeft: () => this.move(-far, 0), ArrowRight: () => this.move(far, 0),
             ArrowUp: () => this.move(0, -far), ArrowDown: () => this.move(0, far),
             "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
-            0: () => this.reset(), n: () => this.step(1), p: () => this.step(-1), Escape: () => { this.clicked = false; this.show(-1); } };
+            0: () => this.reset(), n: () => this.step(1), p: () => this.step(-1), Enter: () => this.keep(this.shown), Escape: () => { this.clicked = false; this.keep(-1); } };
         if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
         event.preventDefault();
         keys[event.key]();
@@ -403,187 +427,33 @@ class PointMap {
     // Lists and shows the classes whose names hold the text; the others fade.
     search(text) {
         const wanted = text.trim().toLowerCase();
-        this.found = this.names.map((name) => name.toLowerCase().includes(wanted));
-        for (const [label, box] of this.boxes.entries()) box.parentElement.hidden = !this.found[label];
+        for (const map of [this, ...this.kin]) {
+            if (map !== this) map.field.value = text;
+            map.found = map.names.map((name) => name.toLowerCase().includes(wanted));
+            for (const [label, box] of map.boxes.entries()) box.parentElement.hidden = !map.found[label];
+            map.draw();
+        }
         this.spoken.textContent = `${this.found.filter(Boolean).length} of ${this.names.length} classes found`;
-        this.draw();
     }
 
     filter() {
-        if (this.shown >= 0 && !this.visible(this.shown)) this.show(-1);
+        for (const map of this.kin) {
+            for (const [label, box] of this.boxes.entries()) map.boxes[label].checked = box.checked;
+            map.recount();
+        }
+        this.spoken.textContent = `${this.recount()} of ${this.count} points shown`;
+    }
+
+    recount() {
+        if (this.kept >= 0 && !this.visible(this.kept)) this.keep(-1);
+        if (this.shown >= 0 && !this.visible(this.shown)) this.show(this.kept);
         let count = 0;
         for (let i = 0; i < this.count; i++) count += this.visible(i);
         this.canvas.dataset.visible = count;
-        this.spoken.textContent = `${count} of ${this.count} points shown`;
         this.draw();
+        return count;
     }
 }
 
-// Points in space: the drawing, seen from (1, 1, 1), can be turned by dragging and by the arrow keys,
-// 0 turns it back. The script moves the parts of the drawing; legend and colours stay.
-class SpaceView {
-    constructor(figure) {
-        this.drawing = figure.querySelector("svg.figure");
-        const plot = this.drawing.querySelector("svg"), parts = [...plot.querySelectorAll("path")];
-        const counts = figure.dataset.counts.split(" ").map(Number);
-        this.at = Int16Array.from(PointMap.numbers(figure.dataset.space));
-        this.groups = parts.slice(0, counts.length);
-        this.ends = counts.map((sum => (count) => sum += count)(0));
-        this.axes = parts.slice(counts.length);
-        this.names = [...plot.querySelectorAll("text")];
-        this.radius = Number(/a([\d.]+)/.exec(this.groups[0].getAttribute("d"))?.[1]) || 2;
-        const { x, y, width, height } = plot.viewBox.baseVal;
-        this.middle = [x + width / 2, y + height / 2];
-        const low = [0, 0, 0], high = [32767, 32767, 32767]; // of the axes and all points
-        for (const [i, value] of this.at.entries()) low[i % 3] = Math.min(low[i % 3], value);
-        this.pivot = low.map((value, k) => (value + high[k]) / 2);
-        this.unit = (Math.min(width, height) / 2 - 14) / Math.hypot(...low.map((value, k) => (high[k] - value) / 2));
-        this.note = document.createElement("p");
-        this.note.className = "turn";
-        this.note.textContent = "Drag or use the arrow keys to turn it; 0 turns it back.";
-        this.drawing.after(this.note);
-        this.drawing.tabIndex = 0;
-        this.listen();
-        this.reset();
-    }
-
-    listen() {
-        let from = null;
-        const step = Math.PI / 36;
-        this.drawing.addEventListener("pointerdown", (event) => {
-            from = [event.clientX, event.clientY];
-            this.drawing.setPointerCapture(event.pointerId);
-        });
-        this.drawing.addEventListener("pointermove", (event) => {
-            if (!from) return;
-            this.turn((event.clientX - from[0]) / 120, (event.clientY - from[1]) / 120);
-            from = [event.clientX, event.clientY];
-        });
-        for (const name of ["pointerup", "pointercancel"]) this.drawing.addEventListener(name, () => { from = null; });
-        this.drawing.addEventListener("keydown", (event) => {
-            const keys = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
-            if (event.ctrlKey || event.metaKey || event.altKey || (!keys[event.key] && event.key !== "0")) return;
-            event.preventDefault();
-            if (keys[event.key]) this.turn(...keys[event.key]);
-            else this.reset();
-        });
-    }
-
-    reset() { // rows: to the right, up, to the reader
-        const [a, b, c] = [Math.sqrt(1 / 2), Math.sqrt(1 / 6), Math.sqrt(1 / 3)];
-        this.view = [[-a, a, 0], [-b, -b, 2 * b], [c, c, c]];
-        this.paint();
-    }
-
-    turn(right, down) {
-        const mix = (p, q, angle) => [p.map((v, k) => v * Math.cos(angle) + q[k] * Math.sin(angle)),
-            q.map((v, k) => v * Math.cos(angle) - p[k] * Math.sin(angle))];
-        const view = this.view;
-        [view[0], view[2]] = mix(view[0], view[2], right);
-        [view[2], view[1]] = mix(view[2], view[1], down);
-        this.paint();
-    }
-
-    place(...at) {
-        const [u, v, depth] = this.view.map((row) => this.unit * row.reduce((sum, r, k) => sum + r * (at[k] - this.pivot[k]), 0));
-        return [this.middle[0] + u, this.middle[1] - v, depth];
-    }
-
-    paint() { // what is nearer is larger
-        const far = this.unit * 32767;
-        for (const [g, path] of this.groups.entries()) {
-            const d = [];
-            for (let i = 3 * (this.ends[g - 1] || 0); i < 3 * this.ends[g]; i += 3) {
-                const [x, y, depth] = this.place(this.at[i], this.at[i + 1], this.at[i + 2]);
-                const r = this.radius * (1 + 0.35 * depth / far), side = (2 * r).toFixed(2);
-                d.push(`M${(x - r).toFixed(2)} ${y.toFixed(2)}a${r.toFixed(2)} ${r.toFixed(2)} 0 1 0 ${side} 0a${r.toFixed(2)} ${r.toFixed(2)} 0 1 0 -${side} 0`);
-            }
-            path.setAttribute("d", d.join(""));
-        }
-        for (const [k, axis] of this.axes.entries()) {
-            const [x, y] = this.place(...[0, 1, 2].map((i) => i === k ? 32767 : 0)), origin = this.place(0, 0, 0);
-            const left = x < origin[0] - 1;
-            axis.setAttribute("d", `M${origin[0]} ${origin[1]}L${x} ${y}`);
-            this.names[k].setAttribute("x", x + (left ? -4 : 4));
-            this.names[k].setAttribute("y", y + 4);
-            this.names[k].setAttribute("text-anchor", left ? "end" : "start");
-        }
-    }
-}
-
-// Values under the pointer: of lines and histograms at the nearest x, of heat maps the cell; all are
-// read from the figure's table of numbers.
-class Values {
-    constructor(figure) {
-        this.figure = figure;
-        this.drawing = figure.querySelector("svg.figure");
-        this.rows = [...figure.querySelectorAll("details tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
-        this.heads = [...figure.querySelectorAll("details thead th")].map((cell) => cell.textContent);
-        this.cells = [...this.drawing.querySelectorAll("path:not([class])")].slice(0, this.rows.length * (this.heads.length - 1));
-        this.tip = document.createElement("div");
-        this.tip.className = "value-tip";
-        this.tip.hidden = true;
-        this.tip.setAttribute("aria-hidden", "true"); // the numbers are in the table
-        figure.append(this.tip);
-        this.drawing.addEventListener("pointermove", (event) => this.show(event));
-        this.drawing.addEventListener("pointerleave", () => { this.tip.hidden = true; });
-    }
-
-    static number(text) { return Number(text.replace("\u2212", "-")); }
-
-    // Shares of the plot's box, from the left and from above; null outside it.
-    within(part, margin, event) {
-        const box = part.getBoundingClientRect(), far = margin * this.drawing.getBoundingClientRect().width / this.drawing.viewBox.baseVal.width;
-        const at = [(event.clientX - box.x - far) / (box.width - 2 * far), (event.clientY - box.y - far) / (box.height - 2 * far)];
-        return at.every((share) => share >= 0 && share <= 1) ? at : null;
-    }
-
-    cell(event) { // cells are drawn row by row, or as one image
-        const columns = this.heads.length - 1, image = this.drawing.querySelector("image");
-        let [row, column] = [-1, 0];
-        if (image) {
-            const at = this.within(image, 0, event);
-            if (at) [row, column] = [Math.floor(at[1] * this.rows.length), Math.floor(at[0] * columns)];
-        } else {
-            const i = this.cells.indexOf(event.target);
-            [row, column] = [Math.floor(i / columns), i % columns];
-        }
-        return this.rows[row] ? `${this.rows[row][0]}, ${this.heads[column + 1]}: ${this.rows[row][column + 1]}` : "";
-    }
-
-    line(event) {
-        const [kind, ...ends] = this.figure.dataset.x.split(" "), at = this.within(this.drawing.querySelector("svg"), 3, event);
-        if (!at) return "";
-        const scale = kind === "log" ? Math.log : (x) => x, [from, to] = ends.map(Number).map(scale);
-        const apart = this.heads[0] === "series", bars = this.heads[apart ? 1 : 0] === "from", first = apart ? 1 : 0;
-        const nearest = new Map(); // of each series, or of all of them
-        for (const row of this.rows) {
-            const x = Values.number(row[first]), middle = bars ? (x + Values.number(row[first + 1])) / 2 : x;
-            const distance = Math.abs((scale(middle) - from) / (to - from) - at[0]), key = apart ? row[0] : "";
-            if (!(distance >= (nearest.get(key)?.distance ?? 1))) nearest.set(key, { row, distance });
-        }
-        const lines = [], values = first + (bars ? 2 : 1);
-        for (const { row } of nearest.values()) {
-            const x = bars ? `${row[first]} to ${row[first + 1]}` : `${this.heads[first]} ${row[first]}`;
-            if (apart) lines.push(`${row[0]}, ${x}: ${row[values]}`);
-            else lines.push(x, ...row.slice(values).flatMap((value, k) => this.heads[values + k] === "±" ? []
-                : [`${this.heads[values + k]}: ${value}${this.heads[values + k + 1] === "±" ? ` ± ${row[values + k + 1]}` : ""}`]));
-        }
-        return lines.join("\n");
-    }
-
-    show(event) {
-        const text = this.figure.dataset.x ? this.line(event) : this.cell(event);
-        this.tip.hidden = !text;
-        this.tip.textContent = text;
-        const box = this.figure.getBoundingClientRect(), wide = this.tip.offsetWidth, x = event.clientX - box.x;
-        this.tip.style.left = `${x + 14 + wide > box.width ? Math.max(4, x - 14 - wide) : x + 14}px`;
-        this.tip.style.top = `${event.clientY - box.y + 12}px`;
-    }
-}
-
-for (const figure of document.querySelectorAll("figure:has(details)")) // means of blocks are not cells
-    if (figure.dataset.x || (!figure.matches(".space") && figure.querySelector("thead th:empty") && !figure.querySelector(".more")))
-        figure.values = new Values(figure);
-for (const figure of document.querySelectorAll("figure.space")) figure.spaceView = new SpaceView(figure);
-for (const figure of document.querySelectorAll("figure.map")) figure.pointMap = new PointMap(figure);
+const maps = [...document.querySelectorAll("figure.map")].map((figure) => figure.pointMap = new PointMap(figure));
+PointMap.link(maps);

@@ -1,13 +1,13 @@
 /*
- * src/ranks/threads.c - ranks that are threads of one process, for tests: what is computed over
- * ranks can be tried without a launcher, and under the sanitizers.
+ * tests/support/thread_ranks.c - ranks that are threads of one process.
  *
  * The ranks of a group meet in a room.  Each call lays what it has to share on its place there;
  * behind a barrier everyone reads what the others laid, and a second barrier keeps it lying until
  * all have.  Sums are in the order of the ranks, so their bits are fixed.
  */
+#include "thread_ranks.h"
+
 #include "base/error.h"
-#include "ranks/ranks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,11 +30,11 @@ typedef struct promise {
     ole_dtype type;
 } promise;
 
-typedef struct thread_ranks {
+typedef struct thread_group {
     ole_ranks base;
     room *room;
     promise promises[OLE_RANKS_SLOTS];
-} thread_ranks;
+} thread_group;
 
 static void meet(room *here) {
     pthread_barrier_wait(&here->barrier);
@@ -42,7 +42,7 @@ static void meet(room *here) {
 
 /* Shows `data` to the others, until meet() is called once more. */
 static room *show(ole_ranks *ranks, const void *data) {
-    room *here = ((thread_ranks *)ranks)->room;
+    room *here = ((thread_group *)ranks)->room;
     here->places[ranks->rank] = (void *)(uintptr_t)data;
     meet(here);
     return here;
@@ -63,7 +63,7 @@ static void sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type) {
 }
 
 static void start_sum(ole_ranks *ranks, void *data, int64_t count, ole_dtype type, int slot) {
-    ((thread_ranks *)ranks)->promises[slot] = (promise){data, count, type};
+    ((thread_group *)ranks)->promises[slot] = (promise){data, count, type};
 }
 
 static void progress(ole_ranks *ranks) {
@@ -71,7 +71,7 @@ static void progress(ole_ranks *ranks) {
 }
 
 static void wait_slot(ole_ranks *ranks, int slot) {
-    promise *promised = &((thread_ranks *)ranks)->promises[slot];
+    promise *promised = &((thread_group *)ranks)->promises[slot];
     if (promised->type) sum(ranks, promised->data, promised->count, promised->type);
     *promised = (promise){0};
 }
@@ -113,7 +113,7 @@ static ole_ranks *enter_room(room *here, int rank, int size);
 
 /* There is no way to fail; a test that has no memory left for a room ends. */
 static ole_ranks *take_part(ole_ranks *ranks, int count) {
-    room *here = ((thread_ranks *)ranks)->room;
+    room *here = ((thread_group *)ranks)->room;
     if (ranks->rank == 0 && !(here->next = open_room(count))) abort();
     meet(here);
     ole_ranks *inner = NULL;
@@ -124,7 +124,7 @@ static ole_ranks *take_part(ole_ranks *ranks, int count) {
 }
 
 static void close_threads(ole_ranks *ranks) {
-    leave_room(((thread_ranks *)ranks)->room);
+    leave_room(((thread_group *)ranks)->room);
     free(ranks);
 }
 
@@ -141,7 +141,7 @@ static const ole_ranks_table table = {
 };
 
 static ole_ranks *enter_room(room *here, int rank, int size) {
-    thread_ranks *made = calloc(1, sizeof *made);
+    thread_group *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     made->base = (ole_ranks){
         .table = &table, .rank = rank, .size = size, .on_host = rank, .ranks_on_host = size};
@@ -150,7 +150,7 @@ static ole_ranks *enter_room(room *here, int rank, int size) {
     return &made->base;
 }
 
-ole_status ole_ranks_threads(ole_ranks **groups, int size, ole_error *error) {
+ole_status thread_ranks(ole_ranks **groups, int size, ole_error *error) {
     room *made = open_room(size);
     bool enough = made != NULL;
     for (int r = 0; r < size; r++) {
