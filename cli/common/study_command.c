@@ -126,7 +126,7 @@ bool study_show(void *context, const ole_study_progress *p) {
             ((double)(t->epoch - 1) + (double)t->step / (double)t->steps) / (double)t->epochs;
         progress_show(&v->line,
                       "run %" PRId64 "/%" PRId64 "  %s  epoch %" PRId64 "/%" PRId64
-                      " %s  %.0f images/s, %s left",
+                      " %s  %.0f samples/s, %s left",
                       r->ended + 1, r->total, r->runs[p->run].folder, t->epoch, t->epochs,
                       bar_text(share, bar), t->images_per_second,
                       duration_text(p->seconds_left, left));
