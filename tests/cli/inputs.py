@@ -242,10 +242,10 @@ def check_all(ole, work):
     check_kinds(ole)
     check_names(ole, work)
     check_mistakes(ole, work)
-    if read_json(ole, "info", "--json").get("training") != "off (OLE_TRAIN)":
-        check_training(ole, work)
     check_harm(ole, work)
     check_images(ole, work)
+    if read_json(ole, "info", "--json").get("training") != "off (OLE_TRAIN)":
+        check_training(ole, work)  # last, as the memory of all processes before it is measured
 
 
 if __name__ == "__main__":

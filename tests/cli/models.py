@@ -285,7 +285,7 @@ def check_steering(ole, work):
     shows("train", "--config", "c.yaml", "--resume", text="out\\x1b[31m")
     recipe = ole.run("reproduce", "--print", "stl10-cnn5").stdout
     (work / "r.yaml").write_text(re.sub(r"(\n +title: ).*", lambda m: f'{m[1]}"T{yaml}"', recipe))
-    shows("reproduce", "./r.yaml", "--list", text="T\\x1b[31m")
+    shows("reproduce", "./r.yaml", "--dry-run", text="T\\x1b[31m")
 
 
 def check_flags(ole, work):
