@@ -36,7 +36,7 @@ static const char toy_classes[] = "3,5,8";
 static const double lambdas[] = {0.25, 0.5, 1.0}, val_split = 0.2;
 static const int64_t few_samples[] = {5, 10, 20};
 enum { LAMBDAS = 3, FEW = 3, MORE_RUNS = 2, MORE_EPOCHS = 2 /* times --seeds, --epochs */ };
-enum { PATH_ROOM = 4200, TEXT = 64, SIDE = 8 /* pixels of a digit */ };
+enum { PATH_ROOM = 4200, TEXT = 64 };
 
 /* A line of a table: a measure with softmax, and with OLÉ. */
 typedef struct row {
@@ -326,7 +326,8 @@ static bool add_digits(demo *d, ole_page *page) {
     uint8_t *pixels;
     ole_page_images images;
     const ole_run_view *shown = &x->shown[0];
-    if (ole_run_view_images(shown, NULL, shown->kept, SIDE, &images, &pixels, &d->error) != OLE_OK)
+    if (ole_run_view_images(shown, NULL, shown->kept, OLE_THUMBNAIL, &images, &pixels, &d->error) !=
+        OLE_OK)
         return false;
     ole_page_section(page, "Ten digits, 64 features");
     for (int i = 0; i < 2; i++)

@@ -1,16 +1,19 @@
 /*
- * cli/eval.c - `ole eval`: the errors of a trained model on a data set.
+ * cli/eval.c - `ole eval`: the errors of a trained model on a data set, and its predictions.
  */
 #include "commands.h"
 #include "common/common.h"
 #include "common/model_and_data.h"
+#include "common/outputs.h"
 
+#include "base/memory_file.h"
 #include "formats/json.h"
 #include <ole/train/evaluate.h>
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 const char eval_summary[] = "error, confusion, 1-NN and nearest-subspace error of a model";
 
@@ -57,7 +60,7 @@ static void json_classes(ole_json *w, const ole_evaluation *e, const char *const
     ole_json_close(w);
 }
 
-static void print_json(const model_and_data *s, const ole_evaluation *e) {
+static void print_json(const model_and_data *s, const ole_evaluation *e, const char *out) {
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
@@ -71,6 +74,7 @@ static void print_json(const model_and_data *s, const ole_evaluation *e) {
         ole_json_number(&w, "per_class", NAN); /* null */
         ole_json_number(&w, "confusion", NAN);
     }
+    if (out) ole_json_string(&w, "predictions", out);
     ole_json_close(&w);
 }
 
@@ -119,26 +123,74 @@ static void print_pairs(const ole_evaluation *e, const char *const *names) {
     }
 }
 
-static void print_text(const model_and_data *s, const ole_evaluation *e) {
+static void print_text(const model_and_data *s, const ole_evaluation *e, const char *out) {
     const char *const *names = ole_model_get_info(s->model)->class_names;
     printf("%-24s %" PRId64 "\n", "samples", e->count);
     print_error("error", e->error);
     print_error("1-NN error (cosine)", e->knn1_error);
     print_error("nearest-subspace error", e->subspace_error);
+    if (out) print_lines("%-24s %s\n", "predictions", out);
     if (!e->confusion) return;
     print_classes(e, names);
     print_pairs(e, names);
 }
 
+/* ---- Predictions -------------------------------------------------------------------------- */
+
+/* One line per sample: its file, or its number in the split, and what the model makes of it. */
+static int write_predictions(const model_and_data *s, const ole_prediction *each,
+                             const char *path) {
+    const ole_dataset_info *set = ole_dataset_get_info(s->set);
+    const char *const *names = ole_model_get_info(s->model)->class_names;
+    ole_split split = (ole_split)s->split;
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return fail_command("eval", "out of memory");
+    FILE *out = memory.file;
+    fputs("file,true,predicted,score,runner-up\n", out);
+    for (int64_t i = 0; i < set->count[split]; i++) {
+        const char *file = ole_dataset_file_name(s->set, split, i);
+        if (file)
+            print_csv_name(out, file);
+        else
+            fprintf(out, "%" PRId64, i);
+        fputc(',', out);
+        print_csv_name(out, set->class_names[ole_dataset_labels(s->set, split)[i]]);
+        fputc(',', out);
+        print_csv_name(out, names[each[i].best]);
+        fprintf(out, ",%.6g,", each[i].score);
+        if (each[i].runner_up[0] >= 0) print_csv_name(out, names[each[i].runner_up[0]]);
+        fputc('\n', out);
+    }
+    char *text = ole_memory_file_close(&memory);
+    int code = text ? put_text("eval", path, text, memory.size)
+                    : fail_command("eval", "out of memory for the predictions");
+    free(text);
+    return code;
+}
+
 /* ---- The command -------------------------------------------------------------------------- */
 
-static int evaluate(model_and_data *s, bool json) {
+/* Ends with the file of predictions, which is written only if all went well. */
+static int evaluate(model_and_data *s, const char *out, bool json) {
     ole_evaluation e;
     ole_error error;
-    ole_status status = ole_evaluate(&e, s->model, s->set, (ole_split)s->split, s->threads, &error);
+    ole_split split = (ole_split)s->split;
+    ole_prediction *each = NULL;
+    if (out) each = calloc((size_t)ole_dataset_get_info(s->set)->count[split] + 1, sizeof *each);
+    if (out && !each) return fail_command("eval", "out of memory for the predictions");
+    ole_status status =
+        out ? ole_evaluate_each(&e, each, s->model, s->set, split, s->threads, &error)
+            : ole_evaluate(&e, s->model, s->set, split, s->threads, &error);
     progress_clear(&s->line);
-    if (status != OLE_OK) return fail_command("eval", "%s", error.message);
-    if (e.interrupted) return end_interrupted("eval", "there is no result");
+    int code = EXIT_DONE;
+    if (status != OLE_OK)
+        code = fail_command("eval", "%s", error.message);
+    else if (e.interrupted)
+        code = end_interrupted("eval", "there is no result");
+    else if (out)
+        code = write_predictions(s, each, out);
+    free(each);
+    if (status != OLE_OK || code == EXIT_INTERRUPTED) return code;
     if (!e.confusion)
         fprintf(stderr,
                 "ole eval: the model was trained with OLE alone, without a classifier: error "
@@ -148,31 +200,40 @@ static int evaluate(model_and_data *s, bool json) {
                      "warning: the model knows none of %s's class names; classes are matched by "
                      "their order",
                      ole_dataset_get_info(s->set)->name);
-    (json ? print_json : print_text)(s, &e);
+    (json ? print_json : print_text)(s, &e, code == EXIT_DONE ? out : NULL);
     ole_evaluation_free(&e);
-    return EXIT_DONE;
+    return code;
 }
 
 int run_eval(int argc, char **argv) {
     model_and_data s;
     bool json = false;
+    const char *out = NULL;
     arg_positional positionals[3] = {{0}};
-    ole_option options[MODEL_AND_DATA_OPTIONS + 2] = {{0}};
+    ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
     model_and_data_init(&s, positionals, options);
-    options[MODEL_AND_DATA_OPTIONS] = (ole_option)JSON_OPTION(&json);
+    options[MODEL_AND_DATA_OPTIONS] = (ole_option){
+        "out", OLE_TEXT, &out, "P.csv",
+        .help = "write each sample's file, class, predicted class, score and runner-up"};
+    options[MODEL_AND_DATA_OPTIONS + 1] = (ole_option)JSON_OPTION(&json);
     const arg_command command = {
         .name = "eval",
         .summary = eval_summary,
-        .example = "  $ ole eval runs/first digits\n",
+        .example = "  $ ole eval runs/first\n"
+                   "  $ ole eval runs/first folder:more --out predictions.csv\n",
         .about = "Runs a part of a data set through a model. 1-NN and nearest subspace compare\n"
                  "features with those of the training set.\n",
         .positionals = positionals,
+        .last_optional = true,
         .options = options,
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
     code = model_and_data_open(&s, "eval");
-    if (code == EXIT_DONE) code = evaluate(&s, json);
+    const char *const inputs[] = {s.model_path, s.data};
+    if (code == EXIT_DONE && !spares_inputs("eval", &out, 1, inputs, 2)) code = EXIT_USAGE;
+    if (code == EXIT_DONE && !outputs_ready("eval", &out, 1, NULL)) code = EXIT_FAILED;
+    if (code == EXIT_DONE) code = evaluate(&s, out, json);
     model_and_data_close(&s);
     return code;
 }

@@ -39,7 +39,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .about =
             "Writes a model as ONNX (operator set 17). It takes 'images', float32 [N, C, H, W]\n"
             "in 0 to 1 (bytes / 255; it normalises them itself), and gives 'features' [N, D]\n"
-            "and 'logits' [N, classes]. The names of the classes are among its metadata.\n",
+            "and 'logits' [N, classes]; with a threshold for 'unknown' also 'known_score' [N]:\n"
+            "a sample is unknown where it is under the 'threshold' of the metadata, which also\n"
+            "have the names of the classes.\n",
         .positionals = positionals,
         .options = options,
     };

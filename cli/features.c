@@ -1,117 +1,254 @@
 /*
- * cli/features.c - `ole features`: what a model's last layer reads, as .npy files.
+ * cli/features.c - `ole features`: what a model's last layer reads, as .npy files, with the class
+ * of each sample by name.
  */
 #include "commands.h"
 #include "common/common.h"
+#include "common/image_files.h"
 #include "common/model_and_data.h"
+#include "common/outputs.h"
 
+#include "base/atomic_file.h"
+#include "base/memory_file.h"
+#include "base/utf8.h"
 #include "formats/json.h"
 #include <ole/npy.h>
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-const char features_summary[] = "deep features and labels of a data set, as .npy files";
+const char features_summary[] = "deep features and class names of data or images, as .npy files";
 
-/* ---- Both files or none ------------------------------------------------------------------- */
+/* What there is to write. */
+typedef struct table {
+    int64_t rows, dim, room;
+    float *features;                /* [rows, dim] */
+    char **names;                   /* [rows]: of images, their files; else NULL */
+    const int32_t *of;              /* [rows]: the class of each sample, where `names` is NULL... */
+    const char *const *class_names; /* ...and what the classes are called */
+    int classes;
+} table;
 
-/* A file that is about to be replaced, under a second name: "" where there is none to keep. */
-typedef struct kept_file {
-    char path[PATH_MAX];   /* links resolved */
-    char beside[PATH_MAX]; /* the second name */
-    bool is_new;           /* there was no file */
-} kept_file;
-
-static void keep_file(kept_file *k, const char *path) {
-    struct stat about;
-    *k = (kept_file){.is_new = stat(path, &about) != 0};
-    if (k->is_new || !S_ISREG(about.st_mode) || !realpath(path, k->path)) return;
-    int size = (int)sizeof k->beside;
-    if (snprintf(k->beside, sizeof k->beside, "%s.%ld.part", k->path, (long)getpid()) >= size ||
-        link(k->path, k->beside) != 0)
-        k->beside[0] = '\0'; /* a file system without links: it cannot be put back */
+static const char *name_of(const table *t, int64_t i) {
+    return t->names ? t->names[i] : t->class_names[t->of[i]];
 }
 
-/* Puts back what was there, or lets it go. */
-static void end_keeping(const kept_file *k, const char *path, bool put_back) {
-    if (put_back && k->is_new) unlink(path);
-    if (put_back && k->beside[0]) rename(k->beside, k->path);
-    if (!put_back && k->beside[0]) unlink(k->beside);
+/* ---- The file of labels ------------------------------------------------------------------- */
+
+/* Whether the classes are called 0, 1, 2...: then their labels are numbers. */
+static bool has_numbers(const table *t) {
+    char number[16];
+    for (int c = 0; c < t->classes; c++) {
+        snprintf(number, sizeof number, "%d", c);
+        if (strcmp(t->class_names[c], number) != 0) return false;
+    }
+    return !t->names;
 }
 
-static ole_status write_both(const char *const out[2], const int64_t shape[2],
-                             const float *features, const int64_t *labels, ole_error *error) {
-    kept_file before;
-    keep_file(&before, out[0]);
-    ole_status status = ole_npy_write(out[0], OLE_F32, 2, shape, features, error);
-    bool first = status == OLE_OK;
-    if (first) status = ole_npy_write(out[1], OLE_I64, 1, shape, labels, error);
-    end_keeping(&before, out[0], first && status != OLE_OK);
+/* The next character of a text in UTF-8, 0 at its end; U+FFFD for a byte that is none. */
+static uint32_t next_character(const char **at) {
+    const char *s = *at;
+    size_t length = ole_utf8_sequence(s);
+    uint32_t character = length == 0 ? 0xfffd : (unsigned char)s[0];
+    if (length > 1) character &= 0x7fu >> length;
+    for (size_t i = 1; i < length; i++)
+        character = character << 6 | ((unsigned char)s[i] & 0x3f);
+    *at += !*s ? 0 : length ? length : 1;
+    return character;
+}
+
+static size_t count_characters(const char *text) {
+    size_t count = 0;
+    while (next_character(&text))
+        count++;
+    return count;
+}
+
+/* A .npy file of one dimension: int64 numbers, or texts of UTF-32 as NumPy's '<U' has them. */
+static void print_npy(FILE *out, const table *t) {
+    enum { MAGIC = 10, ALIGNMENT = 64 };
+    bool numbers = has_numbers(t);
+    size_t width = 1;
+    for (int64_t i = 0; i < t->rows && !numbers; i++) {
+        size_t length = count_characters(name_of(t, i));
+        if (length > width) width = length;
+    }
+    char type[32], header[128];
+    snprintf(type, sizeof type, numbers ? "<i8" : "<U%zu", width);
+    int length = snprintf(header, sizeof header,
+                          "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ",), }",
+                          type, t->rows);
+    int size = (MAGIC + length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - MAGIC;
+    fwrite("\x93NUMPY\x01", 1, 8, out); /* with the 0 behind it: version 1.0 */
+    fputc(size & 255, out);
+    fputc(size >> 8, out);
+    fprintf(out, "%-*s\n", size - 1, header);
+    for (int64_t i = 0; i < t->rows; i++) {
+        const char *at = numbers ? NULL : name_of(t, i);
+        for (size_t k = 0; k < (numbers ? 1 : width); k++) {
+            uint64_t item = numbers ? (uint64_t)t->of[i] : next_character(&at);
+            for (int byte = 0; byte < (numbers ? 8 : 4); byte++)
+                fputc((int)(item >> 8 * byte & 255), out);
+        }
+    }
+}
+
+static void print_labels(FILE *out, const table *t, const char *path) {
+    size_t length = strlen(path);
+    if (length < 4 || strcmp(path + length - 4, ".txt") != 0) {
+        print_npy(out, t);
+        return;
+    }
+    for (int64_t i = 0; i < t->rows; i++)
+        fprintf(out, "%s\n", name_of(t, i));
+}
+
+/* Both files or none: the labels replace the old ones last, when the features are there. */
+static ole_status write_both(const table *t, const char *const out[2], ole_error *error) {
+    const int64_t shape[2] = {t->rows, t->dim};
+    ole_memory_file memory;
+    ole_atomic_file file = {.fd = -1};
+    if (ole_memory_file_open(&memory)) print_labels(memory.file, t, out[1]);
+    char *labels = ole_memory_file_close(&memory);
+    ole_status status = labels ? ole_atomic_file_begin(&file, out[1], error) : OLE_ERROR_MEMORY;
+    if (!labels && error) snprintf(error->message, sizeof error->message, "out of memory");
+    if (status == OLE_OK) status = ole_atomic_file_write(&file, labels, memory.size, error);
+    if (status == OLE_OK) status = ole_npy_write(out[0], OLE_F32, 2, shape, t->features, error);
+    if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
+    ole_atomic_file_abort(&file);
+    free(labels);
     return status;
+}
+
+/* ---- Data sets and images ----------------------------------------------------------------- */
+
+static int take_data(table *t, model_and_data *s) {
+    const ole_dataset_info *info = ole_dataset_get_info(s->set);
+    t->rows = info->count[s->split];
+    if (t->rows == 0)
+        return fail_command("features", "%s: this split has no samples; --split names another%s",
+                            s->data,
+                            s->split == OLE_SPLIT_VALIDATION ? ", --val-split makes this one" : "");
+    t->of = ole_dataset_labels(s->set, (ole_split)s->split);
+    t->class_names = info->class_names;
+    t->classes = info->classes;
+    t->features = malloc((size_t)(t->rows * t->dim) * sizeof *t->features);
+    ole_error error = {.message = "out of memory for the features"};
+    bool good = t->features && ole_model_run_split(s->model, s->set, (ole_split)s->split,
+                                                   t->features, NULL, &error) == OLE_OK;
+    progress_clear(&s->line);
+    return good ? EXIT_DONE : fail_command("features", "%s", error.message);
+}
+
+typedef struct reading {
+    table *to;
+    model_and_data *from;
+    float *sample;
+    bool failed;
+} reading;
+
+/* The features of an image into the next row; true after Ctrl-C or a failure. */
+static bool add_image(void *context, const char *path) {
+    reading *r = context;
+    table *t = r->to;
+    ole_error error = {.message = "out of memory for the features"};
+    bool grown = t->rows < t->room;
+    if (!grown) {
+        int64_t room = t->room ? 2 * t->room : 64;
+        float *features = realloc(t->features, (size_t)(room * t->dim) * sizeof *features);
+        if (features) t->features = features;
+        char **names = realloc(t->names, (size_t)room * sizeof *names);
+        if (names) t->names = names;
+        grown = features && names;
+        if (grown) t->room = room;
+    }
+    char *name = grown ? strdup(path) : NULL;
+    r->failed = !name || ole_model_read_file(r->from->model, path, r->sample, &error) != OLE_OK ||
+                ole_model_run(r->from->model, r->sample, 1, t->features + t->rows * t->dim, NULL,
+                              &error) != OLE_OK;
+    if (progress_due(&r->from->line))
+        progress_show(&r->from->line, "%" PRId64 " images", t->rows + 1);
+    if (r->failed) {
+        progress_clear(&r->from->line);
+        fail_command("features", "%s", error.message);
+        free(name);
+        return true;
+    }
+    t->names[t->rows++] = name;
+    return interrupted();
+}
+
+static int take_images(table *t, model_and_data *s, const char *const *words, int count) {
+    ole_error error;
+    if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
+        return fail_command("features", "%s", error.message);
+    const ole_model_info *info = ole_model_get_info(s->model);
+    size_t size = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
+    t->dim = info->features;
+    reading r = {.to = t, .from = s, .sample = malloc(size * sizeof(float))};
+    if (!r.sample) return fail_command("features", "out of memory for an image");
+    catch_interrupts();
+    bool enough = false, failed = false;
+    for (int i = 0; i < count && !enough && !failed; i++)
+        enough = each_file("features", words[i], false, add_image, &r, &failed);
+    free(r.sample);
+    progress_clear(&s->line);
+    return r.failed || failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-/* Runs the split and writes both files; stopped: neither. */
-static ole_status write_files(model_and_data *s, const char *const out[2], float *features,
-                              int64_t *labels, bool *stopped, ole_error *error) {
-    int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
-    const int64_t shape[2] = {rows, ole_model_get_info(s->model)->features};
-    const int32_t *given = ole_dataset_labels(s->set, (ole_split)s->split);
-    for (int64_t i = 0; i < rows; i++)
-        labels[i] = given[i];
-    ole_status status =
-        ole_model_run_split(s->model, s->set, (ole_split)s->split, features, NULL, error);
-    progress_clear(&s->line);
-    *stopped = interrupted();
-    if (*stopped || status != OLE_OK) return status;
-    return write_both(out, shape, features, labels, error);
-}
-
-static void report(const model_and_data *s, const char *const out[2], bool json) {
-    int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
-    int64_t dim = ole_model_get_info(s->model)->features;
+static void report(const table *t, const char *const out[2], bool json) {
     if (!json) {
-        printf("%s: %" PRId64 " features of %" PRId64 " dimensions; %s: their labels\n", out[0],
-               rows, dim, out[1]);
+        printf("%s: %" PRId64 " features of %" PRId64 " dimensions; %s: %s\n", out[0], t->rows,
+               t->dim, out[1], t->names ? "the names of their files" : "their labels");
         return;
     }
     ole_json w;
     ole_json_init(&w, stdout, 2);
     ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "n", rows);
-    ole_json_integer(&w, "d", dim);
+    ole_json_integer(&w, "n", t->rows);
+    ole_json_integer(&w, "d", t->dim);
     ole_json_string(&w, "features", out[0]);
     ole_json_string(&w, "labels", out[1]);
     ole_json_close(&w);
 }
 
-static int extract(model_and_data *s, const char *const out[2], bool json) {
-    int64_t rows = ole_dataset_get_info(s->set)->count[s->split];
-    if (rows == 0)
-        return fail_command("features", "%s: this split has no samples; --split names another%s",
-                            s->data,
-                            s->split == OLE_SPLIT_VALIDATION ? ", --val-split makes this one" : "");
-    size_t dim = (size_t)ole_model_get_info(s->model)->features;
-    float *features = malloc((size_t)rows * dim * sizeof *features);
-    int64_t *labels = malloc((size_t)rows * sizeof *labels);
+/* Whether the words are files: a data set has a name, or one and a colon. */
+static bool are_files(const char *const *words, int count) {
+    struct stat about;
+    return count > 1 || (count == 1 && (strcmp(words[0], "-") == 0 || stat(words[0], &about) == 0));
+}
+
+static int extract(model_and_data *s, const char *const *words, int count, const char *const out[2],
+                   bool json) {
+    bool files = are_files(words, count);
+    s->data = count > 0 && !files ? words[0] : NULL;
+    table t = {0};
+    if (!spares_inputs("features", out, 2, &s->model_path, 1) ||
+        !spares_inputs("features", out, 2, words, count))
+        return EXIT_USAGE;
+    int code = files ? take_images(&t, s, words, count) : model_and_data_open(s, "features");
+    if (code == EXIT_DONE && !spares_inputs("features", out, 2, (const char *const *)&s->data, 1))
+        code = EXIT_USAGE; /* of the run's data */
+    if (code == EXIT_DONE && !files) {
+        t.dim = ole_model_get_info(s->model)->features;
+        code = take_data(&t, s);
+    }
     ole_error error;
-    bool stopped = false;
-    int code = EXIT_DONE;
-    if (!features || !labels)
-        code = fail_command("features", "out of memory for %" PRId64 " features", rows);
-    else if (write_files(s, out, features, labels, &stopped, &error) != OLE_OK)
-        code = fail_command("features", "%s", error.message);
-    else if (stopped)
+    if (code == EXIT_DONE && interrupted())
         code = end_interrupted("features", "nothing was written");
-    else
-        report(s, out, json);
-    free(features);
-    free(labels);
+    else if (code == EXIT_DONE && write_both(&t, out, &error) != OLE_OK)
+        code = fail_command("features", "%s", error.message);
+    else if (code == EXIT_DONE)
+        report(&t, out, json);
+    for (int64_t i = 0; t.names && i < t.rows; i++)
+        free(t.names[i]);
+    free(t.names);
+    free(t.features);
     return code;
 }
 
@@ -119,9 +256,15 @@ int run_features(int argc, char **argv) {
     model_and_data s;
     bool json = false;
     const char *out[2] = {NULL, NULL};
+    const char **words = calloc((size_t)argc + 1, sizeof *words);
+    if (!words) return fail_command("features", "out of memory");
+    int count = 0, code;
     arg_positional positionals[3] = {{0}};
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
     model_and_data_init(&s, positionals, options);
+    positionals[1] = (arg_positional){"DATA|IMAGE", words,
+                                      "NAME[:PATH], or image files, folders of them, or - for "
+                                      "names on stdin (default: the data of the run)"};
     options[MODEL_AND_DATA_OPTIONS] = (ole_option){"out",
                                                    OLE_PAIR,
                                                    out,
@@ -132,18 +275,21 @@ int run_features(int argc, char **argv) {
     const arg_command command = {
         .name = "features",
         .summary = features_summary,
-        .example = "  $ ole features runs/first digits --out F.npy L.npy\n",
+        .example = "  $ ole features runs/first --out F.npy L.npy\n"
+                   "  $ ole features runs/first new/*.jpg --out F.npy files.txt\n",
         .about = "Writes the input of a model's classifier for each sample of a part of a data\n"
-                 "set: float32 [rows, dimensions], and the labels, int64 [rows].\n",
+                 "set, float32 [rows, dimensions], and the name of its class: as text in .npy\n"
+                 "('<U') or in .txt, one per line; as int64 where the classes are called 0, 1,\n"
+                 "2... Of image files, the names of the files.\n",
         .positionals = positionals,
+        .last_optional = true,
+        .many = &count,
         .options = options,
     };
-    int code;
-    if (!args_parse(&command, argc, argv, &code)) return code;
-    const char *const inputs[] = {s.model_path, s.data};
-    if (!spares_inputs("features", out, 2, inputs, 2)) return EXIT_USAGE;
-    code = model_and_data_open(&s, "features");
-    if (code == EXIT_DONE) code = extract(&s, out, json);
-    model_and_data_close(&s);
+    if (args_parse(&command, argc, argv, &code)) {
+        code = extract(&s, words, count, out, json);
+        model_and_data_close(&s);
+    }
+    free(words);
     return code;
 }

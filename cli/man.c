@@ -196,9 +196,10 @@ static void put_synopsis(const arg_command *command) {
     if (command->actions) fprintf(page, ".I %s\n", *command->name ? "ACTION" : "COMMAND");
     for (const arg_positional *p = command->positionals; p && p->name; p++) {
         bool many = command->many && !p[1].name;
-        fprintf(page, "%s\\fI", command->none_will_do ? "[" : "");
+        bool optional = command->none_will_do || (command->last_optional && !p[1].name);
+        fprintf(page, "%s\\fI", optional ? "[" : "");
         put_all(p->name);
-        fprintf(page, "\\fR%s%s\n", many ? "\\&..." : "", command->none_will_do ? "]" : "");
+        fprintf(page, "\\fR%s%s\n", many ? "\\&..." : "", optional ? "]" : "");
     }
     fprintf(page, "[\\fIoptions\\fR]\n");
 }

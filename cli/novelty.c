@@ -21,7 +21,7 @@ const char novelty_summary[] = "what a model does not know: threshold, AUROC, ca
 
 typedef struct arguments {
     const char *model;
-    const char *data[2];    /* known, novel */
+    const char *data[2];    /* known (NULL: of the run), novel (NULL: none) */
     const char *classes[2]; /* of them; NULL: see above */
     double keep;            /* share of the known validation samples */
     data_flags flags;       /* of the known set, whose classes are chosen here */
@@ -46,7 +46,7 @@ typedef struct subjects {
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.known_split = OLE_SPLIT_TEST,
-                     .score = OLE_SCORE_SOFTMAX - 1,
+                     .score = OLE_SCORE_SOFTMAX,
                      .flags = {.classes = "", .samples_per_class = -1},
                      .keep = 0.95,
                      .threads = default_threads()};
@@ -56,9 +56,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     const ole_option options[] = {
         {"known", OLE_TEXT, &a->data[0], "DATA", .heading = "Data",
-         .help = "data with the model's classes", .flags = OLE_REQUIRED},
-        {"novel", OLE_TEXT, &a->data[1], "DATA", .help = "data with other classes",
-         .flags = OLE_REQUIRED},
+         .help = "data with the model's classes (default: those of the run)"},
+        {"novel", OLE_TEXT, &a->data[1], "DATA",
+         .help = "data with other classes, to test with (default: none)"},
         {"known-classes", OLE_TEXT, &a->classes[0], "A,B,...",
          .help = "the model's classes in the known data (default: matched by name)"},
         {"novel-classes", OLE_TEXT, &a->classes[1], "A,B,...",
@@ -81,7 +81,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .flags = OLE_NOT_ZERO,
          .help = "share of the known validation samples above the threshold"},
         {"score", OLE_CHOICE, &a->score, "softmax|calibrated|residual|cosine|energy",
-         .help = "score whose threshold is stored"},
+         .help = "score whose threshold is stored", .min = OLE_SCORE_SOFTMAX},
         {"temperature", OLE_NUMBER, &a->temperature, "X",
          .help = "temperature of the softmax; fit: on the validation split, 1: as trained",
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
@@ -99,12 +99,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .summary = novelty_summary,
         .example = "  $ ole train digits --classes 0,1,2,3,4,5,6 --val-split 20% \\\n"
                    "        --net C16-MP-FC32 --out runs/seven\n"
-                   "  $ ole novelty runs/seven --known digits --novel digits\n"
+                   "  $ ole novelty runs/seven --novel digits\n"
                    "  $ ole predict runs/seven eight.png        # unknown\n",
-        .about = "Finds the threshold that keeps 95% of the known validation samples, stores it\n"
-                 "in the model for 'ole predict', and reports how many novel samples would pass\n"
-                 "for known ones: they serve for testing only. A temperature, fitted on the same\n"
-                 "validation samples, turns scores into probabilities.\n",
+        .about =
+            "Finds the threshold that keeps 95% of the known validation samples and stores it\n"
+            "in the model for 'ole predict'. Novel samples serve for testing only: how many\n"
+            "would pass for known ones, and which score tells them best? A temperature,\n"
+            "fitted on the validation samples, turns scores into probabilities.\n",
         .positionals = positionals,
         .options = options,
     };
@@ -238,7 +239,7 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
 }
 
 static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
-    ole_score score = (ole_score)(a->score + 1);
+    ole_score score = (ole_score)a->score;
     if (model->classes > 1 || (score != OLE_SCORE_SOFTMAX && score != OLE_SCORE_CALIBRATED)) return;
     fprintf(stderr,
             "ole novelty: warning: a model of one class gives everything the %s score 1; use "
@@ -246,13 +247,14 @@ static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
             ole_score_name(score));
 }
 
-static int open_subjects(const arguments *a, subjects *s) {
+static int open_subjects(arguments *a, subjects *s) {
     ole_error error;
     if (ole_model_load(&s->model, a->model, a->threads, &error) != OLE_OK)
         return fail_command("novelty", "%s", error.message);
     ole_dataset_options options;
     int code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
     if (code != EXIT_DONE) return code;
+    a->data[0] = s->run.data;
     trained_data_warn(&s->run, "novelty", &options, a->known_split == OLE_SPLIT_TEST, true);
     options.threads = a->threads;
     const ole_model_info *info = ole_model_get_info(s->model);
@@ -261,6 +263,7 @@ static int open_subjects(const arguments *a, subjects *s) {
     code = open_known(a, s, &options);
     if (code != EXIT_DONE) return code;
     trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
+    if (!a->data[1]) return EXIT_DONE;
     fit_folder(&options, a->data[1], info);
     return open_novel(a, s, &options);
 }
@@ -303,7 +306,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     novelty_report r = {.result = n,
                         .model = ole_model_get_info(s->model),
                         .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
-                        .score = (ole_score)(a->score + 1),
+                        .score = (ole_score)a->score,
                         .path = a->model,
                         .temperature_given = a->temperature > 0.0};
     ole_error error;
@@ -315,6 +318,11 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
         r.stored = false;
     }
     trained_data_tell(&s->run, "novelty", &a->flags);
+    if (n->after.ece > n->before.ece)
+        fprintf(stderr,
+                "ole novelty: warning: the temperature %.4g makes the calibration worse: its error "
+                "is %.2f %%, and %.2f %% without; --temperature 1 leaves the scores as trained\n",
+                n->after.temperature, 100.0 * n->after.ece, 100.0 * n->before.ece);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);
     return code;

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BARS = 40 };
+enum { BARS = 40, CELL = 24 };
 
 static const char *const titles[OLE_SCORES] = {"softmax", "softmax, calibrated",
                                                "residual to class subspace", "cosine to class",
@@ -26,16 +26,36 @@ static const char *const titles[OLE_SCORES] = {"softmax", "softmax, calibrated",
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
+/* "-" where there are no novel samples to measure on. */
+static const char *cell_text(char text[CELL], const char *format, double value) {
+    if (isnan(value)) return "-";
+    snprintf(text, CELL, format, value);
+    return text;
+}
+
 static void print_scores(const ole_novelty *n) {
     printf("\n%-10s %6s %6s %6s %8s %10s %8s %8s %8s\n", "score", "AUROC", "AUPR", "AUPR-n",
            "FPR95", "threshold", "kept", "right", "accepted");
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        printf("%-10s %6.4f %6.4f %6.4f %6.1f %% %10.4g %6.1f %% %6.1f %% %6.1f %%\n",
-               ole_score_name(s->score), s->roc.auroc, s->roc.ap_positive, s->roc.ap_negative,
-               100.0 * s->roc.fpr95, s->threshold, s->kept, s->accuracy, s->accepted);
+        char text[5][CELL];
+        printf("%-10s %6s %6s %6s %8s %10.4g %6.1f %% %6.1f %% %8s\n", ole_score_name(s->score),
+               cell_text(text[0], "%.4f", s->roc.auroc),
+               cell_text(text[1], "%.4f", s->roc.ap_positive),
+               cell_text(text[2], "%.4f", s->roc.ap_negative),
+               cell_text(text[3], "%.1f %%", 100.0 * s->roc.fpr95), s->threshold, s->kept,
+               s->accuracy, cell_text(text[4], "%.1f %%", s->accepted));
     }
     printf("\nat the threshold: known samples kept, kept and right; novel samples accepted\n\n");
+}
+
+/* The score that tells these novel samples best; OLE_SCORE_NONE without any. */
+static ole_score best_score(const ole_novelty *n) {
+    ole_score best = OLE_SCORE_NONE;
+    for (int i = 0; i < OLE_SCORES && n->novel_count > 0; i++)
+        if (best == OLE_SCORE_NONE || n->score[i].roc.auroc > n->score[best - 1].roc.auroc)
+            best = n->score[i].score;
+    return best;
 }
 
 static const char *temperature_note(const novelty_report *r) {
@@ -58,6 +78,11 @@ void novelty_print_text(const novelty_report *r) {
     printf("%-20s %.2f %%, before scaling %.2f %%\n", "calibration error", 100.0 * n->after.ece,
            100.0 * n->before.ece);
     print_scores(n);
+    ole_score best = best_score(n);
+    if (best != OLE_SCORE_NONE)
+        printf("best on these novel samples: %s, AUROC %.4f%s%s\n", ole_score_name(best),
+               n->score[best - 1].roc.auroc, best != r->score ? "; store it with --score " : "",
+               best != r->score ? ole_score_name(best) : "");
     if (r->stored)
         printf("%s: unknown under %.4g (%s)\n", r->path, ole_novelty_get(n, r->score)->threshold,
                ole_score_name(r->score));
@@ -125,6 +150,7 @@ void novelty_print_json(const novelty_report *r) {
     for (int i = 0; i < OLE_SCORES; i++)
         json_score(&w, &n->score[i]);
     ole_json_close(&w);
+    ole_json_string(&w, "recommended", ole_score_name(best_score(n)));
     ole_json_open(&w, "stored", '{');
     ole_json_string(&w, "score", r->stored ? ole_score_name(r->score) : "none");
     ole_json_number(&w, "threshold",
@@ -207,10 +233,11 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
     const ole_novelty *n = r->result;
     const ole_novelty_score *s = &n->score[which];
     double low = INFINITY, high = -INFINITY, edges[BARS + 1], bars[2][BARS];
-    for (int64_t i = 1; i < s->roc.points; i++) {
-        low = fmin(low, s->roc.threshold[i]);
-        high = fmax(high, s->roc.threshold[i]);
-    }
+    for (int novel = 0; novel < 2; novel++)
+        for (int64_t i = 0; i < (novel ? n->novel_count : n->known_count); i++) {
+            low = fmin(low, (novel ? s->novel : s->known)[i]);
+            high = fmax(high, (novel ? s->novel : s->known)[i]);
+        }
     if (s->score != OLE_SCORE_ENERGY) {
         low = s->score == OLE_SCORE_COSINE ? fmin(low, 0.0) : 0.0;
         high = 1.0;
@@ -221,12 +248,14 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
     fill_bars(s->novel, n->novel_count, low, high, bars[1]);
     const ole_series series[2] = {{.name = "known", .count = BARS, .x = edges, .y = bars[0]},
                                   {.name = "novel", .count = BARS, .x = edges, .y = bars[1]}};
-    char title[96], name[64], caption[192];
-    snprintf(title, sizeof title, "Known and novel: %s", titles[which]);
+    char title[96], name[64], caption[256], accepted[64] = "";
+    bool novel = n->novel_count > 0;
+    snprintf(title, sizeof title, "%s: %s", novel ? "Known and novel" : "Known", titles[which]);
     snprintf(name, sizeof name, "scores-%s", ole_score_name(s->score));
-    snprintf(caption, sizeof caption,
-             "%.1f %% of the known and %.1f %% of the novel samples reach the threshold %.4g.",
-             s->kept, s->accepted, s->threshold);
+    if (novel) snprintf(accepted, sizeof accepted, " and %.1f %% of the novel", s->accepted);
+    snprintf(caption, sizeof caption, "%.1f %% of the known%s samples reach the threshold %.4g.%s",
+             s->kept, accepted, s->threshold,
+             s->score == best_score(n) ? " Recommended: it tells these novel samples best." : "");
     ole_figure figure;
     ole_figure_init(&figure);
     figure.kind = OLE_FIGURE_HISTOGRAM;
@@ -234,7 +263,10 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
     figure.x_label = "score";
     figure.y_label = "share of samples";
     figure.series = series;
-    figure.series_count = 2;
+    figure.series_count = novel ? 2 : 1;
+    const ole_mark threshold = {s->threshold, "threshold"};
+    figure.marks = &threshold;
+    figure.mark_count = 1;
     figure_output_add(p, &figure, name, caption);
 }
 
@@ -275,15 +307,16 @@ static void add_table(ole_page *page, const ole_novelty *n) {
     page_table table = {.columns = sizeof names / sizeof *names};
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        page_table_print(&table, "%s", titles[i]);
-        page_table_print(&table, "%.4f", s->roc.auroc);
-        page_table_print(&table, "%.4f", s->roc.ap_positive);
-        page_table_print(&table, "%.4f", s->roc.ap_negative);
-        page_table_print(&table, "%.1f %%", 100.0 * s->roc.fpr95);
+        char text[5][CELL];
+        page_table_print(&table, s->score == best_score(n) ? "%s (recommended)" : "%s", titles[i]);
+        page_table_print(&table, "%s", cell_text(text[0], "%.4f", s->roc.auroc));
+        page_table_print(&table, "%s", cell_text(text[1], "%.4f", s->roc.ap_positive));
+        page_table_print(&table, "%s", cell_text(text[2], "%.4f", s->roc.ap_negative));
+        page_table_print(&table, "%s", cell_text(text[3], "%.1f %%", 100.0 * s->roc.fpr95));
         page_table_print(&table, "%.4f", s->threshold);
         page_table_print(&table, "%.1f %%", s->kept);
         page_table_print(&table, "%.1f %%", s->accuracy);
-        page_table_print(&table, "%.1f %%", s->accepted);
+        page_table_print(&table, "%s", cell_text(text[4], "%.1f %%", s->accepted));
     }
     page_table_add(page, &table, names, "The scores side by side");
 }
@@ -296,16 +329,24 @@ int novelty_draw(const novelty_report *r, const figure_options *options) {
     int code = figure_output_open(&p, "novelty", options, "Known and novel", r->path);
     if (code != EXIT_DONE) return code;
     char value[64], note[96];
-    snprintf(value, sizeof value, "%.4f", s->roc.auroc);
-    ole_page_headline(p.page, "AUROC", value, titles[r->score - 1]);
-    snprintf(value, sizeof value, "%.1f %%", s->accepted);
-    snprintf(note, sizeof note, "while %.1f %% of the known ones are kept", s->kept);
-    ole_page_headline(p.page, "novel samples accepted", value, note);
+    bool novel = n->novel_count > 0;
+    if (novel) {
+        snprintf(value, sizeof value, "%.4f", s->roc.auroc);
+        ole_page_headline(p.page, "AUROC", value, titles[r->score - 1]);
+        ole_score best = best_score(n);
+        snprintf(note, sizeof note, "AUROC %.4f on these novel samples",
+                 n->score[best - 1].roc.auroc);
+        ole_page_headline(p.page, "recommended score", ole_score_name(best), note);
+    }
+    snprintf(value, sizeof value, "%.1f %%", novel ? s->accepted : s->kept);
+    snprintf(note, sizeof note, novel ? "while %.1f %% of the known ones are kept" : "of the known",
+             s->kept);
+    ole_page_headline(p.page, novel ? "novel samples accepted" : "samples kept", value, note);
     snprintf(value, sizeof value, "%.2f %%", 100.0 * n->after.ece);
     snprintf(note, sizeof note, "%.2f %% before scaling", 100.0 * n->before.ece);
     ole_page_headline(p.page, "calibration error", value, note);
-    ole_page_section(p.page, "Known against novel");
-    draw_curves(&p, n);
+    ole_page_section(p.page, novel ? "Known against novel" : "Thresholds");
+    if (novel) draw_curves(&p, n);
     add_table(p.page, n);
     ole_page_section(p.page, "Scores");
     for (int i = 0; i < OLE_SCORES; i++)

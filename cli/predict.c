@@ -1,12 +1,13 @@
 /*
- * cli/predict.c - `ole predict`: what a model sees in image files, or in the rows of .npy files.
+ * cli/predict.c - `ole predict`: what a model sees in image files, in the rows of .npy files, or in
+ * the data of its run.
  */
 #include "commands.h"
 #include "common/common.h"
-#include "common/progress.h"
+#include "common/image_files.h"
+#include "common/model_and_data.h"
 
 #include "formats/json.h"
-#include <ole/train/model.h>
 
 #include <inttypes.h>
 #include <signal.h>
@@ -16,39 +17,47 @@
 
 const char predict_summary[] = "label, score and runners-up of images or vectors";
 
-typedef struct arguments {
-    const char *model;
-    const char **images; /* [count] */
+typedef struct predicting {
+    model_and_data from;
+    const char **words; /* [count] */
     int count;
     double threshold; /* < 0: the model's own */
-    int threads;
     bool json;
-} arguments;
+    ole_json w;
+    int64_t done; /* files */
+    bool failed;
+} predicting;
 
-static bool parse(arguments *a, int argc, char **argv, int *code) {
+static bool parse(predicting *p, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
-        {"MODEL", &a->model, "a .safetensors file or a run folder"},
-        {"IMAGE", a->images, "png, jpeg, webp, bmp, tiff, pgm or ppm files, or X.npy: each row"},
+        {"MODEL", &p->from.model_path, "a .safetensors file or a run folder"},
+        {"FILE", p->words,
+         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy: each row, or - "
+         "for "
+         "names on stdin, one per line (default: the test set of the run)"},
         {0},
     };
     const ole_option options[] = {
-        {"threshold", OLE_NUMBER, &a->threshold, "X",
-         .help =
-             "score, as printed, under which a sample is unknown (default: the model's threshold)",
+        {"threshold", OLE_NUMBER, &p->threshold, "X",
+         .help = "score, as printed, under which a sample is unknown; 0: none is (default: the "
+                 "model's threshold)",
          .min = 0, .max = 1},
-        THREADS_OPTION(&a->threads),
-        JSON_OPTION(&a->json),
+        THREADS_OPTION(&p->from.threads),
+        JSON_OPTION(&p->json),
         {0},
     };
     const arg_command command = {
         .name = "predict",
         .summary = predict_summary,
-        .example = "  $ ole predict runs/first cat.png dog.jpg\n"
+        .example = "  $ ole predict runs/first cat.png photos/\n"
+                   "  $ find . -name '*.jpg' | ole predict runs/first -\n"
                    "  $ ole predict runs/vectors X.npy\n",
         .about = "Prints the class of each sample, the score (0 to 1) and the next best classes;\n"
-                 "'unknown' under the threshold that 'ole novelty' has stored in the model.\n",
+                 "'unknown' under the threshold that training or 'ole novelty' has stored in\n"
+                 "the model.\n",
         .positionals = positionals,
-        .many = &a->count,
+        .last_optional = true,
+        .many = &p->count,
         .options = options,
     };
     return args_parse(&command, argc, argv, code);
@@ -62,8 +71,8 @@ static const char *label_of(const ole_model_info *info, const ole_prediction *p)
 
 static void print_text(const ole_model_info *info, const char *path, int64_t row,
                        const ole_prediction *p) {
-    print_name(stdout, path);
-    if (row >= 0) printf(", row %" PRId64, row);
+    if (path) print_name(stdout, path);
+    if (row >= 0) printf(path ? ", row %" PRId64 : "sample %" PRId64, row);
     printf(": ");
     print_name(stdout, label_of(info, p));
     printf(" %.3f", p->score);
@@ -87,25 +96,21 @@ static void json_class(ole_json *w, const ole_model_info *info, int label, doubl
     ole_json_close(w);
 }
 
-/* By what the sample is known or unknown: --threshold goes before the model's. */
-static void json_threshold(ole_json *w, const ole_model_info *info, double given,
-                           const ole_prediction *p) {
-    ole_score score = given >= 0.0 ? OLE_SCORE_CALIBRATED : info->threshold_score;
-    if (score == OLE_SCORE_NONE) return;
-    ole_json_string(w, "threshold_score", ole_score_name(score));
-    ole_json_number(w, "known_score", given >= 0.0 ? p->score : p->known_score);
-    ole_json_number(w, "threshold", given >= 0.0 ? given : info->threshold);
-}
-
+/* With what decides whether the sample is known: --threshold goes before the model's. */
 static void print_json(ole_json *w, const ole_model_info *info, const char *path, int64_t row,
-                       double threshold, const ole_prediction *p) {
+                       double given, const ole_prediction *p) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, row < 0 ? "image" : "file", path);
-    if (row >= 0) ole_json_integer(w, "row", row);
+    if (path) ole_json_string(w, row < 0 ? "image" : "file", path);
+    if (row >= 0) ole_json_integer(w, path ? "row" : "sample", row);
     ole_json_string(w, "label", label_of(info, p));
     ole_json_bool(w, "known", p->label >= 0);
     ole_json_number(w, "score", p->score);
-    json_threshold(w, info, threshold, p);
+    ole_score score = given >= 0.0 ? OLE_SCORE_CALIBRATED : info->threshold_score;
+    if (score != OLE_SCORE_NONE) {
+        ole_json_string(w, "threshold_score", ole_score_name(score));
+        ole_json_number(w, "known_score", given >= 0.0 ? p->score : p->known_score);
+        ole_json_number(w, "threshold", given >= 0.0 ? given : info->threshold);
+    }
     ole_json_open(w, "classes", '[');
     json_class(w, info, p->best, p->score);
     for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++)
@@ -114,108 +119,132 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
     ole_json_close(w);
 }
 
-/* A row of a file, or (-1) the image in it. */
-static void print(const arguments *a, const ole_model_info *info, const char *path, int64_t row,
-                  ole_prediction *p, ole_json *w) {
+/* A row of a file, or (-1) the image in it; without a file, a sample of a data set. */
+static void print(predicting *a, const char *path, int64_t row, ole_prediction *p) {
+    const ole_model_info *info = ole_model_get_info(a->from.model);
+    progress_clear(&a->from.line);
     if (a->threshold >= 0.0) p->label = p->score >= a->threshold ? p->best : -1;
     if (a->json)
-        print_json(w, info, path, row, a->threshold, p);
+        print_json(&a->w, info, path, row, a->threshold, p);
     else
         print_text(info, path, row, p);
 }
 
-/* ---- Images ------------------------------------------------------------------------------- */
+/* ---- Files -------------------------------------------------------------------------------- */
 
-/* One image; false after a message. */
-static bool predict_image(const arguments *a, ole_model *model, const char *path, progress *line,
-                          ole_json *w) {
-    ole_prediction p;
-    ole_error error;
-    ole_status status = ole_model_predict_file(model, path, &p, &error);
-    progress_clear(line);
-    if (status != OLE_OK) {
-        fail_command("predict", "%s", error.message);
-        return false;
-    }
-    print(a, ole_model_get_info(model), path, -1, &p, w);
-    return true;
+/* Models of vectors take nothing but arrays. */
+static bool takes_arrays(const predicting *a) {
+    const ole_model_info *info = ole_model_get_info(a->from.model);
+    return info->height == 1 && info->width == 1;
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------- */
-
-/* Whether a file is an array of samples: models of vectors take nothing else. */
-static bool is_array(const ole_model_info *info, const char *path) {
-    size_t length = strlen(path);
-    return (info->height == 1 && info->width == 1) ||
-           (length > 4 && strcmp(path + length - 4, ".npy") == 0);
-}
-
-/* All rows of a file. */
-static bool predict_rows(const arguments *a, ole_model *model, const char *path, progress *line,
-                         ole_json *w) {
+/* All rows of a .npy file; the message of a failure is in `error`. */
+static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     int64_t count = 0;
     float *rows;
-    ole_error error = {.message = "out of memory"};
-    progress_clear(line);
-    bool good = ole_model_read_npy(model, path, &rows, &count, &error) == OLE_OK;
+    *error = (ole_error){.message = "out of memory"};
+    bool good = ole_model_read_npy(a->from.model, path, &rows, &count, error) == OLE_OK;
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
-    good = p && ole_model_predict(model, rows, count, p, &error) == OLE_OK;
-    if (!good) fail_command("predict", "%s", error.message);
+    good = p && ole_model_predict(a->from.model, rows, count, p, error) == OLE_OK;
     for (int64_t i = 0; i < count && good; i++)
-        print(a, ole_model_get_info(model), path, i, &p[i], w);
+        print(a, path, i, &p[i]);
     free(p);
     free(rows);
     return good;
 }
 
-/* ---- The command -------------------------------------------------------------------------- */
-
-static bool has_labels(const arguments *a, const ole_model *model) {
-    if (ole_model_get_info(model)->classifier) return true;
-    fail_command("predict",
-                 "%s: trained with OLE alone, without a classifier, so it cannot label samples; "
-                 "train with --loss softmax+ole, or compare features with 'ole features' or 'ole "
-                 "eval'",
-                 a->model);
+/* One that cannot be read does not stop the others; true after Ctrl-C. */
+static bool predict_file(void *context, const char *path) {
+    predicting *a = context;
+    if (interrupted()) return true;
+    if (a->done < a->count) /* of folders and lists the end is not known */
+        progress_images(&a->from.line, "files", a->done, a->count);
+    else if (progress_due(&a->from.line))
+        progress_show(&a->from.line, "%" PRId64 " files", a->done);
+    size_t length = strlen(path);
+    bool array = takes_arrays(a) || (length > 4 && strcmp(path + length - 4, ".npy") == 0);
+    ole_prediction p;
+    ole_error error;
+    bool good = array ? predict_rows(a, path, &error)
+                      : ole_model_predict_file(a->from.model, path, &p, &error) == OLE_OK;
+    if (!good) {
+        progress_clear(&a->from.line);
+        fail_command("predict", "%s", error.message);
+        a->failed = true;
+    } else if (!array) {
+        print(a, path, -1, &p);
+    }
+    a->done++;
     return false;
 }
 
-/* All files, until Ctrl-C; one that cannot be read does not stop the others. */
-static int predict(const arguments *a, ole_model *model) {
-    progress line = progress_start();
-    int code = EXIT_DONE, done = 0;
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    if (a->json) ole_json_open(&w, NULL, '[');
+/* ---- The run's data ----------------------------------------------------------------------- */
+
+static bool predict_samples(predicting *a) {
+    const ole_dataset *set = a->from.set;
+    const ole_dataset_info *info = ole_dataset_get_info(set);
+    const ole_split split = OLE_SPLIT_TEST;
+    ole_error error = {.message = "out of memory for a sample"};
+    float *sample = malloc((size_t)info->channels * (size_t)info->height * (size_t)info->width *
+                           sizeof *sample);
+    bool good = sample;
+    if (info->count[split] == 0) {
+        good = false;
+        snprintf(error.message, sizeof error.message, "the run has no test set; name files");
+    }
+    for (int64_t i = 0; i < info->count[split] && good && !interrupted(); i++) {
+        ole_prediction p;
+        good = ole_dataset_sample(set, split, i, sample, &error) == OLE_OK &&
+               ole_model_predict(a->from.model, sample, 1, &p, &error) == OLE_OK;
+        const char *file = ole_dataset_file_name(set, split, i);
+        if (good) print(a, file, file ? -1 : i, &p);
+    }
+    if (!good) fail_command("predict", "%s", error.message);
+    free(sample);
+    return good;
+}
+
+/* ---- The command -------------------------------------------------------------------------- */
+
+static int predict(predicting *a) {
+    if (!ole_model_get_info(a->from.model)->classifier)
+        return fail_command("predict",
+                            "%s: trained with OLE alone, without a classifier, so it cannot label "
+                            "samples; train with --loss softmax+ole, or compare features with 'ole "
+                            "features' or 'ole eval'",
+                            a->from.model_path);
+    ole_json_init(&a->w, stdout, 2);
+    if (a->json) ole_json_open(&a->w, NULL, '[');
     catch_interrupts();
     signal(SIGPIPE, SIG_DFL); /* what nobody reads any more need not be predicted */
-    for (; done < a->count && !progress_images(&line, "files", done, a->count); done++) {
-        const char *path = a->images[done];
-        bool good = is_array(ole_model_get_info(model), path)
-                        ? predict_rows(a, model, path, &line, &w)
-                        : predict_image(a, model, path, &line, &w);
-        if (!good) code = EXIT_FAILED;
-    }
-    progress_clear(&line);
-    if (a->json) ole_json_close(&w);
-    return done < a->count ? end_interrupted("predict", "the remaining files were skipped") : code;
+    bool enough = false;
+    for (int i = 0; i < a->count && !enough; i++)
+        enough = each_file("predict", a->words[i], takes_arrays(a), predict_file, a, &a->failed);
+    if (a->count == 0) a->failed = !predict_samples(a);
+    progress_clear(&a->from.line);
+    if (a->json) ole_json_close(&a->w);
+    if (interrupted()) return end_interrupted("predict", "the remaining files were skipped");
+    return a->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 int run_predict(int argc, char **argv) {
-    arguments a = {.threshold = -1.0, .threads = default_threads()};
-    a.images = calloc((size_t)argc + 1, sizeof *a.images);
-    if (!a.images) return fail_command("predict", "out of memory");
+    predicting a = {.threshold = -1.0};
+    model_and_data_init(&a.from, (arg_positional[2]){{0}},
+                        (ole_option[MODEL_AND_DATA_OPTIONS]){{0}});
+    a.words = calloc((size_t)argc + 1, sizeof *a.words);
+    if (!a.words) return fail_command("predict", "out of memory");
     int code;
+    ole_error error;
     if (parse(&a, argc, argv, &code)) {
-        ole_model *model;
-        ole_error error;
-        if (ole_model_load(&model, a.model, a.threads, &error) == OLE_OK) {
-            code = has_labels(&a, model) ? predict(&a, model) : EXIT_FAILED;
-            ole_model_free(model);
-        } else {
+        if (a.count == 0)
+            code = model_and_data_open(&a.from, "predict");
+        else if (ole_model_load(&a.from.model, a.from.model_path, a.from.threads, &error) == OLE_OK)
+            code = EXIT_DONE;
+        else
             code = fail_command("predict", "%s", error.message);
-        }
+        if (code == EXIT_DONE) code = predict(&a);
+        model_and_data_close(&a.from);
     }
-    free(a.images);
+    free(a.words);
     return code;
 }

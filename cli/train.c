@@ -248,7 +248,8 @@ static int is_shown(const struct dirent *entry) {
 
 /* The first image of a folder of classes, by name, in `path`, which holds the folder. */
 static bool find_image(char path[PATH], int depth) {
-    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".ppm", ".pgm"};
+    static const char *const ends[] = {".png", ".jpg",  ".jpeg", ".webp", ".bmp",
+                                       ".tif", ".tiff", ".pgm",  ".ppm",  ".pnm"};
     struct dirent **entries;
     size_t length = strlen(path);
     bool found = false;

@@ -92,15 +92,17 @@ static void print_help(const arg_command *command) {
     printf("%s\nole %s", command->example, command->name);
     if (command->actions) printf(" ACTION");
     for (const arg_positional *p = command->positionals; p && p->name; p++)
-        printf(command->none_will_do ? " [%s%s]" : " %s%s", p->name,
-               command->many && !p[1].name ? "..." : "");
+        printf(command->none_will_do || (command->last_optional && !p[1].name) ? " [%s%s]"
+                                                                               : " %s%s",
+               p->name, command->many && !p[1].name ? "..." : "");
     printf(" [options]\n\n");
     print_words(command->about, 0, 0);
-    printf("\n");
+    if (command->positionals || command->actions) printf("\n");
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         print_help_row(p->name, p->help);
     for (const arg_action *a = command->actions; a && a->name; a++)
         print_help_row(a->name, a->summary);
+    if (!command->options || !command->options->heading) printf("\nOptions:\n");
     for (const ole_option *o = command->options; o && o->name; o++)
         print_option(o);
     print_help_row("--help", "print this text");
@@ -187,7 +189,8 @@ static bool check_complete(const arg_command *command, const arg_positional *nex
     char flag[OLE_OPTION_FLAG];
     bool none = next == command->positionals && command->none_will_do;
     bool some = command->many && *command->many > 0;
-    if (next && next->name && !none && !some)
+    bool last = next && next->name && !next[1].name && command->last_optional;
+    if (next && next->name && !none && !some && !last)
         return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,
                        command->name);
     for (const ole_option *o = command->options; o && o->name; o++)

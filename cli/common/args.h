@@ -53,6 +53,7 @@ typedef struct arg_command {
     const char *about;                 /* what it does; the help breaks its lines */
     const arg_positional *positionals; /* may be NULL */
     bool none_will_do;                 /* all positionals may be omitted together */
+    bool last_optional;                /* the last positional may be omitted */
     int *many; /* or NULL: the last positional takes all words that follow, at least one, into */
                /* `to`, which has room for argc of them; their number goes here */
     const ole_option *options;   /* their variables hold the defaults; may be NULL */

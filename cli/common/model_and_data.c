@@ -18,7 +18,8 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
                           .line = progress_start()};
     const arg_positional both[2] = {
         {"MODEL", &s->model_path, "a .safetensors file or a run folder"},
-        {"DATA", &s->data, "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ..."},
+        {"DATA", &s->data,
+         "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ... (default: those of the run)"},
     };
     memcpy(positionals, both, sizeof both);
     const ole_option rows[MODEL_AND_DATA_OPTIONS] = {
@@ -50,19 +51,6 @@ void fit_folder(ole_dataset_options *options, const char *data, const ole_model_
     options->channels = folder ? model->channels : 0;
 }
 
-/* The options of the data set; its texts are the run's. */
-static int choose_data(model_and_data *s, const char *command, trained_data *run,
-                       ole_dataset_options *options) {
-    int code = trained_data_open(run, command, s->model_path, s->data, &s->flags, options);
-    if (code != EXIT_DONE) return code;
-    trained_data_tell(run, command, &s->flags);
-    trained_data_warn(run, command, options, s->split == OLE_SPLIT_TEST,
-                      s->split == OLE_SPLIT_VALIDATION);
-    fit_folder(options, s->data, ole_model_get_info(s->model));
-    options->threads = s->threads;
-    return EXIT_DONE;
-}
-
 /* Whether a set has test files of its own. */
 static bool has_test_part(const char *data) {
     if (strncmp(data, "npy:", 4) == 0) {
@@ -77,9 +65,9 @@ static bool has_test_part(const char *data) {
 }
 
 /* Reports that of data new to the model only a share is used. */
-static void tell_share(const model_and_data *s, const char *command, const trained_data *run) {
+static void tell_share(const model_and_data *s, const char *command) {
     const int64_t *count = ole_dataset_get_info(s->set)->count;
-    if (run->same || s->split != OLE_SPLIT_TEST || s->flags.has_test_share ||
+    if (s->run.same || s->split != OLE_SPLIT_TEST || s->flags.has_test_share ||
         has_test_part(s->data))
         return;
     fprintf(
@@ -93,24 +81,23 @@ static void tell_share(const model_and_data *s, const char *command, const train
 
 int model_and_data_open(model_and_data *s, const char *command) {
     ole_error error;
+    ole_dataset_options options;
     if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
-    trained_data run;
-    ole_dataset_options options;
-    int code = choose_data(s, command, &run, &options);
-    if (code == EXIT_DONE) {
-        progress_wait(&s->line, "reading");
-        ole_status status = ole_dataset_open(&s->set, s->data, &options, &error);
-        progress_clear(&s->line);
-        if (status != OLE_OK) {
-            code = fail_with(command, &error);
-        } else {
-            trained_data_compare(&run, command, &s->flags, s->model, s->set);
-            tell_share(s, command, &run);
-        }
-    }
-    trained_data_close(&run);
+    int code = trained_data_open(&s->run, command, s->model_path, s->data, &s->flags, &options);
     if (code != EXIT_DONE) return code;
+    s->data = s->run.data;
+    trained_data_tell(&s->run, command, &s->flags);
+    trained_data_warn(&s->run, command, &options, s->split == OLE_SPLIT_TEST,
+                      s->split == OLE_SPLIT_VALIDATION);
+    fit_folder(&options, s->data, ole_model_get_info(s->model));
+    options.threads = s->threads;
+    progress_wait(&s->line, "reading");
+    ole_status status = ole_dataset_open(&s->set, s->data, &options, &error);
+    progress_clear(&s->line);
+    if (status != OLE_OK) return fail_with(command, &error);
+    trained_data_compare(&s->run, command, &s->flags, s->model, s->set);
+    tell_share(s, command);
     ole_model_watch(s->model, progress_images, &s->line);
     catch_interrupts();
     return EXIT_DONE;
@@ -119,4 +106,5 @@ int model_and_data_open(model_and_data *s, const char *command) {
 void model_and_data_close(model_and_data *s) {
     ole_dataset_close(s->set);
     ole_model_free(s->model);
+    trained_data_close(&s->run);
 }

@@ -19,6 +19,7 @@ typedef struct model_and_data {
     progress line;
     ole_model *model; /* opened */
     ole_dataset *set;
+    trained_data run;
 } model_and_data;
 
 /* Defaults; the positionals MODEL and DATA, and the options, for the command's tables. */

@@ -112,9 +112,17 @@ ole_dataset_options run_dataset_options(const ole_train_options *run, int thread
 
 int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
                       const data_flags *flags, ole_dataset_options *options) {
-    *r = (trained_data){0};
+    *r = (trained_data){.data = data};
     if (!read_run(r, command, model)) return EXIT_FAILED;
-    compare_data(r, command, data);
+    if (!data && !(r->recipe && r->options.data)) {
+        fail_command(command,
+                     "%s: no run of 'ole train' beside it tells what it was trained on; name the "
+                     "data, such as folder:photos",
+                     model);
+        return EXIT_USAGE;
+    }
+    if (!data) tell_command(command, "%s, the data of the run", r->data = r->options.data);
+    compare_data(r, command, r->data);
     ole_dataset_options_init(options);
     if (r->same) *options = run_dataset_options(&r->options, 1);
     if (flags->classes) options->classes = flags->classes;

@@ -30,14 +30,16 @@ typedef struct data_flags {
 typedef struct trained_data {
     ole_train_options options; /* of the run, where `recipe` is not NULL */
     ole_recipe *recipe;        /* its config.yaml, which owns the texts */
+    const char *data;          /* as given, or those of the run */
     char path[4096];           /* of the config.yaml */
     bool same;                 /* the data are those of the run */
 } trained_data;
 
 /*
- * Fills the options for `data` from the flags, the rest from the run beside the model where it was
- * trained on the same data, else with the defaults.  EXIT_DONE, or the exit code after a mistake,
- * explained in the name of `command`; close it either way.
+ * Fills the options for `data` (NULL: those of the run beside the model) from the flags, the rest
+ * from the run beside the model where it was trained on the same data, else with the defaults.
+ * EXIT_DONE, or the exit code after a mistake, explained in the name of `command`; close it either
+ * way.
  */
 int trained_data_open(trained_data *r, const char *command, const char *model, const char *data,
                       const data_flags *flags, ole_dataset_options *options);

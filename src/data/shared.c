@@ -22,7 +22,7 @@ enum { PAGE = 65536 }; /* as large as pages come */
 typedef struct header {
     uint64_t token;
     size_t samples_at, size;
-    ole_source source; /* its pointers mean something to the publisher alone */
+    ole_source source; /* without its pointers */
 } header;
 
 static size_t samples_bytes(const ole_source *source) {
@@ -36,6 +36,11 @@ static size_t labels_bytes(int64_t count) {
 
 static header describe(const ole_source *source, uint64_t token) {
     header h = {.token = token, .source = *source};
+    h.source.class_names = h.source.files = NULL;
+    h.source.file_count = 0;
+    h.source.bytes = NULL;
+    h.source.floats = NULL;
+    h.source.labels = NULL;
     size_t before = sizeof h + labels_bytes(source->count);
     for (int c = 0; c < source->classes; c++)
         before += strlen(source->class_names[c]) + 1;
@@ -98,10 +103,7 @@ static ole_status take_source(ole_source *source, const char *map, ole_error *er
     header h;
     memcpy(&h, map, sizeof h);
     *source = h.source;
-    source->class_names = NULL;
-    source->classes = 0;
-    source->bytes = NULL;
-    source->floats = NULL;
+    source->classes = 0; /* so many as have names */
     use_map(source, (void *)(uintptr_t)map, &h);
     size_t labels = labels_bytes(source->count);
     source->labels = malloc(labels + 1);

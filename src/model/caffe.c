@@ -133,23 +133,19 @@ static bool read_blob(wire bytes, int64_t *count, float **data) {
     return true;
 }
 
-static void copy_name(ole_caffe_layer *layer, wire bytes) {
-    ole_quoted quoted;
-    ole_quote(&quoted, (const char *)bytes.at, (size_t)(bytes.end - bytes.at));
-    snprintf(layer->name, sizeof layer->name, "%.*s", OLE_CAFFE_NAME - 1, quoted.text);
-}
-
 /* Fills a layer; *wanted: it is a convolution or linear. */
 static bool read_layer(wire w, const layer_form *form, ole_caffe_layer *layer, bool *wanted) {
     field f;
     int blobs = 0;
     *wanted = false;
     while (take_field(&w, &f)) {
-        if (f.number == form->name && f.type == 2)
-            copy_name(layer, f.bytes);
-        else if (f.number == form->type)
+        if (f.number == form->name && f.type == 2) {
+            ole_quoted quoted;
+            ole_quote(&quoted, (const char *)f.bytes.at, (size_t)(f.bytes.end - f.bytes.at));
+            snprintf(layer->name, sizeof layer->name, "%.*s", OLE_CAFFE_NAME - 1, quoted.text);
+        } else if (f.number == form->type) {
             *wanted = is_wanted(&f);
-        else if (f.number == form->blobs && f.type == 2 && blobs < OLE_CAFFE_BLOBS) {
+        } else if (f.number == form->blobs && f.type == 2 && blobs < OLE_CAFFE_BLOBS) {
             if (!read_blob(f.bytes, &layer->count[blobs], &layer->data[blobs])) return false;
             blobs++;
         }

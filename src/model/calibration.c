@@ -36,9 +36,9 @@ static double slope(const ole_logits *d, double beta) {
 
 /* The mean of the largest softmax scores, less what Laplace's rule expects. */
 static double surplus(const ole_logits *d, double beta) {
-    double sum = 0.0, largest, n = (double)d->count;
+    double sum = 0.0, n = (double)d->count;
     for (int64_t i = 0; i < d->count; i++)
-        sum += 1.0 / ole_sum_exp(d->logits + i * d->classes, d->classes, 1.0 / beta, &largest);
+        sum += ole_largest_softmax(d->logits + i * d->classes, d->classes, 1.0 / beta);
     return sum / n - (n + 1.0) / (n + 2.0);
 }
 
@@ -85,7 +85,7 @@ void ole_calibration_measure(ole_calibration *calibration, const ole_logits *dat
     for (int64_t i = 0; i < data->count; i++) {
         const float *z = data->logits + i * data->classes;
         int best = ole_largest(z, data->classes);
-        double largest, score = 1.0 / ole_sum_exp(z, data->classes, temperature, &largest);
+        double score = ole_largest_softmax(z, data->classes, temperature);
         int bin = (int)ceil(score * OLE_CALIBRATION_BINS) - 1; /* (b, b + 1] / bins */
         bin = bin < 0 ? 0 : bin >= OLE_CALIBRATION_BINS ? OLE_CALIBRATION_BINS - 1 : bin;
         calibration->count[bin]++;

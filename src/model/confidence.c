@@ -50,7 +50,7 @@ double ole_log_sum_exp(const float *logits, int classes, double temperature) {
     return largest / temperature + log(sum);
 }
 
-static double largest_softmax(const float *logits, int classes, double temperature) {
+double ole_largest_softmax(const float *logits, int classes, double temperature) {
     double largest;
     return 1.0 / ole_sum_exp(logits, classes, temperature, &largest);
 }
@@ -87,9 +87,9 @@ static double nearest_class(const ole_score_directions *d, const float *x, bool 
 double ole_score_sample(const ole_scorer *s, const float *feature, const float *logits) {
     switch (s->score) {
     case OLE_SCORE_SOFTMAX:
-        return largest_softmax(logits, s->classes, 1.0);
+        return ole_largest_softmax(logits, s->classes, 1.0);
     case OLE_SCORE_CALIBRATED:
-        return largest_softmax(logits, s->classes, s->temperature);
+        return ole_largest_softmax(logits, s->classes, s->temperature);
     case OLE_SCORE_RESIDUAL:
     case OLE_SCORE_COSINE:
         return nearest_class(s->directions, feature, s->score == OLE_SCORE_COSINE);
@@ -120,30 +120,37 @@ void ole_score_directions_free(ole_score_directions *d) {
     *d = (ole_score_directions){0};
 }
 
-static bool sizes_fit(const int64_t *size, int classes, int64_t rows) {
-    for (int c = 0; c < classes; c++) {
-        if (size[c] < 0 || size[c] > rows) return false;
-        rows -= size[c];
-    }
-    return rows == 0;
-}
-
 ole_status ole_score_directions_read(ole_score_directions *d, const ole_safetensors *file,
-                                     const char *name, int classes, int64_t dim, ole_error *error) {
+                                     const char *name, const ole_model_info *model,
+                                     ole_error *error) {
     *d = (ole_score_directions){0};
+    ole_quoted quoted;
     const ole_tensor *sizes = ole_safetensors_find(file, sizes_name);
     const ole_tensor *basis = ole_safetensors_find(file, basis_name);
-    if (!sizes && !basis) return OLE_OK;
-    if (sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == classes &&
-        basis && basis->dtype == OLE_F32 && basis->ndim == 2 && basis->shape[1] == dim) {
-        ole_status status = ole_score_directions_make(d, classes, dim, basis->shape[0], error);
+    if (!sizes && !basis) {
+        if (!ole_score_of_features(model->threshold_score)) return OLE_OK;
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: the directions of the classes, which its threshold needs, are "
+                        "missing: the file is damaged",
+                        ole_quote_string(&quoted, name));
+    }
+    if (sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == model->classes &&
+        basis && basis->dtype == OLE_F32 && basis->ndim == 2 &&
+        basis->shape[1] == model->features) {
+        int64_t rows = basis->shape[0];
+        ole_status status =
+            ole_score_directions_make(d, model->classes, model->features, rows, error);
         if (status != OLE_OK) return status;
         ole_tensor_read(sizes, OLE_I64, d->size);
         ole_tensor_read(basis, OLE_F32, d->basis);
-        if (sizes_fit(d->size, classes, basis->shape[0])) return OLE_OK;
+        bool fit = true;
+        for (int c = 0; c < d->classes && fit; c++) {
+            fit = d->size[c] >= 0 && d->size[c] <= rows;
+            rows -= d->size[c];
+        }
+        if (fit && rows == 0) return OLE_OK;
     }
     ole_score_directions_free(d);
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
                     "%s: tensors '%s' and '%s' do not fit the model: the file is damaged",
                     ole_quote_string(&quoted, name), sizes_name, basis_name);

@@ -37,8 +37,11 @@ bool ole_score_of_features(ole_score score);
 /* The score of one sample; `feature` is read only if ole_score_of_features(score). */
 double ole_score_sample(const ole_scorer *scorer, const float *feature, const float *logits);
 
-/* The sum of exp((logits - *largest) / temperature): 1 over it is the largest softmax score. */
+/* The sum of exp((logits - *largest) / temperature). */
 double ole_sum_exp(const float *logits, int classes, double temperature, double *largest);
+
+/* The largest score of softmax(logits / temperature). */
+double ole_largest_softmax(const float *logits, int classes, double temperature);
 
 /* log of the sum of exp(logits / temperature). */
 double ole_log_sum_exp(const float *logits, int classes, double temperature);
@@ -46,9 +49,11 @@ double ole_log_sum_exp(const float *logits, int classes, double temperature);
 /* False, with OLE_SCORE_NONE, for an unknown name. */
 bool ole_score_parse(const char *name, ole_score *score);
 
-/* Reads the directions of a model's file, if any. `name` is for messages. */
+/* Reads the directions of a model's file: those that its threshold needs must be there. `name` is
+ * for messages. */
 ole_status ole_score_directions_read(ole_score_directions *directions, const ole_safetensors *file,
-                                     const char *name, int classes, int64_t dim, ole_error *error);
+                                     const char *name, const ole_model_info *model,
+                                     ole_error *error);
 
 /* Rewrites a model's file with this threshold and, if the score needs them, the directions;
  * everything else stays. */

@@ -14,17 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double energy = 0.95; /* of a class, in its subspace */
-
 /* Collects the features of a split, and the logits if wanted; nothing to free if stopped. */
 static ole_status collect(ole_outputs *o, ole_model *model, const ole_dataset *set, ole_split split,
                           bool logits, bool *stopped, ole_error *error) {
     const ole_part part = {ole_split_part(split), set, split, false, ole_model_report, model};
     return ole_outputs_collect(o, model, &part, logits, stopped, error);
-}
-
-static ole_labelled labelled(const ole_outputs *o) {
-    return (ole_labelled){o->count, o->features, o->labels};
 }
 
 /* ---- Classes ------------------------------------------------------------------------------ */
@@ -84,46 +78,39 @@ static ole_status count_confusion(ole_evaluation *e, const ole_outputs *o, const
 
 /* ---- The nearest subspace ----------------------------------------------------------------- */
 
-static ole_status classify_all(const ole_subspaces *subspaces, const ole_labelled *query,
+static ole_status classify_all(const ole_subspaces *subspaces, const ole_outputs *query,
                                ole_pool *pool, double *percent, ole_error *error) {
     ole_directions directions;
     ole_status status = ole_directions_of_subspaces(&directions, subspaces, error);
     if (status != OLE_OK) return status;
-    const ole_row_set rows = {query->rows, subspaces->dim, OLE_F32, query->features, NULL};
-    int64_t *predicted = malloc(((size_t)query->rows + 1) * sizeof *predicted);
+    const ole_row_set rows = {query->count, subspaces->dim, OLE_F32, query->features, NULL};
+    int64_t *predicted = malloc(((size_t)query->count + 1) * sizeof *predicted);
     status = predicted ? ole_nearest_class(&directions, &rows, NULL, pool, predicted, error)
                        : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (status == OLE_OK) {
         int64_t wrong = 0;
-        for (int64_t i = 0; i < query->rows; i++)
+        for (int64_t i = 0; i < query->count; i++)
             wrong += predicted[i] < 0 || subspaces->of[predicted[i]].label != query->labels[i];
-        *percent = 100.0 * (double)wrong / (double)query->rows;
+        *percent = 100.0 * (double)wrong / (double)query->count;
     }
     free(predicted);
     ole_directions_destroy(&directions);
     return status;
 }
 
-static ole_status subspace_error(int64_t dim, const ole_labelled *reference,
-                                 const ole_labelled *query, int threads, double *percent,
+static ole_status subspace_error(int64_t dim, const ole_outputs *reference,
+                                 const ole_outputs *query, int threads, double *percent,
                                  ole_error *error) {
-    int64_t *labels = malloc(((size_t)reference->rows + 1) * sizeof *labels);
-    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int64_t i = 0; i < reference->rows; i++)
-        labels[i] = reference->labels[i];
     ole_pool *pool;
+    ole_subspaces subspaces;
     ole_status status = ole_pool_create(&pool, threads, error);
+    if (status != OLE_OK) return status;
+    status = ole_outputs_subspaces(&subspaces, reference, dim, pool, threads, error);
     if (status == OLE_OK) {
-        ole_subspaces subspaces;
-        const ole_embedding e = {reference->rows, dim, OLE_F32, reference->features, labels};
-        status = ole_subspaces_create(&subspaces, &e, energy, pool, threads, error);
-        if (status == OLE_OK) {
-            status = classify_all(&subspaces, query, pool, percent, error);
-            ole_subspaces_destroy(&subspaces);
-        }
-        ole_pool_destroy(pool);
+        status = classify_all(&subspaces, query, pool, percent, error);
+        ole_subspaces_destroy(&subspaces);
     }
-    free(labels);
+    ole_pool_destroy(pool);
     return status;
 }
 
@@ -143,42 +130,46 @@ static bool report_search(void *context, double share) {
     return s->stopped;
 }
 
-static ole_status compare(ole_evaluation *e, ole_model *model, const ole_labelled *reference,
-                          const ole_labelled *query, int threads, ole_error *error) {
+static ole_status compare(ole_evaluation *e, ole_model *model, const ole_outputs *train,
+                          const ole_outputs *o, int threads, ole_error *error) {
     int64_t dim = ole_model_get_info(model)->features;
-    search s = {.model = model, .queries = query->rows};
+    search s = {.model = model, .queries = o->count};
     const ole_knn_watch watch = {report_search, &s};
+    const ole_labelled reference = {train->count, train->features, train->labels};
+    const ole_labelled query = {o->count, o->features, o->labels};
     ole_status status =
-        ole_knn1_error(dim, reference, query, threads, &watch, &e->knn1_error, error);
-    e->interrupted = s.stopped || ole_model_report(model, "class subspaces", 0, query->rows);
+        ole_knn1_error(dim, &reference, &query, threads, &watch, &e->knn1_error, error);
+    e->interrupted = s.stopped || ole_model_report(model, "class subspaces", 0, o->count);
     if (status == OLE_OK && !e->interrupted)
-        status = subspace_error(dim, reference, query, threads, &e->subspace_error, error);
+        status = subspace_error(dim, train, o, threads, &e->subspace_error, error);
     return status;
 }
 
-static ole_status measure(ole_evaluation *e, ole_model *model, const ole_dataset *set,
-                          ole_split split, const int *to, int threads, ole_error *error) {
+static ole_status measure(ole_evaluation *e, ole_prediction *each, ole_model *model,
+                          const ole_dataset *set, ole_split split, const int *to, int threads,
+                          ole_error *error) {
     bool trained = ole_model_get_info(model)->classifier;
     ole_outputs o, train = {0};
     ole_status status = collect(&o, model, set, split, trained, &e->interrupted, error);
     if (status != OLE_OK || e->interrupted) return status;
-    const ole_labelled query = labelled(&o);
     if (trained) status = count_confusion(e, &o, to, error);
+    for (int64_t i = 0; i < o.count && each; i++)
+        ole_model_judge(model, o.features + i * ole_model_get_info(model)->features,
+                        o.logits + i * e->classes, &each[i]);
     if (status == OLE_OK && split == OLE_SPLIT_TRAIN) {
-        status = compare(e, model, &query, &query, threads, error);
+        status = compare(e, model, &o, &o, threads, error);
     } else if (status == OLE_OK && ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN] > 0) {
         status = collect(&train, model, set, OLE_SPLIT_TRAIN, false, &e->interrupted, error);
-        const ole_labelled reference = labelled(&train);
         if (status == OLE_OK && !e->interrupted)
-            status = compare(e, model, &reference, &query, threads, error);
+            status = compare(e, model, &train, &o, threads, error);
     }
     ole_outputs_free(&train);
     ole_outputs_free(&o);
     return status;
 }
 
-ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
-                        ole_split split, int threads, ole_error *error) {
+static ole_status evaluate(ole_evaluation *result, ole_prediction *each, ole_model *model,
+                           const ole_dataset *set, ole_split split, int threads, ole_error *error) {
     if (!result || !model || !set || threads < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_evaluate: result, model or set is NULL, or threads is not positive");
@@ -193,13 +184,29 @@ ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_data
                         .knn1_error = NAN,
                         .subspace_error = NAN};
     ole_status status = match_classes(ole_model_get_info(model), info, to, &e.by_order, error);
-    if (status == OLE_OK) status = measure(&e, model, set, split, to, threads, error);
+    if (status == OLE_OK) status = measure(&e, each, model, set, split, to, threads, error);
     free(to);
     bool interrupted = e.interrupted;
     if (status != OLE_OK || interrupted) ole_evaluation_free(&e);
     e.interrupted = interrupted;
     if (status == OLE_OK) *result = e;
     return status;
+}
+
+ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
+                        ole_split split, int threads, ole_error *error) {
+    return evaluate(result, NULL, model, set, split, threads, error);
+}
+
+ole_status ole_evaluate_each(ole_evaluation *result, ole_prediction *predictions, ole_model *model,
+                             const ole_dataset *set, ole_split split, int threads,
+                             ole_error *error) {
+    if (!predictions || !model)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_evaluate_each: predictions or model is NULL");
+    ole_status status = ole_model_check_classifier(model, error);
+    if (status != OLE_OK) return status;
+    return evaluate(result, predictions, model, set, split, threads, error);
 }
 
 void ole_evaluation_free(ole_evaluation *result) {

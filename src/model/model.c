@@ -116,32 +116,6 @@ ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *
                     ole_quote_string(&quoted, path));
 }
 
-static ole_status load_directions(ole_model *m, const ole_safetensors *file, const char *name,
-                                  ole_error *error) {
-    ole_status status = ole_score_directions_read(&m->directions, file, name, m->info.classes,
-                                                  m->info.features, error);
-    bool needed = ole_score_of_features(m->info.threshold_score);
-    if (status != OLE_OK || !needed || m->directions.classes > 0) return status;
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: the directions of the classes are missing, which its threshold is of: the "
-                    "file is damaged",
-                    ole_quote_string(&quoted, name));
-}
-
-/* The same for the model card of a file, which must have all weights. */
-static ole_status open_stored(ole_model **model, ole_card *card, const ole_safetensors *file,
-                              const char *device, int threads, const char *name, ole_error *error) {
-    ole_graph *graph;
-    ole_status status = ole_stored_graph(&graph, card, file, name, error);
-    if (status != OLE_OK) {
-        ole_card_free(card);
-        return status;
-    }
-    ole_graph_free(graph);
-    return open_model(model, card, device, threads, error);
-}
-
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
     return ole_model_load_on(model, path, "auto", threads, error);
 }
@@ -159,11 +133,21 @@ ole_status ole_model_load_on(ole_model **model, const char *path, const char *de
     if (status != OLE_OK) return status;
     ole_safetensors *file;
     ole_card card;
+    ole_graph *graph = NULL;
     status = ole_safetensors_open(&file, name, error);
     if (status == OLE_OK) status = ole_card_read(&card, file, name, error);
-    if (status == OLE_OK) status = open_stored(model, &card, file, device, threads, name, error);
+    if (status == OLE_OK) {
+        status = ole_stored_graph(&graph, &card, file, name, error); /* it has all weights */
+        ole_graph_free(graph);
+        if (status == OLE_OK)
+            status = open_model(model, &card, device, threads, error);
+        else
+            ole_card_free(&card);
+    }
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
-    if (status == OLE_OK) status = load_directions(*model, file, name, error);
+    if (status == OLE_OK)
+        status =
+            ole_score_directions_read(&(*model)->directions, file, name, &(*model)->info, error);
     ole_safetensors_close(file);
     if (status != OLE_OK) {
         ole_model_free(*model);
@@ -348,18 +332,31 @@ void ole_outputs_free(ole_outputs *outputs) {
     *outputs = (ole_outputs){0};
 }
 
+ole_status ole_outputs_subspaces(ole_subspaces *subspaces, const ole_outputs *o, int64_t dim,
+                                 ole_pool *pool, int threads, ole_error *error) {
+    int64_t *labels = malloc(((size_t)o->count + 1) * sizeof *labels);
+    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < o->count; i++)
+        labels[i] = o->labels[i];
+    const ole_embedding e = {o->count, dim, OLE_F32, o->features, labels};
+    ole_status status = ole_subspaces_create(subspaces, &e, 0.95, pool, threads, error);
+    free(labels);
+    return status;
+}
+
 /* ---- Predicting --------------------------------------------------------------------------- */
 
-/* Finds the classes with the largest logits, and their softmax scores. */
-static void rank_classes(const ole_model *m, const float *logits, ole_prediction *p) {
-    int classes = m->info.classes;
+void ole_model_judge(const ole_model *m, const float *feature, const float *logits,
+                     ole_prediction *p) {
+    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
+                               &m->directions};
     int order[1 + OLE_RUNNERS_UP];
     double score[1 + OLE_RUNNERS_UP], largest;
-    double sum = ole_sum_exp(logits, classes, m->info.temperature, &largest);
+    double sum = ole_sum_exp(logits, m->info.classes, m->info.temperature, &largest);
     for (int k = 0; k < 1 + OLE_RUNNERS_UP; k++) {
         order[k] = -1;
         score[k] = 0.0;
-        for (int c = 0; c < classes; c++) {
+        for (int c = 0; c < m->info.classes; c++) {
             bool taken = false;
             for (int i = 0; i < k; i++)
                 taken |= order[i] == c;
@@ -367,16 +364,16 @@ static void rank_classes(const ole_model *m, const float *logits, ole_prediction
         }
         if (order[k] >= 0) score[k] = exp((logits[order[k]] - largest) / m->info.temperature) / sum;
     }
-    p->best = order[0];
-    p->score = score[0];
+    *p = (ole_prediction){.best = order[0],
+                          .score = score[0],
+                          .known_score = ole_score_sample(&scorer, feature, logits)};
+    p->label = p->known_score < m->info.threshold ? -1 : p->best;
     memcpy(p->runner_up, order + 1, sizeof p->runner_up);
     memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
 }
 
 static ole_status predict_batches(ole_model *m, const float *images, int64_t count,
                                   ole_prediction *predictions, ole_error *error) {
-    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
-                               &m->directions};
     int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
     for (int64_t first = 0; first < count; first += most) {
         int64_t rows = count - first < most ? count - first : most;
@@ -390,16 +387,19 @@ static ole_status predict_batches(ole_model *m, const float *images, int64_t cou
                             "image %" PRId64 ": the network overflows: give numbers as it was "
                             "trained on, 0 to 1 for images",
                             first + bad);
-        for (int64_t i = 0; i < rows; i++) {
-            const float *logits = inference->logits + i * m->info.classes;
-            ole_prediction *p = &predictions[first + i];
-            rank_classes(m, logits, p);
-            p->known_score =
-                ole_score_sample(&scorer, inference->features + i * m->info.features, logits);
-            p->label = p->known_score < m->info.threshold ? -1 : p->best;
-        }
+        for (int64_t i = 0; i < rows; i++)
+            ole_model_judge(m, inference->features + i * m->info.features,
+                            inference->logits + i * m->info.classes, &predictions[first + i]);
     }
     return OLE_OK;
+}
+
+ole_status ole_model_check_classifier(const ole_model *m, ole_error *error) {
+    if (m->info.classifier) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "the model was trained with OLE alone: its classifier was not trained and "
+                    "knows no class; train with softmax too (--loss softmax+ole), or compare "
+                    "features ('ole features')");
 }
 
 ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
@@ -408,16 +408,36 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_predict: model, images or predictions is NULL, or count is not "
                         "positive");
-    if (!m->info.classifier)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "the model was trained with OLE alone: its classifier was not trained and "
-                        "knows no class; train with softmax too (--loss softmax+ole), or compare "
-                        "features ('ole features')");
-    ole_status status = check_images(m, images, count, error);
+    ole_status status = ole_model_check_classifier(m, error);
+    if (status == OLE_OK) status = check_images(m, images, count, error);
     if (status != OLE_OK) return status;
     if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
     status = predict_batches(m, images, count, predictions, error);
     ole_in_use_release(&m->in_use);
+    return status;
+}
+
+ole_status ole_model_read_file(const ole_model *m, const char *path, float *sample,
+                               ole_error *error) {
+    if (!m || !path || !sample)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "ole_model_read_file: model, path or sample is NULL");
+    int channels = m->info.channels, height = m->info.height, width = m->info.width;
+    if ((channels != 1 && channels != 3) || height * width == 1)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the model takes %dx%dx%d numbers, not images: use ole_model_predict()",
+                        channels, height, width);
+    ole_image image;
+    ole_status status = ole_image_read(path, channels, &image, error);
+    if (status != OLE_OK) return status;
+    size_t size = (size_t)ole_network_image_size(&m->network);
+    uint8_t *bytes = malloc(size);
+    status = bytes ? ole_image_fit(&image, height, width, channels, bytes) : OLE_ERROR_MEMORY;
+    if (status != OLE_OK) ole_fail(error, status, "out of memory for an image");
+    for (size_t i = 0; i < size && status == OLE_OK; i++)
+        sample[i] = (float)bytes[i] / 255.0f;
+    free(bytes);
+    ole_image_free(&image);
     return status;
 }
 
@@ -426,31 +446,15 @@ ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction
     if (!m || !path || !prediction)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_predict_file: model, path or prediction is NULL");
-    int channels = m->info.channels, height = m->info.height, width = m->info.width;
-    if ((channels != 1 && channels != 3) || height * width == 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "the model takes %dx%dx%d numbers, not images: use ole_model_predict()",
-                        channels, height, width);
-    ole_image image;
     size_t size = (size_t)ole_network_image_size(&m->network);
     ole_status status = ole_memory_check(size * (1 + sizeof(float)), "an image for the model",
                                          "take a model of smaller images", error);
-    if (status == OLE_OK) status = ole_image_read(path, channels, &image, error);
     if (status != OLE_OK) return status;
-    uint8_t *bytes = malloc(size);
-    float *values = malloc(size * sizeof *values);
-    status =
-        bytes && values ? ole_image_fit(&image, height, width, channels, bytes) : OLE_ERROR_MEMORY;
-    if (status == OLE_OK) {
-        for (size_t i = 0; i < size; i++)
-            values[i] = (float)bytes[i] / 255.0f;
-        status = ole_model_predict(m, values, 1, prediction, error);
-    } else {
-        ole_fail(error, status, "out of memory for an image");
-    }
-    free(bytes);
-    free(values);
-    ole_image_free(&image);
+    float *sample = malloc(size * sizeof *sample);
+    status = sample ? ole_model_read_file(m, path, sample, error)
+                    : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an image");
+    if (status == OLE_OK) status = ole_model_predict(m, sample, 1, prediction, error);
+    free(sample);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #ifndef OLE_SRC_MODEL_MODEL_H
 #define OLE_SRC_MODEL_MODEL_H
 
+#include "features/subspace.h"
 #include "model/model_card.h"
 #include "model/network.h"
 #include "model/run_folder.h"
@@ -40,6 +41,15 @@ typedef struct ole_outputs {
 ole_status ole_outputs_collect(ole_outputs *outputs, ole_model *model, const ole_part *part,
                                bool logits, bool *stopped, ole_error *error);
 void ole_outputs_free(ole_outputs *outputs);
+
+/* What a model predicts of a sample with these outputs; the classifier must be trained. */
+void ole_model_judge(const ole_model *model, const float *feature, const float *logits,
+                     ole_prediction *prediction);
+ole_status ole_model_check_classifier(const ole_model *model, ole_error *error);
+
+/* The subspaces of the classes, with 95 % of each class's energy; nothing to free on failure. */
+ole_status ole_outputs_subspaces(ole_subspaces *subspaces, const ole_outputs *outputs, int64_t dim,
+                                 ole_pool *pool, int threads, ole_error *error);
 
 /*
  * A model with the weights of a network and a copy of the card, on `device` ("auto", "cuda:1"); the

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/memory_file.h"
-#include "base/number.h"
 #include "base/quote.h"
 #include "formats/json.h"
 #include "formats/parse_json.h"
@@ -106,80 +105,53 @@ bool ole_card_same_samples(const ole_card *a, const ole_card *b) {
 
 /* ---- Storing ------------------------------------------------------------------------------ */
 
-static void list_names(const ole_card *card, FILE *out) {
+/* The names as a JSON list on one line; NULL without memory. */
+static char *list_names(const ole_card *card) {
+    ole_memory_file memory;
+    if (!ole_memory_file_open(&memory)) return NULL;
     ole_json w;
-    ole_json_init(&w, out, 0);
+    ole_json_init(&w, memory.file, 0);
     ole_json_open(&w, NULL, '[');
     for (int c = 0; c < card->classes; c++)
         ole_json_string(&w, NULL, card->class_names[c]);
     ole_json_close(&w);
+    char *text = ole_memory_file_close(&memory);
+    if (text) text[strcspn(text, "\n")] = '\0';
+    return text;
 }
 
-static void list_floats(const ole_card *card, const float *values, FILE *out) {
-    char text[OLE_NUMBER_TEXT];
+static const char *list_floats(const ole_card *card, const float *values, char text[]) {
+    char number[OLE_NUMBER_TEXT], *at = text;
     for (int i = 0; i < normalised_channels(card->input); i++)
-        fprintf(out, "%s%s", i ? "," : "", ole_number_write(text, 9, values[i]));
-}
-
-static void print_text(const ole_card *card, int which, FILE *out) {
-    char text[OLE_NUMBER_TEXT];
-    switch (which) {
-    case 0:
-        fprintf(out, "ole %s", ole_version());
-        return;
-    case 1:
-        fputs(card->net, out);
-        return;
-    case 2:
-        fprintf(out, "%" PRId64 "x%" PRId64 "x%" PRId64, card->input.c, card->input.h,
-                card->input.w);
-        return;
-    case 3:
-        list_names(card, out);
-        return;
-    case 4:
-        list_floats(card, card->mean, out);
-        return;
-    case 5:
-        list_floats(card, card->deviation, out);
-        return;
-    case 6:
-        fputs(ole_number_write(text, 17, card->threshold), out);
-        return;
-    case 7:
-        fputs(ole_score_name(card->threshold_score), out);
-        return;
-    case 8:
-        fputs(ole_number_write(text, 17, card->temperature), out);
-        return;
-    default:
-        fputs(card->classifier ? trained : untrained, out);
-    }
+        at = stpcpy(stpcpy(at, i ? "," : ""), ole_number_write(number, 9, values[i]));
+    return text;
 }
 
 ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error *error) {
-    static const char *const keys[OLE_CARD_TEXTS] = {
-        "writer",    "net",       "input",           "class_names", "mean",
-        "deviation", "threshold", "threshold_score", "temperature", "classifier"};
-    *texts = (ole_card_texts){0};
-    for (int i = 0; i < OLE_CARD_TEXTS; i++) {
-        ole_memory_file memory;
-        if (ole_memory_file_open(&memory)) print_text(card, i, memory.file);
-        texts->value[i] = ole_memory_file_close(&memory);
-        if (!texts->value[i]) {
-            ole_card_texts_free(texts);
-            return out_of_memory(error);
-        }
-        texts->value[i][strcspn(texts->value[i], "\n")] = '\0'; /* a list's line ends */
-        texts->pair[i] = (ole_metadata){keys[i], texts->value[i]};
-    }
+    texts->class_names = list_names(card);
+    if (!texts->class_names) return out_of_memory(error);
+    snprintf(texts->writer, sizeof texts->writer, "ole %s", ole_version());
+    snprintf(texts->input, sizeof texts->input, "%" PRId64 "x%" PRId64 "x%" PRId64, card->input.c,
+             card->input.h, card->input.w);
+    const ole_metadata pairs[OLE_CARD_TEXTS] = {
+        {"writer", texts->writer},
+        {"net", card->net},
+        {"input", texts->input},
+        {"class_names", texts->class_names},
+        {"mean", list_floats(card, card->mean, texts->mean)},
+        {"deviation", list_floats(card, card->deviation, texts->deviation)},
+        {"threshold", ole_number_write(texts->threshold, 17, card->threshold)},
+        {"threshold_score", ole_score_name(card->threshold_score)},
+        {"temperature", ole_number_write(texts->temperature, 17, card->temperature)},
+        {"classifier", card->classifier ? trained : untrained},
+    };
+    memcpy(texts->pair, pairs, sizeof pairs);
     return OLE_OK;
 }
 
 void ole_card_texts_free(ole_card_texts *texts) {
-    for (int i = 0; i < OLE_CARD_TEXTS; i++)
-        free(texts->value[i]);
-    *texts = (ole_card_texts){0};
+    free(texts->class_names);
+    texts->class_names = NULL;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------ */
@@ -195,21 +167,17 @@ static bool parse_input(const char *text, ole_shape *input) {
            input->w <= most && normalised_channels(*input) <= OLE_MAX_CHANNELS;
 }
 
-static bool parse_floats(const char *text, int count, float *out) {
-    for (int i = 0; i < count; i++) {
+/* `count` finite numbers that are larger than `least`. */
+static bool parse_floats(const char *text, int count, float least, float *out) {
+    for (int i = 0; i < count && text; i++) {
         char *end;
         out[i] = (float)ole_number_read(text, &end);
-        if (end == text || *end != (i + 1 < count ? ',' : '\0') || !isfinite(out[i])) return false;
+        if (end == text || *end != (i + 1 < count ? ',' : '\0') || !isfinite(out[i]) ||
+            !(out[i] > least))
+            return false;
         text = end + 1;
     }
-    return true;
-}
-
-static bool parse_deviation(const char *text, int count, float *out) {
-    if (!parse_floats(text, count, out)) return false;
-    for (int i = 0; i < count; i++)
-        if (!(out[i] > 0)) return false;
-    return true;
+    return text;
 }
 
 /* A finite number; `otherwise` without a text. */
@@ -221,44 +189,23 @@ static bool parse_number(const char *text, double otherwise, double *value) {
     return end != text && !*end && isfinite(*value);
 }
 
-/* Copies the names of a JSON array. */
-static bool copy_array(const json_t *names, ole_card *card, bool *no_memory) {
-    size_t count = json_array_size(names);
-    if (count == 0 || count > 1 << 20) return false;
-    card->class_names = calloc(count + 1, sizeof *card->class_names);
-    *no_memory = !card->class_names;
-    if (*no_memory) return false;
-    card->classes = (int)count;
-    for (size_t c = 0; c < count; c++) {
-        const char *name = json_string_value(json_array_get(names, c));
-        if (!name) return false;
-        card->class_names[c] = strdup(name);
-        *no_memory = !card->class_names[c];
-        if (*no_memory) return false;
-    }
-    return true;
-}
-
 static bool parse_names(const char *text, ole_card *card, bool *no_memory) {
     json_t *names = ole_parse_json(text, strlen(text), JSON_REJECT_DUPLICATES, NULL, no_memory);
-    bool good = names && copy_array(names, card, no_memory);
+    size_t count = json_array_size(names);
+    bool good = count > 0 && count <= 1 << 20;
+    if (good) {
+        card->class_names = calloc(count + 1, sizeof *card->class_names);
+        *no_memory = !card->class_names;
+        card->classes = *no_memory ? 0 : (int)count;
+    }
+    for (int c = 0; c < card->classes && good && !*no_memory; c++) {
+        const char *name = json_string_value(json_array_get(names, (size_t)c));
+        good = name;
+        card->class_names[c] = name ? strdup(name) : NULL;
+        *no_memory = name && !card->class_names[c];
+    }
     json_decref(names);
-    return good;
-}
-
-/* Reads what later versions added; older files lack it. Returns the wrong text, or NULL. */
-static const char *parse_scores(ole_card *card, const ole_safetensors *file) {
-    const char *threshold = ole_safetensors_metadata(file, "threshold");
-    const char *score = ole_safetensors_metadata(file, "threshold_score");
-    const char *temperature = ole_safetensors_metadata(file, "temperature");
-    const char *classifier = ole_safetensors_metadata(file, "classifier");
-    if (!parse_number(threshold, 0.0, &card->threshold)) return "threshold";
-    card->threshold_score = card->threshold != 0.0 ? OLE_SCORE_SOFTMAX : OLE_SCORE_NONE;
-    if (score && !ole_score_parse(score, &card->threshold_score)) return "threshold_score";
-    if (!parse_number(temperature, 1.0, &card->temperature) || card->temperature <= 0.0)
-        return "temperature";
-    card->classifier = !classifier || strcmp(classifier, untrained) != 0;
-    return NULL;
+    return good && !*no_memory;
 }
 
 /* Returns the wrong text, or NULL; *no_memory if that is all that is wrong. */
@@ -266,17 +213,28 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file, bool
     const char *net = ole_safetensors_metadata(file, "net");
     const char *input = ole_safetensors_metadata(file, "input");
     const char *names = ole_safetensors_metadata(file, "class_names");
-    const char *mean = ole_safetensors_metadata(file, "mean");
-    const char *deviation = ole_safetensors_metadata(file, "deviation");
+    const char *score = ole_safetensors_metadata(file, "threshold_score");
+    const char *classifier = ole_safetensors_metadata(file, "classifier");
     card->net = net ? strdup(net) : NULL;
     *no_memory = net && !card->net;
     if (!card->net) return "net";
     if (!input || !parse_input(input, &card->input)) return "input";
     if (!names || !parse_names(names, card, no_memory)) return "class_names";
     int channels = normalised_channels(card->input);
-    if (!mean || !parse_floats(mean, channels, card->mean)) return "mean";
-    if (!deviation || !parse_deviation(deviation, channels, card->deviation)) return "deviation";
-    return parse_scores(card, file);
+    if (!parse_floats(ole_safetensors_metadata(file, "mean"), channels, -INFINITY, card->mean))
+        return "mean";
+    if (!parse_floats(ole_safetensors_metadata(file, "deviation"), channels, 0, card->deviation))
+        return "deviation";
+    /* What follows was added later; older files lack it. */
+    if (!parse_number(ole_safetensors_metadata(file, "threshold"), 0.0, &card->threshold))
+        return "threshold";
+    card->threshold_score = card->threshold != 0.0 ? OLE_SCORE_SOFTMAX : OLE_SCORE_NONE;
+    if (score && !ole_score_parse(score, &card->threshold_score)) return "threshold_score";
+    if (!parse_number(ole_safetensors_metadata(file, "temperature"), 1.0, &card->temperature) ||
+        card->temperature <= 0.0)
+        return "temperature";
+    card->classifier = !classifier || strcmp(classifier, untrained) != 0;
+    return NULL;
 }
 
 ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char *name,

@@ -6,6 +6,7 @@
 #ifndef OLE_SRC_MODEL_MODEL_CARD_H
 #define OLE_SRC_MODEL_MODEL_CARD_H
 
+#include "base/number.h"
 #include "device/op.h"
 #include "formats/safetensors.h"
 #include "ole/train/model.h"
@@ -30,12 +31,15 @@ ole_status ole_card_make(ole_card *card, const char *net, const ole_dataset *set
 ole_status ole_card_copy(ole_card *card, const ole_card *from, ole_error *error);
 void ole_card_free(ole_card *card);
 
-/* The card as metadata; the texts live in `texts`, free them with ole_card_texts_free(). */
+/* The card as metadata. It may point into `texts`, which must not move; free the texts with
+ * ole_card_texts_free(). */
 enum { OLE_CARD_TEXTS = 10 };
 
 typedef struct ole_card_texts {
-    char *value[OLE_CARD_TEXTS];
     ole_metadata pair[OLE_CARD_TEXTS];
+    char *class_names;
+    char writer[32], input[64], threshold[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
+    char mean[OLE_MAX_CHANNELS * OLE_NUMBER_TEXT], deviation[OLE_MAX_CHANNELS * OLE_NUMBER_TEXT];
 } ole_card_texts;
 
 ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error *error);

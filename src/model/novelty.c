@@ -9,6 +9,7 @@
 #include "model/calibration.h"
 #include "model/confidence.h"
 #include "model/model.h"
+#include "model/threshold.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,35 +23,22 @@ struct ole_novelty_directions {
     ole_score_directions means;     /* one per class: the mean of its features, at length 1 */
 };
 
-static const double energy = 0.95; /* of a class, in its subspace */
-
-static ole_status copy_subspaces(ole_score_directions *d, const ole_subspaces *s, int classes,
-                                 ole_error *error) {
-    int64_t rows = 0;
-    for (int64_t c = 0; c < s->classes; c++)
-        rows += s->of[c].size;
-    ole_status status = ole_score_directions_make(d, classes, s->dim, rows, error);
-    float *to = d->basis;
-    for (int64_t c = 0; c < s->classes && status == OLE_OK; c++) { /* by rising label */
-        d->size[s->of[c].label] = s->of[c].size;
-        for (int64_t i = 0; i < s->of[c].size * s->dim; i++)
-            *to++ = (float)s->of[c].basis[i];
-    }
-    return status;
-}
-
 static ole_status find_subspaces(ole_score_directions *d, const ole_outputs *training, int classes,
                                  int64_t dim, ole_pool *pool, int threads, ole_error *error) {
-    int64_t *labels = malloc(((size_t)training->count + 1) * sizeof *labels);
-    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int64_t i = 0; i < training->count; i++)
-        labels[i] = training->labels[i];
-    const ole_embedding e = {training->count, dim, OLE_F32, training->features, labels};
-    ole_subspaces subspaces;
-    ole_status status = ole_subspaces_create(&subspaces, &e, energy, pool, threads, error);
-    if (status == OLE_OK) status = copy_subspaces(d, &subspaces, classes, error);
-    ole_subspaces_destroy(&subspaces);
-    free(labels);
+    ole_subspaces s;
+    ole_status status = ole_outputs_subspaces(&s, training, dim, pool, threads, error);
+    if (status != OLE_OK) return status;
+    int64_t rows = 0;
+    for (int64_t c = 0; c < s.classes; c++)
+        rows += s.of[c].size;
+    status = ole_score_directions_make(d, classes, dim, rows, error);
+    float *to = d->basis;
+    for (int64_t c = 0; c < s.classes && status == OLE_OK; c++) { /* by rising label */
+        d->size[s.of[c].label] = s.of[c].size;
+        for (int64_t i = 0; i < s.of[c].size * dim; i++)
+            *to++ = (float)s.of[c].basis[i];
+    }
+    ole_subspaces_destroy(&s);
     return status;
 }
 
@@ -147,8 +135,7 @@ static ole_status check_classes(const work *w, ole_error *error) {
 
 static ole_status check_data(const work *w, ole_error *error) {
     const ole_dataset_info *known = ole_dataset_get_info(w->known);
-    const ole_dataset_info *novel = ole_dataset_get_info(w->novel);
-    const int64_t *count = novel->count;
+    const ole_dataset_info *novel = ole_dataset_get_info(w->novel); /* or NULL */
     if (!w->info->classifier)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "the model was trained with OLE alone: its classifier was not trained, so "
@@ -163,8 +150,9 @@ static ole_status check_data(const work *w, ole_error *error) {
     if (known->count[w->options->known_split] == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "the known set %s has no samples in this split",
                         known->name);
-    if ((w->options->novel_all ? count[0] + count[1] + count[2] : count[w->options->novel_split]) ==
-        0)
+    const int64_t none[3] = {0}, *count = novel ? novel->count : none;
+    if (novel && (w->options->novel_all ? count[0] + count[1] + count[2]
+                                        : count[w->options->novel_split]) == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "the novel set %s has no samples in this split",
                         novel->name);
     return OLE_OK;
@@ -190,7 +178,7 @@ static ole_status collect_all(work *w, ole_novelty *n, ole_error *error) {
                                 OLE_SPLIT_VALIDATION, false, error);
     if (status == OLE_OK)
         status = collect(w, &w->judged, "known samples", w->known, o->known_split, false, error);
-    if (status == OLE_OK)
+    if (status == OLE_OK && w->novel)
         status =
             collect(w, &w->strange, "novel samples", w->novel, o->novel_split, o->novel_all, error);
     if (status == OLE_OK)
@@ -234,17 +222,9 @@ static void score_rows(void *context, int64_t task, int worker) {
 
 /* The scores of all samples; free() them. NULL without memory. */
 static double *score_all(const work *w, const ole_scorer *scorer, const ole_outputs *o) {
-    scoring s = {scorer, o, w->info->features, malloc((size_t)o->count * sizeof(double))};
+    scoring s = {scorer, o, w->info->features, malloc(((size_t)o->count + 1) * sizeof(double))};
     if (s.scores) ole_pool_run(w->pool, (o->count + ROWS - 1) / ROWS, score_rows, &s);
     return s.scores;
-}
-
-/* The threshold that keeps at least this share of the scores, which get sorted: halfway between the
- * lowest kept and the one below, so that rounding does not decide. */
-static double find_threshold(double *scores, int64_t count, double keep) {
-    qsort(scores, (size_t)count, sizeof *scores, ole_by_rising_double);
-    int64_t kept = (int64_t)fmax(1.0, ceil(keep * (double)count - 1e-9)), left_out = count - kept;
-    return left_out > 0 ? 0.5 * (scores[left_out - 1] + scores[left_out]) : scores[0];
 }
 
 static double share_from(const double *scores, int64_t count, double threshold) {
@@ -257,21 +237,23 @@ static double share_from(const double *scores, int64_t count, double threshold) 
 /* The share of known samples classified right and kept, at each threshold of the curve, in %. */
 static ole_status trace_accuracy(ole_novelty_score *s, const ole_novelty *n, ole_error *error) {
     double *right = malloc((size_t)n->known_count * sizeof *right);
-    s->accuracy_at = malloc((size_t)s->roc.points * sizeof *s->accuracy_at);
+    s->accuracy_at = malloc(((size_t)s->roc.points + 1) * sizeof *s->accuracy_at);
     if (!right || !s->accuracy_at) {
         free(right);
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a curve");
     }
-    int64_t count = 0, over = 0;
-    for (int64_t i = 0; i < n->known_count; i++)
-        if (n->known_predicted[i] == n->known_label[i]) right[count++] = s->known[i];
+    int64_t count = 0, kept = 0, over = 0;
+    for (int64_t i = 0; i < n->known_count; i++) {
+        if (n->known_predicted[i] != n->known_label[i]) continue;
+        right[count++] = s->known[i];
+        kept += s->known[i] >= s->threshold;
+    }
+    s->accuracy = 100.0 * (double)kept / (double)n->known_count;
     qsort(right, (size_t)count, sizeof *right, ole_by_falling_double);
-    s->accuracy = 0.0;
     for (int64_t p = 0; p < s->roc.points; p++) {
         while (over < count && right[over] >= s->roc.threshold[p])
             over++;
         s->accuracy_at[p] = 100.0 * (double)over / (double)n->known_count;
-        if (s->roc.threshold[p] >= s->threshold) s->accuracy = s->accuracy_at[p];
     }
     free(right);
     return OLE_OK;
@@ -280,6 +262,7 @@ static ole_status trace_accuracy(ole_novelty_score *s, const ole_novelty *n, ole
 static ole_status measure_score(const work *w, ole_novelty *n, ole_score score, ole_error *error) {
     ole_novelty_score *s = &n->score[score - 1];
     s->score = score;
+    s->roc.auroc = s->roc.ap_positive = s->roc.ap_negative = s->roc.fpr95 = s->accepted = NAN;
     const ole_scorer scorer = make_scorer(n, score, w->info->classes);
     double *validation = score_all(w, &scorer, &w->validation);
     s->known = score_all(w, &scorer, &w->judged);
@@ -288,48 +271,49 @@ static ole_status measure_score(const work *w, ole_novelty *n, ole_score score, 
     if (!validation || !s->known || !s->novel)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for scores");
     else
-        s->threshold = find_threshold(validation, w->validation.count, w->options->keep);
+        s->threshold = ole_threshold_keep(validation, w->validation.count, w->options->keep);
     free(validation);
-    if (status == OLE_OK)
+    if (status == OLE_OK && n->novel_count > 0)
         status = ole_roc_make(&s->roc, s->known, n->known_count, s->novel, n->novel_count, error);
     if (status != OLE_OK) return status;
     s->kept = share_from(s->known, n->known_count, s->threshold);
-    s->accepted = share_from(s->novel, n->novel_count, s->threshold);
+    if (n->novel_count > 0) s->accepted = share_from(s->novel, n->novel_count, s->threshold);
     return trace_accuracy(s, n, error);
 }
 
 /* ---- The measurement ------------------------------------------------------------------------- */
 
 static int32_t *predict_all(const work *w, const ole_outputs *o) {
-    int32_t *predicted = malloc((size_t)o->count * sizeof *predicted);
+    int32_t *predicted = malloc(((size_t)o->count + 1) * sizeof *predicted);
     for (int64_t i = 0; i < o->count && predicted; i++)
         predicted[i] = ole_largest(o->logits + i * w->info->classes, w->info->classes);
     return predicted;
 }
 
-/* In %. */
-static double accuracy_of(const ole_outputs *o, int classes) {
+/* In %; `predicted` may be NULL. */
+static double accuracy_of(const ole_outputs *o, const int32_t *predicted) {
     int64_t right = 0;
-    for (int64_t i = 0; i < o->count; i++)
-        right += ole_largest(o->logits + i * classes, classes) == o->labels[i];
+    for (int64_t i = 0; i < o->count && predicted; i++)
+        right += predicted[i] == o->labels[i];
     return 100.0 * (double)right / (double)o->count;
 }
 
 /* Moves the labels to the result. */
 static ole_status predict(work *w, ole_novelty *n, ole_error *error) {
+    int32_t *validation = predict_all(w, &w->validation);
+    n->known_predicted = predict_all(w, &w->judged);
+    n->novel_predicted = predict_all(w, &w->strange);
     n->validation_count = w->validation.count;
     n->known_count = w->judged.count;
     n->novel_count = w->strange.count;
-    n->accuracy = accuracy_of(&w->judged, w->info->classes);
-    n->validation_accuracy = accuracy_of(&w->validation, w->info->classes);
-    n->known_predicted = predict_all(w, &w->judged);
-    n->novel_predicted = predict_all(w, &w->strange);
-    if (!n->known_predicted || !n->novel_predicted)
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for predictions");
+    n->accuracy = accuracy_of(&w->judged, n->known_predicted);
+    n->validation_accuracy = accuracy_of(&w->validation, validation);
     n->known_label = w->judged.labels;
     n->novel_label = w->strange.labels;
     w->judged.labels = w->strange.labels = NULL;
-    return OLE_OK;
+    bool good = validation && n->known_predicted && n->novel_predicted;
+    free(validation);
+    return good ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for predictions");
 }
 
 static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
@@ -353,9 +337,9 @@ static ole_status measure(work *w, ole_novelty *n, ole_error *error) {
 ole_status ole_novelty_measure(ole_novelty *result, ole_model *model, const ole_dataset *known,
                                const ole_dataset *novel, const ole_novelty_options *options,
                                ole_error *error) {
-    if (!result || !model || !known || !novel)
+    if (!result || !model || !known)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_novelty_measure: result, model, known or novel is NULL");
+                        "ole_novelty_measure: result, model or known is NULL");
     ole_novelty_options o = defaults;
     ole_status status =
         ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_novelty_options, callback_context),

@@ -77,6 +77,8 @@ static void describe_graph(ole_protobuf *w, const ole_onnx *o) {
     add_value(w, OLE_ONNX_GRAPH_INPUT, "images", 3, (const int64_t[]){in.c, in.h, in.w});
     add_value(w, OLE_ONNX_GRAPH_OUTPUT, "features", 1, &features);
     add_value(w, OLE_ONNX_GRAPH_OUTPUT, "logits", 1, &classes);
+    if (o->card->threshold_score != OLE_SCORE_NONE)
+        add_value(w, OLE_ONNX_GRAPH_OUTPUT, "known_score", 0, NULL);
 }
 
 /* The model without its graph. */
@@ -193,15 +195,14 @@ static ole_status export_file(const ole_safetensors *file, const char *name, con
     ole_graph *graph = NULL;
     ole_status status = ole_card_read(&card, file, name, error);
     if (status != OLE_OK) return status;
-    if (ole_score_of_features(
-            card.threshold_score)) { /* the file has no directions to compare with */
-        card.threshold = 0.0;
-        card.threshold_score = OLE_SCORE_NONE;
-    }
     status = ole_stored_graph(&graph, &card, file, name, error);
     if (status == OLE_OK) {
         ole_onnx onnx = {.graph = graph, .card = &card, .file = file, .path = name};
-        status = ole_onnx_build(&onnx, how->fold, error);
+        const ole_model_info info = {.classes = card.classes,
+                                     .features = ole_shape_size(graph->node[graph->features].out),
+                                     .threshold_score = card.threshold_score};
+        status = ole_score_directions_read(&onnx.directions, file, name, &info, error);
+        if (status == OLE_OK) status = ole_onnx_build(&onnx, how->fold, error);
         if (status == OLE_OK) status = write_file(path, &onnx, how, summary, error);
         ole_onnx_free(&onnx);
     }

@@ -8,6 +8,7 @@
 #define OLE_SRC_MODEL_ONNX_H
 
 #include "formats/protobuf.h"
+#include "model/confidence.h"
 #include "model/model_card.h"
 #include "net/graph.h"
 
@@ -78,6 +79,10 @@ typedef enum ole_onnx_source {
     OLE_ONNX_FROM_DEVIATION,     /* the card's */
     OLE_ONNX_FROM_ONES,
     OLE_ONNX_FROM_ZEROS,
+    OLE_ONNX_FROM_TEMPERATURE, /* the card's */
+    OLE_ONNX_FROM_SMALLEST,    /* the smallest normal number, to divide by instead of 0 */
+    OLE_ONNX_FROM_DIRECTIONS,  /* [directions, D] */
+    OLE_ONNX_FROM_MEMBERS,     /* [directions, classes]: 1 where a direction is of a class */
 } ole_onnx_source;
 
 typedef struct ole_onnx_tensor {
@@ -94,6 +99,8 @@ typedef struct ole_onnx {
     const ole_card *card;
     const ole_safetensors *file;
     const char *path; /* of the file, for messages */
+    ole_score_directions
+        directions; /* those that the card's threshold needs; freed with the rest */
 
     int *norm;  /* [nodes] the norm that is folded into a node; -1: none */
     int *value; /* [nodes] the node whose ONNX value stands for its output */

@@ -8,9 +8,11 @@
 #include "model/checkpoint.h"
 #include "model/onnx.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
 
@@ -207,6 +209,59 @@ static void add_normalisation(ole_onnx *o) {
     ole_protobuf_close(&o->nodes, mark);
 }
 
+/* ---- The score of the threshold ----------------------------------------------------------- */
+
+/* A node of one or two inputs. */
+static void add_op(ole_onnx *o, const char *type, const char *output, const char *input,
+                   const char *second) {
+    size_t mark = open_node(o, type, output, output);
+    read_tensor(o, input);
+    if (second) read_tensor(o, second);
+    if (strcmp(type, "Softmax") == 0) add_integer(o, "axis", 1);
+    if (strcmp(type, "Gemm") == 0) add_integer(o, "transB", 1);
+    if (strncmp(type, "Reduce", 6) == 0) {
+        add_integers(o, "axes", 1, (const int64_t[]){1});
+        add_integer(o, "keepdims", strcmp(output, "known_score") != 0);
+    }
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+/* "known_score" [N], so that a reader needs nothing but the threshold of the metadata: as
+ * ole_score_sample() computes it. */
+static void add_known_score(ole_onnx *o) {
+    ole_score score = o->card->threshold_score;
+    const ole_score_directions *d = &o->directions;
+    const int64_t one = 1;
+    if (score == OLE_SCORE_ENERGY) {
+        add_op(o, "ReduceLogSumExp", "known_score", "logits", NULL);
+    } else if (!ole_score_of_features(score)) {
+        bool scaled = score == OLE_SCORE_CALIBRATED;
+        if (scaled)
+            add_op(o, "Div", "scaled", "logits",
+                   add_tensor(o, "temperature", OLE_ONNX_FROM_TEMPERATURE, 0, 1, &one));
+        add_op(o, "Softmax", "scores", scaled ? "scaled" : "logits", NULL);
+        add_op(o, "ReduceMax", "known_score", "scores", NULL);
+    } else {
+        int64_t rows = 0;
+        for (int c = 0; c < d->classes; c++)
+            rows += d->size[c];
+        const int64_t shape[2] = {rows, d->dim}, members[2] = {rows, d->classes};
+        bool cosine = score == OLE_SCORE_COSINE;
+        add_op(o, "ReduceL2", "length", "features", NULL);
+        add_op(o, "Max", "divisor", "length",
+               add_tensor(o, "smallest", OLE_ONNX_FROM_SMALLEST, 0, 1, &one));
+        add_op(o, "Div", "unit", "features", "divisor");
+        add_op(o, "Gemm", "along", "unit",
+               add_tensor(o, "directions", OLE_ONNX_FROM_DIRECTIONS, 0, 2, shape));
+        if (!cosine) {
+            add_op(o, "Mul", "squares", "along", "along");
+            add_op(o, "MatMul", "inside", "squares",
+                   add_tensor(o, "members", OLE_ONNX_FROM_MEMBERS, 0, 2, members));
+        }
+        add_op(o, "ReduceMax", "known_score", cosine ? "along" : "inside", NULL);
+    }
+}
+
 /* ---- The graph ---------------------------------------------------------------------------- */
 
 /* Finds the norms to fold into the conv or linear layer before them: its only readers. */
@@ -247,6 +302,7 @@ ole_status ole_onnx_build(ole_onnx *o, bool fold, ole_error *error) {
             bool folded = node->op == OLE_OP_NORM && o->norm[node->input[0]] == i;
             if (node->op != OLE_OP_DROPOUT && !folded) add_node(o, node);
         }
+        if (o->card->threshold_score != OLE_SCORE_NONE) add_known_score(o);
     }
     free(readers);
     if (!o->failed && !o->nodes.failed) return OLE_OK;
@@ -259,6 +315,7 @@ void ole_onnx_free(ole_onnx *o) {
     free(o->value);
     free(o->tensor);
     free(o->nodes.bytes);
+    ole_score_directions_free(&o->directions);
     *o = (ole_onnx){0};
 }
 
@@ -271,12 +328,6 @@ void ole_onnx_free(ole_onnx *o) {
  *     s = gamma / sqrt(variance + eps)
  */
 
-/* A norm for each of its channels: y = scale x + shift. */
-typedef struct channel_map {
-    int64_t channels;
-    double *scale, *shift;
-} channel_map;
-
 /* The parameter of a kind, or `otherwise` for every channel where the node has none. */
 static ole_status read_vector(const ole_onnx *o, const ole_node *node, ole_param_kind kind,
                               double otherwise, float *out, ole_error *error) {
@@ -287,66 +338,69 @@ static ole_status read_vector(const ole_onnx *o, const ole_node *node, ole_param
     return OLE_OK;
 }
 
-static void map_free(channel_map *map) {
-    free(map->scale);
-    free(map->shift);
-    *map = (channel_map){0};
-}
-
-static ole_status map_read(channel_map *map, const ole_onnx *o, const ole_node *norm,
-                           ole_error *error) {
-    size_t n = (size_t)norm->out.c;
-    *map = (channel_map){norm->out.c, malloc(n * sizeof(double)), malloc(n * sizeof(double))};
-    float *v = malloc(4 * n * sizeof *v);
-    ole_status status = map->scale && map->shift && v
-                            ? OLE_OK
-                            : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a batch norm");
-    static const ole_param_kind kinds[4] = {OLE_PARAM_GAMMA, OLE_PARAM_BETA, OLE_PARAM_MEAN,
-                                            OLE_PARAM_VAR};
-    for (int k = 0; k < 4 && status == OLE_OK; k++)
-        status = read_vector(o, norm, kinds[k], k == 0 ? 1.0 : 0.0, v + (size_t)k * n, error);
-    for (size_t c = 0; c < n && status == OLE_OK; c++) {
-        double gamma = v[c], beta = v[n + c], mean = v[2 * n + c], variance = v[3 * n + c];
-        map->scale[c] = gamma / sqrt(variance + OLE_ONNX_EPSILON);
-        map->shift[c] = beta - mean * map->scale[c];
-    }
-    free(v);
-    if (status != OLE_OK) map_free(map);
-    return status;
-}
-
 static ole_status fill_folded(const ole_onnx *o, const ole_onnx_tensor *t, float *out,
                               ole_error *error) {
-    const ole_node *node = &o->graph->node[t->index];
+    static const ole_param_kind kinds[4] = {OLE_PARAM_GAMMA, OLE_PARAM_BETA, OLE_PARAM_MEAN,
+                                            OLE_PARAM_VAR};
+    const ole_node *node = &o->graph->node[t->index], *norm = &o->graph->node[o->norm[t->index]];
     bool weight = t->source == OLE_ONNX_FROM_FOLDED_WEIGHT;
-    channel_map map;
-    ole_status status = map_read(&map, o, &o->graph->node[o->norm[t->index]], error);
-    if (status != OLE_OK) return status;
-    status = read_vector(o, node, weight ? OLE_PARAM_WEIGHT : OLE_PARAM_BIAS, 0.0, out, error);
-    int64_t fan = t->count / map.channels;
+    int64_t n = norm->out.c, fan = t->count / n;
+    float *v = malloc(4 * (size_t)n * sizeof *v);
+    if (!v) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a batch norm");
+    ole_status status =
+        read_vector(o, node, weight ? OLE_PARAM_WEIGHT : OLE_PARAM_BIAS, 0.0, out, error);
+    for (int k = 0; k < 4 && status == OLE_OK; k++)
+        status = read_vector(o, norm, kinds[k], k == 0 ? 1.0 : 0.0, v + k * n, error);
     for (int64_t i = 0; i < t->count && status == OLE_OK; i++) {
-        int64_t c = i / fan;
-        out[i] = (float)(map.scale[c] * (double)out[i] + (weight ? 0.0 : map.shift[c]));
+        const float *gamma = v + i / fan;
+        double scale = gamma[0] / sqrt(gamma[3 * n] + OLE_ONNX_EPSILON);
+        out[i] = (float)(scale * (double)out[i] + (weight ? 0.0 : gamma[n] - gamma[2 * n] * scale));
     }
-    map_free(&map);
+    free(v);
     return status;
+}
+
+static void fill_members(const ole_score_directions *d, float *out) {
+    for (int c = 0; c < d->classes; c++)
+        for (int64_t i = 0; i < d->size[c]; i++)
+            for (int k = 0; k < d->classes; k++)
+                *out++ = k == c;
 }
 
 ole_status ole_onnx_fill(const ole_onnx *o, const ole_onnx_tensor *t, float *out,
                          ole_error *error) {
+    float value = 0.0f;
     switch (t->source) {
     case OLE_ONNX_FROM_PARAM:
         return ole_weight_read(o->file, o->path, &o->graph->param[t->index], out, error);
     case OLE_ONNX_FROM_FOLDED_WEIGHT:
     case OLE_ONNX_FROM_FOLDED_BIAS:
         return fill_folded(o, t, out, error);
-    default:
+    case OLE_ONNX_FROM_MEAN:
+        memcpy(out, o->card->mean, (size_t)t->count * sizeof *out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_DEVIATION:
+        memcpy(out, o->card->deviation, (size_t)t->count * sizeof *out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_DIRECTIONS:
+        memcpy(out, o->directions.basis, (size_t)t->count * sizeof *out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_MEMBERS:
+        fill_members(&o->directions, out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_TEMPERATURE:
+        value = (float)o->card->temperature;
+        break;
+    case OLE_ONNX_FROM_SMALLEST:
+        value = FLT_MIN;
+        break;
+    case OLE_ONNX_FROM_ONES:
+        value = 1.0f;
+        break;
+    case OLE_ONNX_FROM_ZEROS:
         break;
     }
     for (int64_t i = 0; i < t->count; i++)
-        out[i] = t->source == OLE_ONNX_FROM_MEAN        ? o->card->mean[i]
-                 : t->source == OLE_ONNX_FROM_DEVIATION ? o->card->deviation[i]
-                 : t->source == OLE_ONNX_FROM_ONES      ? 1.0f
-                                                        : 0.0f;
+        out[i] = value;
     return OLE_OK;
 }

@@ -13,7 +13,7 @@
 #include "ole/train/train.h"
 #include "report/page.h"
 
-enum { OLE_MISTAKES = 24 };
+enum { OLE_MISTAKES = 24, OLE_THUMBNAIL = 64 }; /* at most; the side of a map's images */
 
 /* A sample taken for another class. */
 typedef struct ole_mistake {

@@ -2,8 +2,9 @@
 """models.py OLE - what commands make of a trained model: `eval`, `features`, `predict`.
 
 Data are those of the run, as it held them out; of two files there are both or none; a classifier that
-was not trained gives no labels.
+was not trained gives no labels.  Samples are named: by their files, and their classes by name.
 """
+import csv
 import os
 import pty
 import re
@@ -119,6 +120,105 @@ def check_test_share(ole, work):
     check_that(f"other photos: {done.stderr}", done.stdout.startswith("samples                  24\n") and
                done.stderr == "ole eval: 24 of the 120 samples of folder:others, a share of each class; "
                "'--test-share 0 --split train' takes all\n")
+
+
+def check_predictions(ole, work):
+    """eval --out: a line per sample, with its file or its number; nothing of the input is overwritten."""
+    judged = read_json(ole, *"eval shared folder:photos --out p.csv --json".split())
+    with open(work / "p.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    check_that("columns", list(rows[0]) == ["file", "true", "predicted", "score", "runner-up"])
+    check_that(f"files: {rows}", judged["predictions"] == "p.csv" and len(rows) == judged["n"] == 6 and
+               all((work / "photos" / row["file"]).is_file() and row["file"].startswith(row["true"] + "/")
+                   and {row["predicted"], row["runner-up"]} == {"day", "night"} for row in rows))
+    wrong = sum(row["true"] != row["predicted"] for row in rows)
+    check_that("the error is that of the rows", judged["error"] == 100 * wrong / 6)
+    names = [str(work / "photos" / row["file"]) for row in rows]
+    alone = read_json(ole, "predict", "shared", *names, "--threshold", "0", "--json")
+    check_that("as predict has it", [(p["label"], f"{p['score']:.5g}") for p in alone] ==
+               [(row["predicted"], f"{float(row['score']):.5g}") for row in rows])
+    done = ole.run(*"eval m --out p.csv".split())
+    with open(work / "p.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    check_that(f"numbers: {done.stderr}", [row["file"] for row in rows] == [str(i) for i in range(len(rows))] and
+               "\npredictions              p.csv\n" in done.stdout)
+    for out, code, why in (("shared/best.safetensors", 2, "would overwrite an input; name another file"),
+                           ("no/p.csv", 1, "cannot write: No such file or directory")):
+        done = ole.run("eval", "shared", "folder:photos", "--out", out)
+        check_that(f"eval --out {out}: {done.stderr}", done.returncode == code and done.stdout == "" and
+                   done.stderr.endswith(f"ole eval: {out}: {why}\n" if code == 1 else f"ole eval: {out} {why}\n"))
+
+
+def check_own_data(ole, work):
+    """Without data, those of the run, from any folder; a model without a run says what to name."""
+    elsewhere = run.Program(ole.path, work / "elsewhere")
+    (work / "elsewhere").mkdir()
+    where = f"folder:{work}/photos"
+    for command in ("eval", "predict", "features"):
+        files = ["--out", "F.npy", "L.npy"] if command == "features" else []
+        own, named = (elsewhere.run(command, "../shared", *data, *files) for data in ([], [where]))
+        if command == "predict":
+            check_that(f"predict: {own.stderr}", own.returncode == 0 and own.stdout.count("\n") == 6 and
+                       own.stdout.startswith("day/"))
+        else:
+            check_that(f"{command} of the run's data: {own.stderr}", own.stdout == named.stdout != "" and
+                       own.stderr == f"ole {command}: {where}, the data of the run\n" + named.stderr)
+    check_that("numbered samples", ole.run("predict", "m").stdout.startswith("sample 0: "))
+    samples = read_json(ole, *"predict m --json".split())
+    check_that("in JSON", [p["sample"] for p in samples] == list(range(len(samples))))
+    shutil.copy(work / "shared/best.safetensors", work / "elsewhere/lone.safetensors")
+    for command in ("eval", "predict"):
+        check(elsewhere, f"{command} lone.safetensors", code=2, err=f"ole {command}: lone.safetensors: no run of "
+              "'ole train' beside it tells what it was trained on; name the data, such as folder:photos\n")
+
+
+def check_file_lists(ole, work):
+    """predict takes files, folders with what is in them, and names from stdin."""
+    (work / "photos/.hidden.pgm").write_bytes(b"nothing")
+    (work / "photos/notes.txt").write_text("no image")
+    inside = ole.run("predict", "shared", "photos").stdout.splitlines()
+    names = [f"photos/{name}/{i:02}.pgm" for name in ("day", "night") for i in range(60)]
+    check_that("a folder", [line.split(": ")[0] for line in inside] == names)
+    (work / "list").write_text("\n\n".join(names[58:62]))
+    listed = ole.run("predict", "shared", "-", names[0], shell='"$@" <list')
+    check_that(f"names from stdin: {listed.stderr}", listed.stdout.splitlines() == inside[58:62] + inside[:1])
+    (work / "list").write_text("nowhere.pgm\nphotos/day/00.pgm\n")
+    listed = ole.run("predict", "shared", "-", shell='"$@" <list')
+    check_that("one that is missing", listed.returncode == 1 and listed.stdout.splitlines() == inside[:1] and
+               listed.stderr.startswith("ole predict: nowhere.pgm: "))
+    (work / "empty").mkdir()
+    check(ole, "predict shared empty", code=1, err="ole predict: empty: no images in this folder\n")
+
+
+def check_feature_names(ole, work):
+    """features writes the names of classes, or of image files, and analyze uses them."""
+    ole.run(*"features shared folder:photos --out F.npy L.npy".split())
+    ole.run(*"features shared folder:photos --out G.npy L.txt".split())
+    labels = npyfile.read(work / "L.npy")
+    check_that(f"texts: {labels}", labels == ("<U5", (6,), ("day",) * 3 + ("night",) * 3))
+    check_that("lines", (work / "L.txt").read_text().splitlines() == list(labels[2]) and
+               (work / "F.npy").read_bytes() == (work / "G.npy").read_bytes())
+    page = ole.run(*"analyze F.npy L.npy --no-tsne --out a.html".split())
+    check_that(f"analyze: {page.stderr}", page.returncode == 0 and "night" in (work / "a.html").read_text())
+    ole.run(*"features m --out N.npy M.npy".split())
+    check_that("numbers", npyfile.read(work / "M.npy")[0] == "<i8")
+    files = [f"photos/{name}" for name in ("night/07.pgm", "day/03.pgm")]
+    done = ole.run("features", "shared", *files, "--out", "I.npy", "I.txt")
+    check_that(f"images: {done.stdout}{done.stderr}", (work / "I.txt").read_text().splitlines() == files and
+               done.stdout == "I.npy: 2 features of 8 dimensions; I.txt: the names of their files\n")
+    ole.run(*"features shared photos/day --out I.npy J.npy".split())
+    check_that("a folder", npyfile.read(work / "J.npy")[2] == tuple(f"photos/day/{i:02}.pgm" for i in range(60)))
+    every = npyfile.read(work / "I.npy")[2]
+    kept = read_json(ole, *"eval shared folder:photos --out p.csv --json".split())
+    with open(work / "p.csv", newline="") as file:
+        first = int(next(csv.DictReader(file))["file"][4:6])
+    check_that(f"the same features: {kept['n']}", every[8 * first:8 * first + 8] == npyfile.read(work / "F.npy")[2][:8])
+    before = (work / "I.npy").read_bytes()
+    check(ole, "features shared photos/notes.txt photos/day/03.pgm --out I.npy J.npy", code=1,
+          err="ole features: photos/notes.txt: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n")
+    check_that("nothing is written", (work / "I.npy").read_bytes() == before)
+    check(ole, "features shared photos/day/03.pgm --out photos/day/03.pgm J.npy", code=2,
+          err="ole features: photos/day/03.pgm would overwrite an input; name another file\n")
 
 
 def check_classes(ole, work):
@@ -364,6 +464,10 @@ def check_all(ole, work):
     check_names(ole, work)
     check_closed_pipes(ole, work)
     check_test_share(ole, work)
+    check_predictions(ole, work)
+    check_own_data(ole, work)
+    check_file_lists(ole, work)
+    check_feature_names(ole, work)
     check_classes(ole, work)
     check_strange_names(ole, work)
     check_steering(ole, work)

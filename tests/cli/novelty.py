@@ -40,8 +40,6 @@ def check_usage(ole):
         check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
 
     wrong("", f"MODEL is missing: a .safetensors file or a run folder; {SEE}")
-    wrong("m", f"--known is missing: DATA; {SEE}")
-    wrong("m --known digits", f"--novel is missing: DATA; {SEE}")
     wrong("m --known digits --novel digits --score best",
           "--score 'best': expected one of softmax, calibrated, residual, cosine, energy")
     wrong("m --known digits --novel digits --temperature 0",
@@ -298,14 +296,45 @@ def check_scores_file(ole, work):
     check_that("nothing is left beside", not list(work.glob("*.part")) and not list(work.glob("s.csv.*")))
 
 
+def check_known_alone(ole, work):
+    """Without novel samples: the same thresholds, nothing about novel ones; by default on the run's data."""
+    with_novel = read_json(ole, *"novelty m --known digits --novel digits --no-store --json".split())
+    alone = read_json(ole, *"novelty m --no-store --json --scores alone.csv --out alone.html".split())
+    check_that("counts", alone["novel"] == 0 and alone["known"] == with_novel["known"])
+    check_that("the same thresholds", [[s[key] for key in ("score", "threshold", "kept", "accuracy")] for s in
+                                       alone["scores"]] == [[s[key] for key in ("score", "threshold", "kept", "accuracy")]
+                                                            for s in with_novel["scores"]])
+    check_that("nothing of novel ones", all(s[key] is None for s in alone["scores"] for key in
+                                            ("auroc", "aupr_known", "aupr_novel", "fpr95", "accepted")))
+    best = max(with_novel["scores"], key=lambda s: s["auroc"])
+    check_that("recommended", with_novel["recommended"] == best["score"] and alone["recommended"] == "none")
+    check_that("their scores", "novel" not in (work / "alone.csv").read_text())
+    text = ole.run(*"novelty m --known digits --novel digits --no-store --score energy".split()).stdout
+    more = "" if best["score"] == "energy" else f"; store it with --score {best['score']}"
+    check_that(f"as text: {text}", f"best on these novel samples: {best['score']}, AUROC {best['auroc']:.4f}{more}\n" in text)
+    page, both = (work / "alone.html").read_text(), ole.run(*"novelty m --novel digits --no-store --out both.html".split())
+    check_that("the threshold is drawn", page.count(">threshold</text>") == 5)
+    check_that(f"page: {both.stderr}", "Known: energy" in page and "novel samples accepted" not in page and
+               "(recommended)" in (work / "both.html").read_text())
+
+
+def check_worse(ole):
+    """A temperature that makes the calibration worse is warned of."""
+    def told(temperature):
+        done = ole.run("novelty", "m", "--novel", "digits", "--no-store", "--temperature", temperature)
+        return "warning: the temperature" in done.stderr
+    check_that("a temperature that spoils it", told("50") and not told("1"))
+
+
 def check_exported(ole):
-    """An ONNX file has no directions of classes, so it has no threshold on a score that needs them."""
-    for score, kept in (("softmax", True), ("cosine", False), ("residual", False)):
+    """An ONNX file has the score of its threshold as an output, and the directions where that needs them."""
+    for score in ("softmax", "cosine", "residual"):
         ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--score", score)
         ole.run("export", "m", "--onnx", "m.onnx")
-        metadata = (ole.work / "m.onnx").read_bytes()
-        metadata = metadata[metadata.index(b"threshold_score"):][:40]
-        check_that(f"a threshold on {score}: {metadata}", (score.encode() in metadata) == kept)
+        file = (ole.work / "m.onnx").read_bytes()
+        metadata = file[file.index(b"threshold_score"):][:40]
+        check_that(f"a threshold on {score}: {metadata}", score.encode() in metadata and b"known_score" in file and
+                   (b"directions" in file) == (score != "softmax"))
 
 
 def check_pictures(ole, work):
@@ -430,7 +459,7 @@ def check_damaged(ole, work):
     wrong(lambda h: h["novelty.sizes"].update(shape=[7, 1]), fit)
     wrong(lambda h: h.update({"novelty.size": h.pop("novelty.sizes")}), fit)
     wrong(lambda h: h.update({"a": h.pop("novelty.sizes"), "b": h.pop("novelty.directions")}),
-          "the directions of the classes are missing, which its threshold is of: the file is "
+          "the directions of the classes, which its threshold needs, are missing: the file is "
           "damaged")
     wrong(lambda h: h["__metadata__"].update(threshold_score="best"),
           "no model of 'ole train': its metadata lack 'threshold_score', or have it wrong")
@@ -441,6 +470,8 @@ def check_all(ole, work):
     check_numbers(ole, work)
     check_scores_file(ole, work)
     check_pictures(ole, work)
+    check_known_alone(ole, work)
+    check_worse(ole)
     check_exported(ole)
     check_no_leak(ole, work)
     check_predict(ole, work)

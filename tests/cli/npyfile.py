@@ -35,5 +35,9 @@ def read(path):
     header = eval(content[10:10 + length], {"__builtins__": {}})  # a literal this project wrote
     descr = header["descr"]
     data = content[10 + length:]
+    if descr.startswith("<U"):
+        width = 4 * int(descr[2:])
+        texts = (data[i:i + width].decode("utf-32-le") for i in range(0, len(data), width))
+        return descr, header["shape"], tuple(text.rstrip("\0") for text in texts)
     count = len(data) // struct.calcsize(CODES[descr[1:]])
     return descr, header["shape"], struct.unpack(f"<{count}{CODES[descr[1:]]}", data)

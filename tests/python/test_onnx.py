@@ -111,11 +111,37 @@ def check_card(ole, work):
         and texts["net"] == "C4-MP-FC8" and json.loads(texts["class_names"])[3] == "class 3"
 
 
+def check_scores(ole, work):
+    """A model with a threshold has the score that it is of as an output: as `ole predict` has it."""
+    digits, out = "digits", str(Path(work) / "run")
+    images = np.random.default_rng(0).random((20, 1, 8, 8)).astype(np.float32)
+    np.save(Path(work) / "x.npy", images)
+
+    def call(*args):
+        return subprocess.run([ole, *args], check=True, capture_output=True).stdout
+    call("train", digits, "--net", "C4-MP-FC8", "--classes", "0,1,2,3,4,5,6", "--val-split", "20%", "--epochs", "3",
+         "--no-report", "--out", out)
+    good = []
+    for score in ("calibrated", "softmax", "residual", "cosine", "energy"):
+        if score != "calibrated":  # what training stores
+            call("novelty", out, "--known", digits, "--novel", digits, "--score", score)
+        path = export(ole, Path(out))
+        texts = {entry.key: entry.value for entry in onnx.load(str(path)).metadata_props}
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        theirs = session.run(["known_score"], {"images": images})[0]
+        ours = json.loads(call("predict", out, str(Path(work) / "x.npy"), "--json"))
+        distance = max(abs(a - b["known_score"]) for a, b in zip(theirs, ours))
+        print(f"known_score of {score}: differs by {distance:.1e}")
+        good.append(distance <= MOST and texts["threshold_score"] == score and theirs.shape == (20,) and
+                    [b["known"] for b in ours] == list(theirs >= float(texts["threshold"])))
+    return all(good)
+
+
 def main():
     ole = networks.program()
     with tempfile.TemporaryDirectory(prefix="ole-onnx-") as work:
         good = [compare(ole, work, net) for net in (*networks.TABLE_1, *networks.OTHERS)]
-        good += [check_card(ole, work), check_face(ole, work)]
+        good += [check_card(ole, work), check_face(ole, work), check_scores(ole, work)]
     return 0 if all(good) else 1
 
 

@@ -43,6 +43,14 @@ typedef struct ole_evaluation {
  */
 OLE_API ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const ole_dataset *set,
                                 ole_split split, int threads, ole_error *error);
+
+/*
+ * The same, with what ole_model_predict() makes of each sample in `predictions`, [count of the
+ * split].  OLE_ERROR_UNSUPPORTED: the classifier was not trained.
+ */
+OLE_API ole_status ole_evaluate_each(ole_evaluation *result, ole_prediction *predictions,
+                                     ole_model *model, const ole_dataset *set, ole_split split,
+                                     int threads, ole_error *error);
 OLE_API void ole_evaluation_free(ole_evaluation *result);
 
 #ifdef __cplusplus

@@ -119,6 +119,13 @@ OLE_API ole_status ole_model_run_split(ole_model *model, const ole_dataset *set,
 OLE_API void ole_model_watch(ole_model *model, ole_part_callback *callback, void *context);
 
 /*
+ * Reads an image file as ole_model_run() takes it, resized to the model's input: [channels, height,
+ * width] floats into `sample`.  OLE_ERROR_ARGUMENT: the model takes vectors.
+ */
+OLE_API ole_status ole_model_read_file(const ole_model *model, const char *path, float *sample,
+                                       ole_error *error);
+
+/*
  * Reads the samples of a .npy file as ole_model_run() and ole_model_predict() take them, [*count,
  * channels, height, width]; free() them.  The file holds vectors (N, D) or images (N, H, W),
  * (N, C, H, W) or (N, H, W, C), as uint8 (scaled to 0 to 1) or floats.  OLE_ERROR_DATA: not the

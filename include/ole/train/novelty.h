@@ -102,7 +102,9 @@ typedef struct ole_novelty {
 
 /*
  * `known` must have the model's classes, in its order, and a validation split; `novel` may have any
- * classes.  `options` may be NULL.  On failure, and when interrupted, there is nothing to free.
+ * classes, or be NULL: then only thresholds and what they keep of the known samples are found, and
+ * what is about novel samples is NaN or empty.  `options` may be NULL.  On failure, and when
+ * interrupted, there is nothing to free.
  */
 OLE_API ole_status ole_novelty_measure(ole_novelty *result, ole_model *model,
                                        const ole_dataset *known, const ole_dataset *novel,

@@ -167,6 +167,9 @@ struct ole_train_options {
     double delta_rel;        /* and OLE_DELTA_REL_AUTO */
     bool restart_schedule; /* of a finished run that is resumed with more epochs: milestones and */
                            /* cosine span all epochs; default false: its last learning rate stays */
+    bool unknown; /* find the threshold under which ole_model_predict() answers "unknown", from the
+                   */
+                  /* validation split, else from the training split; default true */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);

@@ -481,7 +481,7 @@ ole_status ole_read_folder(const char *path, const ole_dataset_options *options,
         status = ole_join_path(test, path, "test", error);
         if (status == OLE_OK) status = check_test(test, source->count - source->train_count, error);
     }
-    source->folder_length = strlen(path) + (path[strlen(path) - 1] != '/');
+    if (status == OLE_OK) source->folder_length = strlen(path) + (path[strlen(path) - 1] != '/');
     source->test_share = options->test_share;
     free_list(&files);
     return status;

@@ -13,6 +13,7 @@
 #ifndef OLE_SRC_DATA_IMAGES_IMAGE_H
 #define OLE_SRC_DATA_IMAGES_IMAGE_H
 
+#include "data/images/image_name.h"
 #include "ole/base.h"
 
 #include <stdbool.h>
@@ -30,9 +31,6 @@ typedef struct ole_image {
  * photos are turned upright. */
 ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error);
 void ole_image_free(ole_image *image);
-
-/* Whether a file is named as an image; ole_image_read() goes by its bytes instead. */
-bool ole_image_has_name(const char *name);
 
 /* Size, upright, and channels alone, as the file's header says; `planar` is NULL. */
 ole_status ole_image_probe(const char *path, ole_image *out, ole_error *error);

@@ -82,6 +82,8 @@ const ole_option ole_train_table[] = {
     {ROW(classes, TEXT), .value = "A,B,...", .help = "use only these classes"},
     {ROW(val_split, SHARE), .value = "10%",
      .help = "share of the training set held out for validation, stratified (default 0)"},
+    {ROW(unknown, SWITCH), .initial = "true", .flags = OLE_EXECUTION | OLE_LATER,
+     .help = "store the threshold in the model under which predictions are 'unknown'"},
     {ROW(test_share, SHARE), .value = "20%", .initial = "20%",
      .help = "share held out for the test, if the data have no test set"},
     {ROW(skip_test, SWITCH), .help = "never read the test set; report validation errors only"},

@@ -7,10 +7,13 @@
 
 #include "base/error.h"
 #include "features/nearest.h"
+#include "model/threshold.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_LOGITS = 1 << 28 }; /* of training samples that are kept for the threshold */
 
 /* A split and what the network makes of it. */
 typedef struct evaluated {
@@ -85,23 +88,36 @@ static ole_status hand_over(evaluated *e, ole_outputs *outputs, ole_error *error
     return OLE_OK;
 }
 
+/* From the validation split, else from the training split, if its logits were kept. */
+static ole_status set_threshold(const ole_measure *m, const evaluated *train,
+                                const evaluated *validation, ole_error *error) {
+    bool held_out = validation->count > 0;
+    const evaluated *from = held_out ? validation : train;
+    const ole_logits logits = {from->count, m->card->classes, from->out.logits, from->labels};
+    return ole_card_set_threshold(m->card, from->out.logits ? &logits : NULL, held_out, error);
+}
+
 ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_error *error) {
     *errors = (ole_errors){NAN, NAN, NAN};
     evaluated train = {0}, test = {0}, validation = {0};
     const int64_t *count = ole_dataset_get_info(m->set)->count;
     bool no_test = count[OLE_SPLIT_TEST] == 0;
     bool near_validation = !m->classifier && count[OLE_SPLIT_VALIDATION] > 0;
-    bool logits = m->outputs && m->knn && m->classifier;
+    bool logits = m->outputs && m->knn && m->classifier, threshold = m->card && m->classifier;
+    bool learned = threshold && count[OLE_SPLIT_VALIDATION] == 0 &&
+                   count[OLE_SPLIT_TRAIN] <= MOST_LOGITS / m->card->classes;
     ole_status status = evaluate(&test, m, OLE_SPLIT_TEST, m->knn, logits, error);
     if (status == OLE_OK)
-        status = evaluate(&validation, m, OLE_SPLIT_VALIDATION,
-                          near_validation || (m->knn && no_test), logits && no_test, error);
+        status =
+            evaluate(&validation, m, OLE_SPLIT_VALIDATION, near_validation || (m->knn && no_test),
+                     (logits && no_test) || threshold, error);
     if (status == OLE_OK && (m->knn || near_validation))
-        status = evaluate(&train, m, OLE_SPLIT_TRAIN, true, false, error);
+        status = evaluate(&train, m, OLE_SPLIT_TRAIN, true, learned, error);
     if (status == OLE_OK && m->classifier) {
         errors->test = percent(test.out.wrong, test.count);
         errors->validation = percent(validation.out.wrong, validation.count);
     }
+    if (status == OLE_OK && threshold) status = set_threshold(m, &train, &validation, error);
     if (status == OLE_OK && near_validation)
         status = knn_error(m, &train, &validation, &errors->validation, error);
     if (status == OLE_OK && m->knn)

@@ -23,6 +23,8 @@ typedef struct ole_measure {
     bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */
               /* to the validation split) */
     ole_outputs *outputs; /* NULL, or where what that split comes to is kept; free it */
+    ole_card *card; /* NULL, or whose threshold to set (model/threshold.h); from the training */
+                    /* split only with `knn` */
 } ole_measure;
 
 /* With ranks the errors are those of the whole splits, the same on all ranks. */

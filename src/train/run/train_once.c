@@ -16,6 +16,7 @@
 #include "base/quote.h"
 #include "data/loader/loader.h"
 #include "model/model.h"
+#include "model/threshold.h"
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/ranks/rank_resources.h"
@@ -174,7 +175,8 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                               .set = run->set,
                               .classifier = run->options.loss != OLE_LOSS_OLE,
                               .knn = knn,
-                              .outputs = l->keeps > 0 ? &l->outputs : NULL};
+                              .outputs = l->keeps > 0 ? &l->outputs : NULL,
+                              .card = run->options.unknown ? &run->card : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
@@ -189,10 +191,9 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     int64_t epoch = run->state.epoch + 1;
     bool last = epoch == o->epochs;
     l->measured = last || epoch % o->eval_every == 0;
-    if (l->measured) {
-        ole_status status = measure(l, last || o->loss == OLE_LOSS_OLE, error);
-        if (status != OLE_OK) return status;
-    }
+    ole_status status = l->measured ? measure(l, last || o->loss == OLE_LOSS_OLE, error)
+                                    : ole_card_set_threshold(&run->card, NULL, false, error);
+    if (status != OLE_OK) return status;
     if (!has_validation(run)) return OLE_OK;
     bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
     if (!l->measured || !better) return OLE_OK;
@@ -201,7 +202,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     l->best = l->errors;
     l->best_epoch = epoch;
     double start = ole_clock();
-    ole_status status = ole_run_save_best(run, error);
+    status = ole_run_save_best(run, error);
     l->save_seconds += ole_clock() - start;
     return status;
 }

@@ -4,10 +4,7 @@
  */
 #include "data/dataset.h"
 #include "data/shared.h"
-#include "test.h"
-
-#include <string.h>
-#include <unistd.h>
+#include "data_files.h"
 
 static ole_dataset *open_digits(void) {
     ole_dataset *set;
@@ -59,6 +56,30 @@ static void test_attach(void **state) {
     ole_dataset_close(plain);
 }
 
+/* The names of files stay with the process that has read them. */
+static void test_folder(void **state) {
+    (void)state;
+    data_write("cat/1.pgm", "P5 1 1 255\na", 12);
+    data_write("dog/1.pgm", "P5 1 1 255\nb", 12);
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.test_share = 0;
+    ole_dataset *set = data_open(data_name("folder", ""), &options), *taken;
+    ole_source source;
+    ole_shared_name name;
+    ole_error error;
+    int fd;
+    assert_ok(ole_source_publish(&set->source, &name, &fd, &error), &error);
+    assert_ok(ole_source_attach(&source, &name, &error), &error);
+    assert_same_source(&set->source, &source);
+    assert_ok(ole_dataset_take(&taken, "folder", &source, &options, &error), &error);
+    assert_string_equal(ole_dataset_file_name(set, OLE_SPLIT_TRAIN, 1), "dog/1.pgm");
+    assert_null(ole_dataset_file_name(taken, OLE_SPLIT_TRAIN, 1));
+    ole_dataset_close(taken);
+    ole_dataset_close(set);
+    close(fd);
+}
+
 /* What is not there, or has taken its place, is refused. */
 static void test_refused(void **state) {
     (void)state;
@@ -81,7 +102,8 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attach),
+        cmocka_unit_test(test_folder),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
 }

@@ -71,7 +71,8 @@ static void test_info(void **state) {
     assert_int_equal(info->features, 12);
     assert_int_equal(info->classes, 10);
     assert_string_equal(info->class_names[9], "9");
-    assert_true(info->threshold == 0.0);
+    assert_true(info->threshold > 0.1 && info->threshold < 1.0);
+    assert_int_equal(info->threshold_score, OLE_SCORE_CALIBRATED);
     ole_model_free(model);
     assert_null(ole_model_get_info(NULL));
 }

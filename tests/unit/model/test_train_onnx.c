@@ -100,7 +100,9 @@ static const char *text(span message, int number, int i) {
  * One conv of one weight, a norm, one feature; two classes:
  *     x -> (x - 0.5) / 0.25 -> 2 x + 1 -> norm: 3 (v - 4) / sqrt(0.25 + eps) + 5 -> relu, flatten
  */
-static const char *write_model(void) {
+static const char *write_scored_model(const char *score) {
+    static const int64_t sizes[] = {2, 1};
+    static const float basis[] = {1, -1, 0.5f}; /* of one dimension: not orthonormal */
     static const float weight[] = {2}, bias[] = {1}, gamma[] = {3}, beta[] = {5}, mean[] = {4},
                        variance[] = {0.25f}, classes[] = {1, -1}, offsets[] = {0, 7};
     const ole_tensor tensors[] = {
@@ -112,16 +114,26 @@ static const char *write_model(void) {
         {"1.norm.running_var", OLE_F32, 1, {1}, variance},
         {"classifier.weight", OLE_F32, 2, {2, 1}, classes},
         {"classifier.bias", OLE_F32, 1, {2}, offsets},
+        {"novelty.sizes", OLE_I64, 1, {2}, sizes},
+        {"novelty.directions", OLE_F32, 2, {3, 1}, basis},
     };
     const ole_metadata card[] = {{"net", "C1[k1,d0.5]-AP"},
                                  {"input", "1x2x2"},
                                  {"class_names", "[\"a\",\"b\"]"},
                                  {"mean", "0.5"},
-                                 {"deviation", "0.25"}};
+                                 {"deviation", "0.25"},
+                                 {"threshold", "0.75"},
+                                 {"threshold_score", score},
+                                 {"temperature", "2"}};
     const char *path = temporary_path("m.safetensors");
     ole_error error;
-    assert_ok(ole_safetensors_write(path, tensors, 8, card, 5, &error), &error);
+    assert_ok(ole_safetensors_write(path, tensors, score ? 10 : 8, card, score ? 8 : 5, &error),
+              &error);
     return path;
+}
+
+static const char *write_model(void) {
+    return write_scored_model(NULL);
 }
 
 /* The whole file; free() it. */
@@ -268,6 +280,50 @@ static void test_fold(void **state) {
     free(bytes);
 }
 
+/* A threshold comes with the score that it is of, and that with all it needs. */
+static void test_known_score(void **state) {
+    (void)state;
+    static const struct {
+        const char *score, *ops[6];
+        int tensors;
+    } cases[] = {
+        {"softmax", {"Softmax", "ReduceMax"}, 10},
+        {"calibrated", {"Div", "Softmax", "ReduceMax"}, 11},
+        {"energy", {"ReduceLogSumExp"}, 10},
+        {"cosine", {"ReduceL2", "Max", "Div", "Gemm", "ReduceMax"}, 12},
+        {"residual", {"ReduceL2", "Max", "Div", "Gemm", "Mul", "MatMul"}, 13},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const char *to = temporary_path("s.onnx");
+        char *bytes;
+        size_t size;
+        ole_error error;
+        assert_ok(ole_export_onnx(write_scored_model(cases[k].score), to, NULL, NULL, &error),
+                  &error);
+        assert_ok(ole_read_file(to, 1 << 20, &bytes, &size, &error), &error);
+        span model = {(unsigned char *)bytes, (unsigned char *)bytes + size};
+        span graph = inner(model, OLE_ONNX_MODEL_GRAPH, 0);
+        assert_int_equal(count(graph, OLE_ONNX_GRAPH_OUTPUT), 3);
+        assert_string_equal(text(inner(graph, OLE_ONNX_GRAPH_OUTPUT, 2), OLE_ONNX_VALUE_NAME, 0),
+                            "known_score");
+        for (int i = 0; i < 6 && cases[k].ops[i]; i++)
+            assert_string_equal(
+                text(inner(graph, OLE_ONNX_GRAPH_NODE, 8 + i), OLE_ONNX_NODE_OP_TYPE, 0),
+                cases[k].ops[i]);
+        span last = inner(graph, OLE_ONNX_GRAPH_NODE, count(graph, OLE_ONNX_GRAPH_NODE) - 1);
+        assert_string_equal(text(last, OLE_ONNX_NODE_OUTPUT, 0), "known_score");
+        assert_int_equal(count(graph, OLE_ONNX_GRAPH_INITIALIZER), cases[k].tensors);
+        if (cases[k].tensors == 11) assert_true(number(graph, "temperature", 1) == 2.0);
+        if (cases[k].tensors > 11) assert_true(number(graph, "directions", 3) == 1.0);
+        if (cases[k].tensors > 12) assert_true(number(graph, "members", 6) == 1.0);
+        span threshold = inner(model, OLE_ONNX_MODEL_METADATA, 6);
+        assert_string_equal(text(threshold, OLE_ONNX_ENTRY_KEY, 0), "threshold");
+        assert_string_equal(text(threshold, OLE_ONNX_ENTRY_VALUE, 0), "0.75");
+        free(bytes);
+        temporary_clear(state);
+    }
+}
+
 static void test_arguments(void **state) {
     (void)state;
     ole_error error;
@@ -285,6 +341,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_structure, temporary_clear),
         cmocka_unit_test_teardown(test_values, temporary_clear),
         cmocka_unit_test_teardown(test_fold, temporary_clear),
+        cmocka_unit_test_teardown(test_known_score, temporary_clear),
         cmocka_unit_test_teardown(test_arguments, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);

@@ -1,0 +1,12 @@
+/* src/data/images/image_name.h - which files are called as images are. */
+#ifndef OLE_SRC_DATA_IMAGES_IMAGE_NAME_H
+#define OLE_SRC_DATA_IMAGES_IMAGE_NAME_H
+
+#include "base/export.h"
+
+#include <stdbool.h>
+
+/* By the ending of the name, "12.JPG"; what the file holds shows when it is read. */
+OLE_INTERNAL bool ole_image_has_name(const char *name);
+
+#endif
