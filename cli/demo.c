@@ -325,9 +325,8 @@ static bool add_digits(demo *d, ole_page *page) {
                                        {x->names[1], &x->shown[1].analysis}};
     uint8_t *pixels;
     ole_page_images images;
-    const ole_run_view *shown = &x->shown[0];
-    if (ole_run_view_images(shown, NULL, shown->kept, OLE_THUMBNAIL, &images, &pixels, &d->error) !=
-        OLE_OK)
+    if (ole_run_view_images(&x->shown[0], NULL, x->shown[0].kept, OLE_THUMBNAIL, &images, &pixels,
+                            &d->error) != OLE_OK)
         return false;
     ole_page_section(page, "Ten digits, 64 features");
     for (int i = 0; i < 2; i++)
