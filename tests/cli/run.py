@@ -223,7 +223,7 @@ Orthogonal low-rank embeddings: features that are orthogonal between classes.
   eval       error, confusion, 1-NN and nearest-subspace error of a model
   predict    label, score and runners-up of images or vectors
   report     the page of a run, or of several side by side
-  features   deep features and labels of a data set, as .npy files
+  features   deep features and class names of data or images, as .npy files
   novelty    what a model does not know: threshold, AUROC, calibration
   export     a model as an ONNX file
   score      the OLE loss and gradient of features and labels in .npy files
