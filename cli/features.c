@@ -11,6 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/memory_file.h"
 #include "base/utf8.h"
+#include "formats/input.h"
 #include "formats/json.h"
 #include <ole/npy.h>
 
@@ -150,38 +151,48 @@ typedef struct reading {
     bool failed;
 } reading;
 
-/* The features of an image into the next row; true after Ctrl-C or a failure. */
-static bool add_image(void *context, const char *path) {
-    reading *r = context;
-    table *t = r->to;
-    ole_error error = {.message = "out of memory for the features"};
-    bool grown = t->rows < t->room;
-    if (!grown) {
-        int64_t room = t->room ? 2 * t->room : 64;
-        float *features = realloc(t->features, (size_t)(room * t->dim) * sizeof *features);
-        if (features) t->features = features;
-        char **names = realloc(t->names, (size_t)room * sizeof *names);
-        if (names) t->names = names;
-        grown = features && names;
-        if (grown) t->room = room;
-    }
-    char *name = grown ? strdup(path) : NULL;
-    r->failed = !name || ole_model_read_file(r->from->model, path, r->sample, &error) != OLE_OK ||
-                ole_model_run(r->from->model, r->sample, 1, t->features + t->rows * t->dim, NULL,
-                              &error) != OLE_OK;
-    if (progress_due(&r->from->line))
-        progress_show(&r->from->line, "%" PRId64 " images", t->rows + 1);
-    if (r->failed) {
-        progress_clear(&r->from->line);
-        fail_command("features", "%s", error.message);
-        free(name);
-        return true;
-    }
-    t->names[t->rows++] = name;
-    return interrupted();
+static bool make_room(table *t, int64_t more) {
+    if (t->room - t->rows >= more) return true;
+    int64_t room = 2 * t->room + more + 64;
+    float *features = realloc(t->features, (size_t)(room * t->dim) * sizeof *features);
+    if (features) t->features = features;
+    char **names = realloc(t->names, (size_t)room * sizeof *names);
+    if (names) t->names = names;
+    if (features && names) t->room = room;
+    return features && names;
 }
 
-static int take_images(table *t, model_and_data *s, const char *const *words, int count) {
+/* The features of an image, or of all rows of an array, into the next rows; true after Ctrl-C or a
+ * failure.  A row is called X.npy:7. */
+static bool add_file(void *context, const char *path) {
+    reading *r = context;
+    table *t = r->to;
+    ole_model *model = r->from->model;
+    const ole_model_info *info = ole_model_get_info(model);
+    bool array = (info->height == 1 && info->width == 1) || ole_input_is_array(path);
+    float *rows = NULL;
+    int64_t count = 1;
+    ole_error error = {.message = "out of memory for the features"};
+    bool good = array ? ole_model_read_npy(model, path, &rows, &count, &error) == OLE_OK
+                      : ole_model_read_file(model, path, r->sample, &error) == OLE_OK;
+    good = good && make_room(t, count) &&
+           ole_model_run(model, array ? rows : r->sample, count, t->features + t->rows * t->dim,
+                         NULL, &error) == OLE_OK;
+    for (int64_t i = 0; i < count && good; i++) {
+        char *name = NULL;
+        good = (array ? asprintf(&name, "%s:%" PRId64, path, i) : asprintf(&name, "%s", path)) >= 0;
+        if (good) t->names[t->rows++] = name;
+    }
+    free(rows);
+    r->failed = !good;
+    if (progress_due(&r->from->line)) progress_show(&r->from->line, "%" PRId64 " samples", t->rows);
+    if (!r->failed) return interrupted();
+    progress_clear(&r->from->line);
+    fail_command("features", "%s", error.message);
+    return true;
+}
+
+static int take_files(table *t, model_and_data *s, const char *const *words, int count) {
     ole_error error;
     if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
         return fail_command("features", "%s", error.message);
@@ -193,7 +204,7 @@ static int take_images(table *t, model_and_data *s, const char *const *words, in
     catch_interrupts();
     bool enough = false, failed = false;
     for (int i = 0; i < count && !enough && !failed; i++)
-        enough = each_file("features", words[i], false, add_image, &r, &failed);
+        enough = each_file("features", words[i], false, add_file, &r, &failed);
     free(r.sample);
     progress_clear(&s->line);
     return r.failed || failed ? EXIT_FAILED : EXIT_DONE;
@@ -220,7 +231,9 @@ static void report(const table *t, const char *const out[2], bool json) {
 /* Whether the words are files: a data set has a name, or one and a colon. */
 static bool are_files(const char *const *words, int count) {
     struct stat about;
-    return count > 1 || (count == 1 && (strcmp(words[0], "-") == 0 || stat(words[0], &about) == 0));
+    char file[PATH_MAX]; /* of data.npz:name */
+    if (count == 1) ole_input_file(words[0], file);
+    return count > 1 || (count == 1 && (strcmp(words[0], "-") == 0 || stat(file, &about) == 0));
 }
 
 static int extract(model_and_data *s, const char *const *words, int count, const char *const out[2],
@@ -231,7 +244,7 @@ static int extract(model_and_data *s, const char *const *words, int count, const
     if (!spares_inputs("features", out, 2, &s->model_path, 1) ||
         !spares_inputs("features", out, 2, words, count))
         return EXIT_USAGE;
-    int code = files ? take_images(&t, s, words, count) : model_and_data_open(s, "features");
+    int code = files ? take_files(&t, s, words, count) : model_and_data_open(s, "features");
     if (code == EXIT_DONE && !spares_inputs("features", out, 2, (const char *const *)&s->data, 1))
         code = EXIT_USAGE; /* of the run's data */
     if (code == EXIT_DONE && !files) {
@@ -263,8 +276,9 @@ int run_features(int argc, char **argv) {
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
     model_and_data_init(&s, positionals, options);
     positionals[1] = (arg_positional){"DATA|IMAGE", words,
-                                      "NAME[:PATH], or image files, folders of them, or - for "
-                                      "names on stdin (default: the data of the run)"};
+                                      "NAME[:PATH]; or image files, folders of them, X.npy: "
+                                      "each row, or - for names on stdin (default: the data of "
+                                      "the run)"};
     options[MODEL_AND_DATA_OPTIONS] = (ole_option){"out",
                                                    OLE_PAIR,
                                                    out,
@@ -280,7 +294,7 @@ int run_features(int argc, char **argv) {
         .about = "Writes the input of a model's classifier for each sample of a part of a data\n"
                  "set, float32 [rows, dimensions], and the name of its class: as text in .npy\n"
                  "('<U') or in .txt, one per line; as int64 where the classes are called 0, 1,\n"
-                 "2... Of image files, the names of the files.\n",
+                 "2... Of image files, the names of the files; of arrays, FILE:ROW.\n",
         .positionals = positionals,
         .last_optional = true,
         .many = &count,

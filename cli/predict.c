@@ -7,6 +7,7 @@
 #include "common/image_files.h"
 #include "common/model_and_data.h"
 
+#include "formats/input.h"
 #include "formats/json.h"
 
 #include <inttypes.h>
@@ -32,9 +33,8 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
         {"MODEL", &p->from.model_path, "a .safetensors file or a run folder"},
         {"FILE", p->words,
-         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy: each row, or - "
-         "for "
-         "names on stdin, one per line (default: the test set of the run)"},
+         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy, .npz or .csv: "
+         "each row, or - for names on stdin, one per line (default: the test set of the run)"},
         {0},
     };
     const ole_option options[] = {
@@ -138,7 +138,7 @@ static bool takes_arrays(const predicting *a) {
     return info->height == 1 && info->width == 1;
 }
 
-/* All rows of a .npy file; the message of a failure is in `error`. */
+/* All rows of an array or a table; the message of a failure is in `error`. */
 static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     int64_t count = 0;
     float *rows;
@@ -161,8 +161,7 @@ static bool predict_file(void *context, const char *path) {
         progress_images(&a->from.line, "files", a->done, a->count);
     else if (progress_due(&a->from.line))
         progress_show(&a->from.line, "%" PRId64 " files", a->done);
-    size_t length = strlen(path);
-    bool array = takes_arrays(a) || (length > 4 && strcmp(path + length - 4, ".npy") == 0);
+    bool array = takes_arrays(a) || ole_input_is_array(path);
     ole_prediction p;
     ole_error error;
     bool good = array ? predict_rows(a, path, &error)

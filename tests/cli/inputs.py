@@ -159,6 +159,16 @@ def check_training(ole, work):
     (work / "away").mkdir()
     done = ole.run(*"eval ../run0 npy:../set.csv,../set.csv:kind".split(), shell='cd away; "$@"')
     check_that(f"eval elsewhere: {done.stdout}{done.stderr}", "bat " in done.stdout and "warning" not in done.stderr)
+    whole = "features run0 npy:set.csv,set.csv:kind --split train --test-share 0 --out Z.npy"
+    for names in ("Z.txt", "Zy.npy"):
+        done = ole.run(*whole.split(), names)
+        told = read_json(ole, "analyze", "Z.npy", names, "--no-tsne", "--json")
+        check_that(f"features' class names: {done.stderr}",
+                   [c.get("name") for c in told.get("per_class", [])] == ["bat", "cat", "owl"])
+    for new in ("new.csv", "set.npz:x", "set-X.npy"):
+        done = ole.run("features", "run0", new, "--out", "rows.npy", "rows.txt")
+        check_that(f"features of {new}: {done.stderr}", npyfile.read(work / "rows.npy") == npyfile.read(work / "Z.npy") and
+                   (work / "rows.txt").read_text() == "".join(f"{new}:{i}\n" for i in range(60)))
 
     def wrong(data, message):
         check(ole, f"train npy:{data} --net FC8 --epochs 1 --out never", code=1, err=f"ole train: {message}\n")
