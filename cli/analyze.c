@@ -362,6 +362,10 @@ static int analyze(arguments *a, const embedding *e, const embedding *test) {
     const ole_embedding train_view = embedding_view(e), test_view = embedding_view(test);
     progress line = progress_start();
     if (a->test[0]) a->options.test = &test_view;
+    if (e->names) {
+        a->options.names = e->names;
+        a->options.name_count = e->classes;
+    }
     a->options.progress = progress_share;
     a->options.context = &line;
     ole_analysis analysis;

@@ -61,13 +61,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"softmax-only", OLE_SWITCH, .to = &a->bench.softmax_only,
          .help = "train with softmax alone"},
         {"peer", OLE_CHOICE, &a->peer, "none|torch", .help = "also time the same step in PyTorch"},
-        {"ranks", OLE_SWITCH, .to = &a->ranks,
+        JSON_OPTION(&a->json),
+        {"ranks", OLE_SWITCH, .to = &a->ranks, .heading = "Multiple ranks",
          .help = "under mpirun: strong and weak scaling over 1, 2, ... ranks"},
         {"bn", OLE_TEXT, &a->bench.bn, "sync|local",
          .help = "with --ranks: batch norm over the whole batch or each rank's part"},
         {"ole-scope", OLE_TEXT, &a->bench.ole_scope, "global|local",
          .help = "with --ranks: OLE of the whole batch or each rank's part"},
-        JSON_OPTION(&a->json),
         {0},
     };
     const arg_command command = {

@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "common/common.h"
 #include "common/study_command.h"
+#include "study/by_kind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,18 +13,23 @@ const char sweep_summary[] = "accuracy against samples per class, softmax agains
 
 /* A row for each number of samples and each λ. */
 static void print_result(const ole_study_result *r) {
-    printf("%-18s %-12s %-18s %-18s %s\n", "samples per class", "lambda", "accuracy",
-           "1-NN accuracy", "runs");
-    for (int64_t p = 0; p < r->point_count; p++) {
-        const ole_study_point *point = &r->points[p];
-        const ole_study_error test = {100.0 - point->test.mean, point->test.std};
-        const ole_study_error near = {100.0 - point->knn1.mean, point->knn1.std};
-        char text[ERROR_ROOM];
-        printf("%-18" PRId64 " %-12g ", point->samples, point->lambda);
-        print_column(stdout, study_error_text(test, text), 19);
-        print_column(stdout, study_error_text(near, text), 19);
-        printf("%" PRId64 "%s\n", point->finished, point->diverged ? ", others diverged" : "");
+    static const char *const names[] = {"samples per class", "lambda", "accuracy", "1-NN accuracy",
+                                        "runs"};
+    static const int widths[] = {19, 13, 19, 19, 1};
+    ole_text_table table = {.columns = 5, .names = names};
+    for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
+        const ole_study_error test = {100.0 - p->test.mean, p->test.std};
+        const ole_study_error near = {100.0 - p->knn1.mean, p->knn1.std};
+        char text[OLE_ERROR_TEXT];
+        ole_text_table_add(&table, "%" PRId64, p->samples);
+        ole_text_table_add(&table, "%g", p->lambda);
+        ole_text_table_add(&table, "%s", ole_study_error_text(test, " %", text));
+        ole_text_table_add(&table, "%s", ole_study_error_text(near, " %", text));
+        ole_text_table_add(&table, "%" PRId64 "%s", p->finished,
+                           p->diverged ? ", others diverged" : "");
     }
+    print_table(&table, widths);
+    ole_text_table_free(&table);
     printf("\n");
 }
 
@@ -51,7 +57,7 @@ int run_sweep(int argc, char **argv) {
         .without = without,
         .own = own,
         .lambdas_help = "weights of OLE; 0: softmax alone (default 0,0.25)",
-        .conduct = ole_sweep,
+        .kind = OLE_STUDY_SWEEP,
         .print = print_result,
     };
     return study_run(&command, &flags, argc, argv);

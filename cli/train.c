@@ -114,7 +114,7 @@ static const char *run_text(const ole_train_progress *p, char out[48]) {
 static void print_epoch(view *v, const ole_train_progress *p) {
     char run[48], losses[64], train[40], validation[40], test[40], knn[40];
     progress_clear(&v->line);
-    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %s%s%s%s%s%.0f images/s\n", run_text(p, run),
+    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %s%s%s%s%s%.0f samples/s\n", run_text(p, run),
             p->epoch, p->epochs, losses_text(p, losses), error_text("train", p->train_error, train),
             error_text("validation", p->validation_error, validation),
             error_text("test", p->test_error, test), error_text("1-NN", p->knn1_error, knn),
@@ -171,7 +171,7 @@ static bool show(void *context, const ole_train_progress *p) {
         follow(v);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
         char bar[BAR_ROOM], run[48], losses[64], error[40], left[32];
-        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s%s%.0f images/s, %s left",
+        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s%s%.0f samples/s, %s left",
                       run_text(p, run), p->epoch, p->epochs,
                       bar_text((double)p->step / (double)p->steps, bar), losses_text(p, losses),
                       error_text("error", p->train_error, error), p->images_per_second,
@@ -248,8 +248,8 @@ static int is_shown(const struct dirent *entry) {
 
 /* The first image of a folder of classes, by name, in `path`, which holds the folder. */
 static bool find_image(char path[PATH], int depth) {
-    static const char *const ends[] = {".png",  ".jpg", ".jpeg", ".webp", ".bmp",
-                                       ".tiff", ".tif", ".ppm",  ".pgm"};
+    static const char *const ends[] = {".png", ".jpg",  ".jpeg", ".webp", ".bmp",
+                                       ".tif", ".tiff", ".pgm",  ".ppm",  ".pnm"};
     struct dirent **entries;
     size_t length = strlen(path);
     bool found = false;

@@ -4,37 +4,39 @@
 #include "commands.h"
 #include "common/common.h"
 #include "common/study_command.h"
+#include "study/by_kind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 const char tune_summary[] = "chooses lambda on a validation set, retrains, tests once";
 
-static void print_curve(const ole_study_result *r) {
-    printf("%-12s %-18s %s\n", "lambda", "validation error", "runs");
+static void print_result(const ole_study_result *r) {
+    static const char *const names[] = {"lambda", "validation error", "runs"};
+    static const int widths[] = {13, 19, 1};
+    ole_text_table curve = {.columns = 3, .names = names};
+    char text[OLE_ERROR_TEXT];
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
-        char error[ERROR_ROOM];
         if (point->part != OLE_STUDY_GRID) continue;
-        printf("%-12g ", point->lambda);
-        print_column(stdout, study_error_text(point->validation, error), 19);
-        printf("%" PRId64 "%s%s\n", point->finished, point->diverged ? ", others diverged" : "",
-               p == r->picked ? "   taken" : "");
+        ole_text_table_add(&curve, "%g", point->lambda);
+        ole_text_table_add(&curve, "%s", ole_study_error_text(point->validation, " %", text));
+        ole_text_table_add(&curve, "%" PRId64 "%s%s", point->finished,
+                           point->diverged ? ", others diverged" : "",
+                           p == r->picked ? "   taken" : "");
     }
-}
-
-static void print_result(const ole_study_result *r) {
-    print_curve(r);
+    print_table(&curve, widths);
+    ole_text_table_free(&curve);
     printf("\n%-18s %g\n", "lambda", r->points[r->picked].lambda);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         bool taken = point->lambda == r->points[r->picked].lambda;
-        char test[ERROR_ROOM], knn[ERROR_ROOM];
         if (point->part != OLE_STUDY_RETRAIN) continue;
-        printf("%-18s %s   (1-NN %s, %" PRId64 " run%s on all training data)\n",
-               taken ? "test error" : "softmax alone", study_error_text(point->test, test),
-               study_error_text(point->knn1, knn), point->finished,
-               point->finished == 1 ? "" : "s");
+        printf("%-18s %s", taken ? "test error" : "softmax alone",
+               point->finished ? ole_study_error_text(point->test, " %", text) : "-");
+        printf("   (1-NN %s, %" PRId64 " run%s on all training data)\n",
+               point->finished ? ole_study_error_text(point->knn1, " %", text) : "-",
+               point->finished, point->finished == 1 ? "" : "s");
     }
 }
 
@@ -64,7 +66,7 @@ int run_tune(int argc, char **argv) {
         .own = own,
         .lambdas_help = "weights of OLE; 0: softmax alone (default 0,1/64,1/32,...,1)",
         .holds_out = true,
-        .conduct = ole_tune,
+        .kind = OLE_STUDY_TUNE,
         .print = print_result,
     };
     return study_run(&command, &flags, argc, argv);

@@ -97,11 +97,12 @@ static void print_help(const arg_command *command) {
                p->name, command->many && !p[1].name ? "..." : "");
     printf(" [options]\n\n");
     print_words(command->about, 0, 0);
-    printf("\n");
+    if (command->positionals || command->actions) printf("\n");
     for (const arg_positional *p = command->positionals; p && p->name; p++)
         print_help_row(p->name, p->help);
     for (const arg_action *a = command->actions; a && a->name; a++)
         print_help_row(a->name, a->summary);
+    if (!command->options || !command->options->heading) printf("\nOptions:\n");
     for (const ole_option *o = command->options; o && o->name; o++)
         print_option(o);
     print_help_row("--help", "print this text");

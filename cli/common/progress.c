@@ -153,7 +153,7 @@ static void draw_part(progress *p, double share, double total) {
     double seconds = progress_clock() - p->began, done = share - p->from;
     char bar[BAR_ROOM], rate[48] = "", left[48] = "", time[32];
     if (seconds >= 1.0 && done > 0.0) { /* else it is too early to say */
-        if (total > 0.0) snprintf(rate, sizeof rate, "%.0f images/s, ", done * total / seconds);
+        if (total > 0.0) snprintf(rate, sizeof rate, "%.0f samples/s, ", done * total / seconds);
         snprintf(left, sizeof left, "%s left", duration_text(seconds * (1.0 - share) / done, time));
     }
     progress_show(p, "%-18s %s  %s%s", p->part, bar_text(share, bar), rate, left);

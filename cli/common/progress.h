@@ -48,7 +48,7 @@ void progress_share(void *line, const char *what, double share);
 /* The same for what can be stopped, as by ole/train/report.h: returns interrupted(). */
 bool progress_stoppable(void *line, const char *what, double share);
 
-/* The same with images per second: the ole_part_callback of ole/base.h. Returns interrupted(). */
+/* The same with samples per second: the ole_part_callback of ole/base.h. Returns interrupted(). */
 bool progress_images(void *line, const char *part, int64_t done, int64_t total);
 
 /*

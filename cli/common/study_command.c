@@ -6,10 +6,11 @@
 #include "base/read_file.h"
 #include "common/common.h"
 #include "common/launch.h"
-#include "study/measures.h"
+#include "study/by_kind.h"
 #include "train/options/option_table.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,31 +96,21 @@ static bool read_flag(const char *command, const char *flag, const char *option,
 
 /* ---- While it runs ------------------------------------------------------------------------ */
 
-const char *study_error_text(ole_study_error e, char out[ERROR_ROOM]) {
-    if (!*ole_study_error_text(e, " %", out)) snprintf(out, ERROR_ROOM, "-");
-    return out;
-}
-
-/* "test 4.10 %, ", or nothing. */
-static const char *part_text(const char *name, double percent, char out[ERROR_ROOM]) {
-    out[0] = '\0';
-    if (isfinite(percent)) snprintf(out, ERROR_ROOM, "%s %.2f %%, ", name, percent);
-    return out;
-}
-
 static void print_run(study_view *v, const ole_study_progress *p) {
     const ole_study_result *r = p->result;
     const ole_study_run *run = &r->runs[p->run];
-    char validation[ERROR_ROOM], test[ERROR_ROOM], time[32], left[32];
+    char time[32], left[32];
     progress_clear(&v->line);
-    if (run->state == OLE_STUDY_DIVERGED)
-        fprintf(stderr, "run %" PRId64 "/%" PRId64 "  %s  diverged\n", r->ended, r->total,
-                run->folder);
-    else
-        fprintf(stderr, "run %" PRId64 "/%" PRId64 "  %s  %s%s%s, %s left\n", r->ended, r->total,
-                run->folder, part_text("validation", run->validation_error, validation),
-                part_text("test", run->test_error, test), duration_text(run->seconds, time),
-                duration_text(r->ended == r->total ? 0.0 : p->seconds_left, left));
+    fprintf(stderr, "run %" PRId64 "/%" PRId64 "  %s  ", r->ended, r->total, run->folder);
+    if (run->state == OLE_STUDY_DIVERGED) {
+        fprintf(stderr, "diverged\n");
+        return;
+    }
+    if (isfinite(run->validation_error))
+        fprintf(stderr, "validation %.2f %%, ", run->validation_error);
+    if (isfinite(run->test_error)) fprintf(stderr, "test %.2f %%, ", run->test_error);
+    fprintf(stderr, "%s, %s left\n", duration_text(run->seconds, time),
+            duration_text(r->ended == r->total ? 0.0 : p->seconds_left, left));
 }
 
 bool study_show(void *context, const ole_study_progress *p) {
@@ -135,7 +126,7 @@ bool study_show(void *context, const ole_study_progress *p) {
             ((double)(t->epoch - 1) + (double)t->step / (double)t->steps) / (double)t->epochs;
         progress_show(&v->line,
                       "run %" PRId64 "/%" PRId64 "  %s  epoch %" PRId64 "/%" PRId64
-                      " %s  %.0f images/s, %s left",
+                      " %s  %.0f samples/s, %s left",
                       r->ended + 1, r->total, r->runs[p->run].folder, t->epoch, t->epochs,
                       bar_text(share, bar), t->images_per_second,
                       duration_text(p->seconds_left, left));
@@ -150,14 +141,32 @@ void study_say(void *context, const char *text) {
 
 /* ---- The end ------------------------------------------------------------------------------ */
 
+void print_table(const ole_text_table *t, const int *widths) {
+    int gap = 0; /* to the next cell */
+    for (int64_t i = -t->columns; i < t->count; i++) {
+        int column = (int)((i + t->columns) % t->columns);
+        bool last = column == t->columns - 1;
+        const char *cell = i < 0 ? t->names[column] : t->cells[i];
+        if (!*cell && !last) cell = "-";
+        if (widths[column] > 0 && *cell) {
+            printf("%*s", gap, "");
+            gap = widths[column] - print_cut(stdout, cell, INT_MAX);
+            if (gap < 1) gap = 1;
+        }
+        if (last) putchar('\n');
+        if (last) gap = 0;
+    }
+}
+
 int study_print_json(const char *command, const char *out) {
-    char path[4096], bytes[4096];
+    char path[4096], *text;
+    size_t size;
+    ole_error error;
     snprintf(path, sizeof path, "%s/results.json", out);
-    FILE *file = ole_fopen_regular(path);
-    if (!file) return fail_command(command, "%s: cannot read", path);
-    for (size_t size; (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        fwrite(bytes, 1, size, stdout);
-    fclose(file);
+    if (ole_read_file(path, 1 << 30, &text, &size, &error) != OLE_OK)
+        return fail_command(command, "%s", error.message);
+    fwrite(text, 1, size, stdout);
+    free(text);
     return EXIT_DONE;
 }
 
@@ -177,13 +186,12 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
     return r->interrupted ? EXIT_INTERRUPTED : code;
 }
 
-int study_conduct(study_function *conduct, const ole_study_options *options,
-                  ole_study_result *result) {
+int study_conduct(ole_study_kind kind, const ole_study_options *options, ole_study_result *result) {
     study_view *v = options->callback_context;
     ole_error error;
     *result = (ole_study_result){0};
     if (!v->quiet) progress_wait(&v->line, "preparing");
-    ole_status status = conduct(options, result, &error);
+    ole_status status = ole_study_conduct(kind, options, result, &error);
     progress_clear(&v->line);
     if (status != OLE_OK && !v->quiet) fail_command(v->name, "%s", error.message);
     return exit_code(status);
@@ -194,7 +202,7 @@ static int join_and_conduct(const study_command *c, ole_study_options *options, 
     ole_study_result result;
     if (!launch_join(c->name, options->train->out, &options->ranks)) return EXIT_FAILED;
     v->quiet = !launch_prints(options->ranks);
-    int code = study_conduct(c->conduct, options, &result);
+    int code = study_conduct(c->kind, options, &result);
     if (code == EXIT_DONE) {
         if (result.interrupted) code = EXIT_INTERRUPTED;
         if (!v->quiet) code = conclude(c, &result, options->train->out, json);

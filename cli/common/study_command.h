@@ -8,11 +8,8 @@
 #include "common/progress.h"
 #include "common/train_flags.h"
 
+#include "report/text_table.h"
 #include <ole/train/study.h>
-
-/* ole_tune(), ole_sweep() or ole_compare(). */
-typedef ole_status study_function(const ole_study_options *options, ole_study_result *result,
-                                  ole_error *error);
 
 typedef struct study_command {
     const char *name; /* "tune" */
@@ -21,7 +18,7 @@ typedef struct study_command {
     const ole_option *own;      /* flags of this command alone, {0} at the end */
     const char *lambdas_help;
     bool holds_out; /* it needs a validation split */
-    study_function *conduct;
+    ole_study_kind kind;
     void (*print)(const ole_study_result *); /* the result, for people */
 } study_command;
 
@@ -54,14 +51,12 @@ void study_say(void *view, const char *text);
 
 /* Conducts a study whose callbacks get a view, as above.  EXIT_DONE with a result to free, or the
  * exit code after printing an error. */
-int study_conduct(study_function *conduct, const ole_study_options *options,
-                  ole_study_result *result);
+int study_conduct(ole_study_kind kind, const ole_study_options *options, ole_study_result *result);
 
 /* Prints OUT/results.json as it is; the exit code. */
 int study_print_json(const char *command, const char *out);
 
-/* "5.34 ± 0.21 %", or "-" where nothing was measured. */
-enum { ERROR_ROOM = 64 };
-const char *study_error_text(ole_study_error error, char out[ERROR_ROOM]);
+/* Prints a table in columns of these widths, one of 0 left out; empty cells are "-". */
+void print_table(const ole_text_table *table, const int *widths);
 
 #endif

@@ -8,8 +8,8 @@
 #include "common/common.h"
 #include "common/figure_output.h"
 #include "common/trained_data.h"
-#include "report/drawing.h"
-#include <ole/analyze.h>
+#include "report/run_view.h"
+#include "study/by_kind.h"
 #include <ole/train/history.h>
 #include <ole/train/novelty.h>
 #include <ole/verify.h>
@@ -20,71 +20,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 10000, FOLDS = 10, BARS = 20 };
+enum { FOLDS = 10, BARS = 20 };
 
 static const char auroc[] = "AUROC of known and novel";
 
-/* ---- Trained runs ------------------------------------------------------------------------- */
+/* ---- Which runs --------------------------------------------------------------------------- */
 
-/* A run's options, its model at the end of training, and the data it was trained on. */
-typedef struct trained_run {
-    ole_train_options options;
-    ole_recipe *config; /* owns their texts */
-    ole_model *model;
-    ole_dataset *set;
-} trained_run;
-
-/* `line` shows how far the model is with a split.  Close it either way. */
-static bool trained_open(trained_run *t, const row *r, const made *m, int64_t run, int threads,
-                         progress *line, ole_error *error) {
-    char folder[ROW_PATH], path[ROW_PATH];
-    *t = (trained_run){0};
-    join_path(folder, r->runs_folder, m->study.runs[run].folder);
-    join_path(path, folder, "config.yaml");
-    ole_train_options_init(&t->options);
-    if (ole_recipe_read(&t->config, path, &t->options, error) != OLE_OK) return false;
-    t->options.data = r->train.data; /* which may have been moved since */
-    ole_dataset_options options = run_dataset_options(&t->options, threads);
-    options.skip_test = t->options.skip_test;
-    join_path(path, folder, "last.safetensors");
-    if (ole_model_load(&t->model, path, threads, error) != OLE_OK ||
-        ole_dataset_open(&t->set, t->options.data, &options, error) != OLE_OK)
-        return false;
-    const trained_data data = {.options = t->options, .same = true};
-    trained_data_compare(&data, "reproduce", &(data_flags){.samples_per_class = -1}, t->model,
-                         t->set);
-    ole_model_watch(t->model, progress_images, line);
-    return true;
-}
-
-static void trained_close(trained_run *t) {
-    ole_dataset_close(t->set);
-    ole_model_free(t->model);
-    ole_recipe_free(t->config);
-}
-
-/* Features and labels of splits, given as bits 1 << split; free() both either way. */
-static bool trained_features(ole_model *model, const ole_dataset *set, unsigned splits,
-                             float **features, int64_t **labels, int64_t *count, ole_error *error) {
-    const ole_dataset_info *info = ole_dataset_get_info(set);
-    int64_t dim = ole_model_get_info(model)->features, total = 0;
-    *count = 0;
-    for (int split = 0; split <= OLE_SPLIT_VALIDATION; split++)
-        if (splits >> split & 1) total += info->count[split];
-    *features = malloc((size_t)(total * dim + 1) * sizeof **features);
-    *labels = malloc((size_t)(total + 1) * sizeof **labels);
-    snprintf(error->message, sizeof error->message, "out of memory");
-    bool good = *features && *labels;
-    for (int split = 0; split <= OLE_SPLIT_VALIDATION && good; split++) {
-        if (!(splits >> split & 1) || info->count[split] == 0) continue;
-        const int32_t *truth = ole_dataset_labels(set, (ole_split)split);
-        good = ole_model_run_split(model, set, (ole_split)split, *features + *count * dim, NULL,
-                                   error) == OLE_OK &&
-               !interrupted();
-        for (int64_t i = 0; i < info->count[split]; i++)
-            (*labels)[(*count)++] = truth[i];
+/* The first run of a side that finished; of OLÉ alone, with `best`, the best one, as in the paper.
+ * -1: there is none. */
+static int64_t pick_run(const row *r, int side, bool best) {
+    const ole_study_run *runs = r->study.runs;
+    int64_t picked = -1;
+    for (int64_t i = 0; i < r->study.run_count; i++) {
+        if (r->marks[i].side != side || runs[i].state != OLE_STUDY_FINISHED) continue;
+        if (picked < 0 || (best && row_is_alone(r) && runs[i].knn1_error < runs[picked].knn1_error))
+            picked = i;
     }
-    return good;
+    return picked;
+}
+
+/* Whether the figures show these runs and no others. */
+static bool are_shown(const row *r, const int64_t *runs, int64_t count) {
+    const char *draw = r->asked.draw ? r->asked.draw : "";
+    int64_t same = 0;
+    if (!ole_run_has(r->folder, "figures.html") || r->measures.old_figures) return false;
+    for (int i = 0; i < r->measures.count; i++) {
+        const ole_measure *note = &r->measures.items[i];
+        if (strcmp(note->name, OLE_MEASURE_FIGURES) != 0) continue;
+        if (same == count || strcmp(note->run.digest, r->marks[runs[same]].digest) != 0 ||
+            strncmp(note->value, draw, sizeof note->value - 1) != 0)
+            return false;
+        same++;
+    }
+    return same == count;
+}
+
+/* Notes that the figures, which have been written, show these runs. */
+static bool note_shown(row *r, const int64_t *runs, int64_t count) {
+    ole_measures_remove(&r->measures, OLE_MEASURE_FIGURES);
+    for (int64_t i = 0; i < count; i++)
+        ole_measures_add(&r->measures, &r->marks[runs[i]], OLE_MEASURE_FIGURES,
+                         r->asked.draw ? r->asked.draw : "");
+    return row_write(r, r->folder);
 }
 
 /* OUT/NAME/figures.html and OUT/NAME/figures; must stay where it is. */
@@ -102,170 +79,162 @@ static bool row_figures_open(row_figures *f, const row *r) {
                               r->asked.shows) == EXIT_DONE;
 }
 
-static void add_figure(figure_output *p, const char *name, const char *caption, const char *x_label,
-                       const char *y_label, const ole_series *series, int count,
-                       ole_figure_kind kind) {
-    ole_figure f;
-    ole_figure_init(&f);
-    f.kind = kind;
-    f.x_label = x_label;
-    f.y_label = y_label;
-    f.y_free = strstr(y_label, "accuracy") != NULL;
-    f.series = series;
-    f.series_count = count;
-    if (count > 0) figure_output_add(p, &f, name, caption);
+/* ---- A trained run ------------------------------------------------------------------------ */
+
+/* A run with its model at the end of training; must stay where it is. */
+typedef struct trained_run {
+    ole_run_view view;
+    ole_report_options report;
+    char weights[ROW_PATH];
+    progress line;
+    ole_error error;
+} trained_run;
+
+/* Nothing is loaded yet.  Close the view either way. */
+static bool open_run(trained_run *t, const row *r, int64_t run, int threads) {
+    char folder[ROW_PATH];
+    join_path(folder, r->runs_folder, r->study.runs[run].folder);
+    join_path(t->weights, folder, "last.safetensors");
+    t->line = progress_start();
+    ole_report_options_init(&t->report);
+    t->report.threads = threads;
+    t->report.device = "cpu";
+    t->report.callback = progress_stoppable;
+    t->report.callback_context = &t->line;
+    bool good = ole_run_view_open(&t->view, folder, &t->error) == OLE_OK;
+    t->view.weights = t->weights;
+    t->view.options.data = r->train.data; /* which may have been moved since */
+    return good;
+}
+
+/* The end of a measurement: whether it went well; if not, why. */
+static bool end_run(trained_run *t, const row *r, int64_t run, bool good) {
+    progress_clear(&t->line);
+    if (good && t->view.changed) tell_data_changed("reproduce", t->view.options.data);
+    if (!good && !interrupted())
+        fail_command("reproduce", "%s: %s: %s", r->asked.name, r->study.runs[run].folder,
+                     t->view.without[0] ? t->view.without : t->error.message);
+    return good && !interrupted();
 }
 
 /* ---- Features ----------------------------------------------------------------------------- */
 
-static bool draw_features(const row *r, const ole_analysis *analysis, int side, figure_output *p,
-                          ole_error *error) {
-    figure_output_section(p, side_name(r, side));
-    for (int kind = 0; kind < OLE_DRAWINGS && !p->failed; kind++) {
-        ole_drawing *drawing;
-        if (ole_analysis_draw(&drawing, analysis, (ole_drawing_kind)kind, error) != OLE_OK)
-            return false;
-        if (drawing && recipe_draws(&r->asked, ole_drawing_name(drawing))) {
-            char name[96], caption[400];
-            snprintf(name, sizeof name, "%s-%s", ole_side_name(side), ole_drawing_name(drawing));
-            snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, side),
-                     ole_drawing_caption(drawing));
-            figure_output_add(p, ole_drawing_figure(drawing), name, caption);
-        }
-        ole_drawing_free(drawing);
-    }
-    return true;
-}
-
-/* At most MOST_FEATURES rows, evenly taken. */
-static int64_t thin_out(float *features, int64_t *labels, int64_t count, int64_t dim) {
-    int64_t keep = count < MOST_FEATURES ? count : MOST_FEATURES;
-    for (int64_t k = 0; k < keep; k++) {
-        int64_t from = k * count / keep;
-        memmove(features + k * dim, features + from * dim, (size_t)dim * sizeof *features);
-        labels[k] = labels[from];
-    }
-    return keep;
-}
-
-static bool analyze(const row *r, const trained_run *t, int threads, progress *line,
-                    ole_analysis *analysis, ole_error *error) {
-    const ole_model_info *info = ole_model_get_info(t->model);
-    bool tested = ole_dataset_get_info(t->set)->count[OLE_SPLIT_TEST] > 0;
-    ole_embedding e = {.dim = info->features, .dtype = OLE_F32};
-    float *features;
-    int64_t *labels;
+/* The features of the test set: their analysis, and numbers of it. */
+static bool measure_features(row *r, int64_t run, int threads, trained_run *t) {
+    const ole_run_mark *mark = &r->marks[run];
+    const ole_analysis *a = &t->view.analysis;
+    ole_measures *to = &r->measures;
     ole_analyze_options options;
     ole_analyze_options_init(&options);
-    options.map = recipe_draws(&r->asked, "map");
-    options.threads = threads;
-    options.progress = progress_share;
-    options.context = line;
-    options.names = info->class_names;
-    options.name_count = info->classes;
-    bool good =
-        trained_features(t->model, t->set, 1u << (tested ? OLE_SPLIT_TEST : OLE_SPLIT_VALIDATION),
-                         &features, &labels, &e.rows, error);
-    if (good && e.rows == 0) {
-        snprintf(error->message, sizeof error->message, "%.400s has no test part", r->train.data);
-        good = false;
-    }
+    options.map = r->asked.draws >> OLE_DRAW_MAP & 1;
+    bool good = open_run(t, r, run, threads) &&
+                ole_run_view_measure(&t->view, &t->report, &options, &t->error) == OLE_OK &&
+                t->view.measured;
     if (good) {
-        e.rows = thin_out(features, labels, e.rows, e.dim);
-        e.features = features;
-        e.labels = labels;
-        good = ole_analyze(analysis, &e, &options, error) == OLE_OK;
+        ole_measures_add_number(to, mark, "angle inside classes, median", a->angles.within.median);
+        ole_measures_add_number(to, mark, "angle between classes, median",
+                                a->angles.between.median);
+        ole_measures_add_number(to, mark, "effective rank of all features",
+                                a->spectra.all.effective_rank);
+        ole_measures_add_number(to, mark, "OLE loss of the test features", a->spectra.loss);
     }
-    free(features);
-    free(labels);
+    return end_run(t, r, run, good);
+}
+
+/* The largest value of both figures on both y axes, so that they can be compared. */
+static void share_axis(ole_figure *figures, int count) {
+    double most = 0.0;
+    for (int f = 0; f < count; f++) {
+        if (figures[f].kind != OLE_FIGURE_HISTOGRAM && figures[f].kind != OLE_FIGURE_LINES) return;
+        for (int i = 0; i < figures[f].series_count; i++)
+            for (int64_t k = 0; k < figures[f].series[i].count; k++)
+                most = fmax(most, figures[f].series[i].y[k]); /* NaNs lose */
+    }
+    for (int f = 0; f < count; f++)
+        figures[f].y_max = 1.05 * most;
+}
+
+/* Each kind of figure of both sides, one beside the other, as far as they have runs. */
+static bool draw_features(const row *r, const trained_run runs[SIDES], figure_output *p) {
+    ole_error error;
+    bool good = true;
+    for (int kind = 0; kind < OLE_DRAWINGS && good && !p->failed; kind++) {
+        ole_drawing *drawings[SIDES];
+        ole_figure figures[SIDES];
+        int sides[SIDES], count = 0;
+        for (int side = 0; side < SIDES && good && r->asked.draws >> kind & 1; side++) {
+            if (!runs[side].view.measured) continue;
+            good = ole_analysis_draw(&drawings[count], &runs[side].view.analysis,
+                                     (ole_drawing_kind)kind, &error) == OLE_OK;
+            if (!good || !drawings[count]) continue;
+            figures[count] = *ole_drawing_figure(drawings[count]);
+            sides[count++] = side;
+        }
+        share_axis(figures, count);
+        for (int i = 0; i < count; i++) {
+            char name[96], title[200], caption[400];
+            snprintf(title, sizeof title, "%s, %s", figures[i].title, side_name(r, sides[i]));
+            figures[i].title = title;
+            snprintf(name, sizeof name, "%s-%s", ole_side_name(sides[i]),
+                     ole_drawing_name(drawings[i]));
+            snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, sides[i]),
+                     ole_drawing_caption(drawings[i]));
+            figure_output_add(p, &figures[i], name, caption);
+            ole_drawing_free(drawings[i]);
+        }
+    }
+    if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
     return good;
 }
 
-/* Features at the end of training: figures and numbers of one run. */
-static bool add_features(const row *r, made *m, int64_t run, int threads, figure_output *p) {
-    const ole_run_mark *mark = &m->marks[run];
-    ole_measures *to = &m->measures;
-    progress line = progress_start();
-    ole_error error;
-    ole_analysis a;
-    trained_run t;
-    bool good = trained_open(&t, r, m, run, threads, &line, &error) &&
-                analyze(r, &t, threads, &line, &a, &error);
-    progress_clear(&line);
-    if (good) {
-        good = draw_features(r, &a, mark->side, p, &error);
-        ole_measures_add_number(to, mark, "angle inside classes, median", a.angles.within.median);
-        ole_measures_add_number(to, mark, "angle between classes, median", a.angles.between.median);
-        ole_measures_add_number(to, mark, "effective rank of all features",
-                                a.spectra.all.effective_rank);
-        ole_measures_add_number(to, mark, "OLE loss of the test features", a.spectra.loss);
-        ole_analysis_free(&a);
-    }
-    if (!good && !interrupted())
-        fail_command("reproduce", "%s: %s: %s", r->asked.name, m->study.runs[run].folder,
-                     error.message);
-    trained_close(&t);
-    return good && !p->failed && !interrupted();
+static bool add_features(row *r, const int64_t runs[SIDES], int threads, figure_output *p) {
+    trained_run *trained = calloc(SIDES, sizeof *trained);
+    bool good = trained != NULL;
+    if (!good) fail_command("reproduce", "out of memory");
+    for (int side = 0; side < SIDES && good; side++)
+        good = runs[side] < 0 || measure_features(r, runs[side], threads, &trained[side]);
+    ole_page_section(p->page, "Features");
+    good = good && draw_features(r, trained, p);
+    for (int side = 0; side < SIDES && trained; side++)
+        ole_run_view_close(&trained[side].view);
+    free(trained);
+    return good;
 }
 
 /* ---- Learning curves ---------------------------------------------------------------------- */
 
-/* A number of each epoch of both sides, as one figure. */
-static void add_curve(figure_output *p, const row *r, const ole_history history[SIDES],
-                      const char *caption, size_t offset, const char *name, const char *y_label,
-                      bool accuracy) {
-    ole_series series[SIDES];
-    int64_t room = history[SOFTMAX].count + history[WITH_OLE].count, used = 0;
-    double *x = malloc((2 * (size_t)room + 1) * sizeof *x), *y = x ? x + room : NULL;
-    int count = 0;
-    for (int side = 0; side < SIDES && x; side++) {
-        int64_t first = used;
-        for (int64_t i = 0; i < history[side].count; i++) {
-            double value;
-            memcpy(&value, (const char *)&history[side].epochs[i] + offset, sizeof value);
-            if (!isfinite(value)) continue;
-            x[used] = (double)history[side].epochs[i].epoch;
-            y[used++] = accuracy ? 100.0 - value : value;
-        }
-        if (used > first)
-            series[count++] = (ole_series){
-                .name = side_name(r, side), .count = used - first, .x = x + first, .y = y + first};
-    }
-    if (!x) p->failed = fail_command(p->command, "out of memory") != EXIT_DONE;
-    add_figure(p, name, caption, "epoch", y_label, series, count, OLE_FIGURE_LINES);
-    free(x);
+typedef struct curve_place {
+    figure_output *output;
+    const char *name;
+} curve_place;
+
+static void add_curve(void *context, const ole_figure *figure) {
+    const curve_place *to = context;
+    figure_output_add(to->output, figure, to->name,
+                      "After each epoch: mean of the runs that did not diverge; band: standard "
+                      "deviation over the seeds.");
 }
 
-/* A side may have no run. */
-static bool add_curves(const row *r, const made *m, const int64_t runs[SIDES], figure_output *p) {
-    ole_history h[SIDES] = {{0}};
-    char caption[120] = "After each epoch", folder[ROW_PATH];
+static bool add_curves(const row *r, figure_output *p) {
+    static const struct {
+        const char *name;
+        ole_epoch_number number;
+    } curves[] = {
+        {"ole-loss", {offsetof(ole_epoch, ole_loss), false, "OLÉ loss"}},
+        {"softmax-loss", {offsetof(ole_epoch, softmax_loss), false, "softmax loss"}},
+        {"accuracy", {offsetof(ole_epoch, test_error), true, "test accuracy, %"}},
+        {"training-accuracy", {offsetof(ole_epoch, train_error), true, "training accuracy, %"}},
+    };
+    ole_error error;
     bool good = true;
-    for (int side = 0; side < SIDES && good; side++) {
-        ole_error error;
-        size_t used = strlen(caption);
-        if (runs[side] < 0) continue;
-        join_path(folder, r->runs_folder, m->study.runs[runs[side]].folder);
-        good = ole_history_read(&h[side], folder, &error) == OLE_OK;
-        if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
-        snprintf(caption + used, sizeof caption - used, "%s seed %" PRIu64 " of %s",
-                 used > strlen("After each epoch") ? "," : ":", m->marks[runs[side]].seed,
-                 side_name(r, side));
+    ole_page_section(p->page, "Learning curves");
+    for (size_t i = 0; i < sizeof curves / sizeof *curves && good; i++) {
+        curve_place to = {p, curves[i].name};
+        good = ole_study_draw_epochs(&r->study, &r->train, &curves[i].number, add_curve, &to,
+                                     &error) == OLE_OK;
     }
-    if (good) {
-        snprintf(caption + strlen(caption), sizeof caption - strlen(caption), ".");
-        figure_output_section(p, "Learning curves");
-        add_curve(p, r, h, caption, offsetof(ole_epoch, ole_loss), "ole-loss", "OLÉ loss", false);
-        add_curve(p, r, h, caption, offsetof(ole_epoch, softmax_loss), "softmax-loss",
-                  "softmax loss", false);
-        add_curve(p, r, h, caption, offsetof(ole_epoch, test_error), "accuracy", "test accuracy, %",
-                  true);
-        add_curve(p, r, h, caption, offsetof(ole_epoch, train_error), "training-accuracy",
-                  "training accuracy, %", true);
-    }
-    for (int side = 0; side < SIDES; side++)
-        ole_history_free(&h[side]);
-    return good && !p->failed;
+    if (!good) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    return good;
 }
 
 /* ---- Known and novel classes --------------------------------------------------------------- */
@@ -282,7 +251,7 @@ static bool open_novel(const row *r, const ole_train_options *known, int threads
            OLE_OK;
 }
 
-bool check_novel(const row *r, int threads, char why[600]) {
+bool check_novel(row *r, int threads, char why[600]) {
     if (r->asked.kind != RECIPE_NOVELTY || row_is_whole(r)) return true;
     ole_dataset *known = NULL, *novel = NULL;
     ole_error error;
@@ -335,16 +304,26 @@ static bool make_pairs(ole_pairs *pairs, const int64_t *labels, int64_t count) {
 /* Verifies pairs of novel samples by their features. */
 static bool verify(ole_model *model, const ole_dataset *novel, const ole_run_mark *run,
                    ole_measures *to, ole_error *error) {
-    int64_t dim = ole_model_get_info(model)->features, count, *labels;
-    float *features;
+    const ole_dataset_info *info = ole_dataset_get_info(novel);
+    int64_t dim = ole_model_get_info(model)->features, count = 0;
+    size_t most = (size_t)(info->count[OLE_SPLIT_TRAIN] + info->count[OLE_SPLIT_TEST]);
+    float *features = malloc((most * (size_t)dim + 1) * sizeof *features);
+    int64_t *labels = malloc((most + 1) * sizeof *labels);
     ole_pairs pairs = {0};
     ole_verification v;
-    bool good = trained_features(model, novel, 1u << OLE_SPLIT_TRAIN | 1u << OLE_SPLIT_TEST,
-                                 &features, &labels, &count, error);
-    if (good && !make_pairs(&pairs, labels, count)) {
-        snprintf(error->message, sizeof error->message, "verification: out of memory");
-        good = false;
-    } else if (good && pairs.count < 2 * FOLDS) {
+    bool good = features && labels;
+    snprintf(error->message, sizeof error->message, "verification: out of memory");
+    for (int split = OLE_SPLIT_TRAIN; split <= OLE_SPLIT_TEST && good; split++) {
+        const int32_t *truth = ole_dataset_labels(novel, (ole_split)split);
+        if (info->count[split] == 0) continue;
+        good = ole_model_run_split(model, novel, (ole_split)split, features + count * dim, NULL,
+                                   error) == OLE_OK &&
+               !interrupted();
+        for (int64_t i = 0; i < info->count[split]; i++)
+            labels[count++] = truth[i];
+    }
+    good = good && make_pairs(&pairs, labels, count);
+    if (good && pairs.count < 2 * FOLDS) {
         fprintf(stderr, "ole reproduce: skipped verification: too few pairs of novel samples\n");
     } else if (good) {
         good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, error) == OLE_OK;
@@ -362,58 +341,44 @@ static bool verify(ole_model *model, const ole_dataset *novel, const ole_run_mar
 
 /* ---- Novelty ------------------------------------------------------------------------------ */
 
-static bool measure_run(const row *r, made *m, int64_t number, int threads, ole_novelty *novelty) {
-    const ole_run_mark *run = &m->marks[number];
-    ole_measures *to = &m->measures;
-    trained_run t;
+static bool measure_run(row *r, int64_t number, int threads, ole_novelty *novelty) {
+    const ole_run_mark *run = &r->marks[number];
+    ole_measures *to = &r->measures;
+    trained_run *t = calloc(1, sizeof *t);
+    if (!t) return fail_command("reproduce", "out of memory") == EXIT_DONE;
     ole_dataset *novel = NULL;
-    progress line = progress_start();
     ole_novelty_options options;
     ole_novelty_options_init(&options);
     options.threads = threads;
     options.callback = progress_images;
-    options.callback_context = &line;
-    ole_error error;
-    bool good = trained_open(&t, r, m, number, threads, &line, &error) &&
-                open_novel(r, &t.options, threads, &novel, &error) &&
-                ole_novelty_measure(novelty, t.model, t.set, novel, &options, &error) == OLE_OK;
+    options.callback_context = &t->line;
+    bool good =
+        open_run(t, r, number, threads) &&
+        ole_run_view_load(&t->view, &t->report, &t->error) == OLE_OK && !t->view.without[0] &&
+        open_novel(r, &t->view.options, threads, &novel, &t->error) &&
+        ole_novelty_measure(novelty, t->view.model, t->view.set, novel, &options, &t->error) ==
+            OLE_OK;
     if (good && !novelty->interrupted && !ole_measures_find(to, run, auroc)) {
         const ole_roc *roc = &ole_novelty_get(novelty, OLE_SCORE_SOFTMAX)->roc;
         ole_measures_add_number(to, run, auroc, 100.0 * roc->auroc);
         ole_measures_add_number(to, run, "novel accepted, 95 % of known kept", 100.0 * roc->fpr95);
         ole_measures_add_number(to, run, "accuracy on the known", novelty->accuracy);
-        if (r->asked.verify) good = verify(t.model, novel, run, to, &error);
+        ole_model_watch(t->view.model, progress_images, &t->line);
+        if (r->asked.verify) good = verify(t->view.model, novel, run, to, &t->error);
     }
-    progress_clear(&line);
-    if (!good && !interrupted()) fail_command("reproduce", "%s: %s", r->asked.name, error.message);
+    good = end_run(t, r, number, good);
     ole_dataset_close(novel);
-    trained_close(&t);
-    return good && !interrupted();
+    ole_run_view_close(&t->view);
+    free(t);
+    return good;
 }
 
-/* Accuracy on the known against the share of the novel over the threshold; a side without novel
- * samples has no run, here and below. */
-static void draw_curve(const row *r, const ole_novelty n[SIDES], figure_output *p) {
+/* Both figures of the paper's Fig. 6; a side without a run has no novel samples. */
+static void draw_novelty(const row *r, const ole_novelty n[SIDES], figure_output *p) {
     static double x[SIDES][CURVE_POINTS], y[SIDES][CURVE_POINTS];
-    ole_series series[SIDES];
-    int count = 0;
-    for (int side = 0; side < SIDES; side++) {
-        if (n[side].novel_count == 0) continue;
-        const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
-        series[count++] = thin_curve(side_name(r, side), s->roc.points, s->roc.fpr, s->accuracy_at,
-                                     x[side], y[side]);
-    }
-    add_figure(p, "novelty",
-               "A threshold on the softmax score, from high (left) to low; up and to the left is "
-               "better. The paper's Fig. 6 (a).",
-               "share of the novel over the threshold", "accuracy on the known, %", series, count,
-               OLE_FIGURE_LINES);
-}
-
-/* The largest scores of the novel samples. */
-static void draw_scores(const row *r, const ole_novelty n[SIDES], figure_output *p) {
     double edges[BARS + 1], bars[SIDES][BARS] = {{0}};
-    ole_series series[SIDES];
+    ole_series curves[SIDES], scores[SIDES];
+    ole_figure figure;
     int count = 0;
     for (int i = 0; i <= BARS; i++)
         edges[i] = (double)i / BARS;
@@ -421,104 +386,107 @@ static void draw_scores(const row *r, const ole_novelty n[SIDES], figure_output 
         if (n[side].novel_count == 0) continue;
         const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
         for (int64_t i = 0; i < n[side].novel_count; i++) {
-            int bar = (int)(BARS * s->novel[i]);
-            bars[side][bar < 0       ? 0
-                       : bar >= BARS ? BARS - 1
-                                     : bar] += 1.0 / (double)n[side].novel_count;
+            double bar = fmin(fmax(0.0, BARS * s->novel[i]), BARS - 1);
+            bars[side][(int)bar] += 1.0 / (double)n[side].novel_count;
         }
-        series[count++] =
+        curves[count] = thin_curve(side_name(r, side), s->roc.points, s->roc.fpr, s->accuracy_at,
+                                   x[side], y[side]);
+        scores[count++] =
             (ole_series){.name = side_name(r, side), .count = BARS, .x = edges, .y = bars[side]};
     }
-    add_figure(p, "novel-scores",
-               "How sure the networks are of samples of classes they do not know. The paper's "
-               "Fig. 6 (b, c).",
-               "largest softmax score", "share of the novel samples", series, count,
-               OLE_FIGURE_HISTOGRAM);
+    ole_page_section(p->page, "Known and novel");
+    ole_figure_init(&figure);
+    figure.x_label = "share of the novel over the threshold";
+    figure.y_label = "accuracy on the known, %";
+    figure.y_free = true;
+    figure.series = curves;
+    figure.series_count = count;
+    figure_output_add(p, &figure, "novelty",
+                      "A threshold on the softmax score, from high (left) to low; up and to the "
+                      "left is better. The paper's Fig. 6 (a).");
+    figure.kind = OLE_FIGURE_HISTOGRAM;
+    figure.x_label = "largest softmax score";
+    figure.y_label = "share of the novel samples";
+    figure.y_free = false;
+    figure.series = scores;
+    figure_output_add(p, &figure, "novel-scores",
+                      "How sure the networks are of samples of classes they do not know. The "
+                      "paper's Fig. 6 (b, c).");
 }
 
+/* ---- All of them -------------------------------------------------------------------------- */
+
 /* Measures what is not measured yet; the figures are of the first run of each side. */
-static bool measure_novelty(const row *r, made *m, int threads) {
+static bool show_novelty(row *r, const int64_t *first, int64_t count, int threads) {
     ole_novelty shown[SIDES] = {{0}};
-    const int64_t first[SIDES] = {made_first(m, SOFTMAX), made_first(m, WITH_OLE)};
-    bool good = true, drawn = made_shows(m, r, first, SIDES);
-    for (int64_t i = 0; i < m->study.run_count && good; i++) {
-        int side = m->marks[i].side;
-        bool show = i == first[side] && !drawn;
-        if (m->study.runs[i].state != OLE_STUDY_FINISHED ||
-            (!show && ole_measures_find(&m->measures, &m->marks[i], auroc)))
+    bool good = true, drawn = are_shown(r, first, count);
+    for (int64_t i = 0; i < r->study.run_count && good; i++) {
+        bool show = !drawn && (i == first[0] || i == first[count - 1]);
+        if (r->study.runs[i].state != OLE_STUDY_FINISHED ||
+            (!show && ole_measures_find(&r->measures, &r->marks[i], auroc)))
             continue;
         ole_novelty novelty = {0};
-        good = measure_run(r, m, i, threads, &novelty) && made_write(m, r->folder);
+        good = measure_run(r, i, threads, &novelty) && row_write(r, r->folder);
         if (show)
-            shown[side] = novelty;
+            shown[r->marks[i].side] = novelty;
         else
             ole_novelty_free(&novelty);
     }
     if (good && !drawn) {
         row_figures f;
         good = row_figures_open(&f, r);
-        if (good) {
-            figure_output_section(&f.output, "Known and novel");
-            draw_curve(r, shown, &f.output);
-            draw_scores(r, shown, &f.output);
-            good = figure_output_close(&f.output) == EXIT_DONE;
-        }
-        if (good) made_note_shown(m, r, first, SIDES);
-        good = good && made_write(m, r->folder);
+        if (good) draw_novelty(r, shown, &f.output);
+        good = good && figure_output_close(&f.output) == EXIT_DONE && note_shown(r, first, count);
     }
     for (int side = 0; side < SIDES; side++)
         ole_novelty_free(&shown[side]);
     return good;
 }
 
-/* ---- All of them -------------------------------------------------------------------------- */
-
-/* Runs for the features, then runs for the curves; -1 where a side has none. */
-typedef int64_t shown_runs[2 * SIDES];
-
 /* The figures first, then numbers.csv, which says what they show: what it says is true. */
-static bool draw_runs(const row *r, made *m, const shown_runs runs, int threads) {
+static bool draw_runs(row *r, const int64_t runs[SIDES], bool curves, int threads) {
     row_figures f;
     if (!row_figures_open(&f, r)) return false;
-    figure_output *p = &f.output;
-    bool good = true;
-    ole_measures_remove(&m->measures, NULL);
-    for (int side = 0; side < SIDES && good; side++)
-        good = runs[side] < 0 || add_features(r, m, runs[side], threads, p);
-    if (runs[SIDES + SOFTMAX] >= 0 || runs[SIDES + WITH_OLE] >= 0)
-        good = good && add_curves(r, m, runs + SIDES, p);
-    p->failed |= !good;
-    good = figure_output_close(p) == EXIT_DONE;
-    if (good) made_note_shown(m, r, runs, 2 * SIDES);
-    return good && made_write(m, r->folder);
+    ole_measures_remove(&r->measures, NULL);
+    bool good = r->asked.kind == RECIPE_CURVES || add_features(r, runs, threads, &f.output);
+    good = good && (!curves || add_curves(r, &f.output));
+    f.output.failed |= !good;
+    return figure_output_close(&f.output) == EXIT_DONE;
 }
 
-/* A side whose runs all diverged is omitted. */
-bool show_runs(const row *r, int threads) {
+/* Whether one of a side finished; if not, stderr says why there is nothing to show. */
+static bool has_side(const row *r, int side) {
+    bool diverged = false;
+    if (pick_run(r, side, false) >= 0) return true;
+    for (int64_t i = 0; i < r->study.run_count; i++)
+        diverged |= r->marks[i].side == side && r->study.runs[i].state == OLE_STUDY_DIVERGED;
+    tell_command("reproduce", "%s: %s of %s: nothing to show", r->asked.name,
+                 diverged ? "all runs diverged" : "no run is finished", side_name(r, side));
+    return false;
+}
+
+bool show_runs(row *r, int threads) {
     bool novelty = r->asked.kind == RECIPE_NOVELTY, features = r->asked.kind != RECIPE_CURVES;
-    bool curves = !features || recipe_draws(&r->asked, "curves"), any = false;
-    made m;
+    bool curves = !novelty && (!features || r->asked.draws >> DRAW_CURVES & 1);
     ole_error error;
-    shown_runs runs = {-1, -1, -1, -1};
     if (!novelty && features && !r->asked.draw) return true;
-    bool good = made_read(&m, r, &error);
-    if (!good) fail_command("reproduce", "%s", error.message);
-    for (int side = 0; side < SIDES && good; side++) {
-        if (!made_has_side(&m, r, side)) continue;
-        int64_t first = made_first(&m, side), best = first;
-        /* Of OLÉ alone the best run is shown, as in the paper. */
-        for (int64_t i = 0; i < m.study.run_count && r->train.loss == OLE_LOSS_OLE; i++)
-            if (m.marks[i].side == side &&
-                m.study.runs[i].knn1_error < m.study.runs[best].knn1_error)
-                best = i;
-        if (features) runs[side] = best;
-        if (curves) runs[SIDES + side] = first;
-        any = true;
+    bool good = row_read(r, r->folder, &error);
+    int64_t sides[SIDES], count = 0;
+    int64_t *shown = good ? calloc((size_t)r->study.run_count + SIDES, sizeof *shown) : NULL;
+    if (!shown) {
+        fail_command("reproduce", "%s", good ? "out of memory" : error.message);
+        return false;
     }
-    if (good && any && novelty)
-        good = measure_novelty(r, &m, threads);
-    else if (good && any)
-        good = made_shows(&m, r, runs, 2 * SIDES) || draw_runs(r, &m, runs, threads);
-    made_free(&m);
+    for (int side = 0; side < SIDES; side++) { /* one whose runs all diverged is omitted */
+        sides[side] = has_side(r, side) ? pick_run(r, side, !novelty) : -1;
+        if (features && sides[side] >= 0) shown[count++] = sides[side];
+    }
+    for (int64_t i = 0; i < r->study.run_count && curves; i++)
+        if (r->study.runs[i].state == OLE_STUDY_FINISHED) shown[count++] = i;
+    if (count > 0 && novelty)
+        good = show_novelty(r, shown, count, threads);
+    else if (count > 0 && !are_shown(r, shown, count))
+        good = draw_runs(r, sides, curves, threads) && note_shown(r, shown, count);
+    free(shown);
     return good;
 }

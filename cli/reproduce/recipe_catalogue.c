@@ -27,6 +27,17 @@ const char *recipe_name(int i) {
     return recipe_texts[i].name;
 }
 
+int recipe_find(const char *name) {
+    for (int i = 0; i < RECIPES; i++)
+        if (strcmp(recipe_texts[i].name, name) == 0) return i;
+    return -1;
+}
+
+bool recipe_is_original(const recipe *r) {
+    int at = recipe_find(r->name);
+    return at >= 0 && strcmp(recipe_texts[at].text, r->text) == 0;
+}
+
 /* ---- The block `paper:` ------------------------------------------------------------------- */
 
 static const ole_option keys[] = {
@@ -55,33 +66,26 @@ static const ole_option keys[] = {
     {0},
 };
 
-/* What `draw` may name: the figures of an analysis, and the learning curves. */
-static const char *const figures[] = {
-    "angles", "angle-histogram", "spectrum", "class-spectra", "overlaps", "map", "space", "curves"};
-enum { FIGURES = sizeof figures / sizeof *figures };
-
-static bool names_figure(const char *word, size_t length, const char *figure) {
-    return strlen(figure) == length && strncmp(figure, word, length) == 0;
-}
-
-bool recipe_draws(const recipe *r, const char *kind) {
-    for (const char *at = r->draw; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (names_figure(at, strcspn(at, ","), kind)) return true;
-    return false;
-}
-
-static bool check_figures(const recipe *r, char why[OLE_OPTION_WHY]) {
+/* Fills `draws` from `draw`. */
+static bool read_figures(recipe *r, char why[OLE_OPTION_WHY]) {
+    static const char *const figures[RECIPE_FIGURES] = {
+        "angles", "angle-histogram", "spectrum", "class-spectra", "overlaps",
+        "map",    "space",           "curves"};
     for (const char *at = r->draw; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        int length = (int)strcspn(at, ","), known = 0, used = 0;
-        while (known < FIGURES && !names_figure(at, (size_t)length, figures[known]))
-            known++;
-        if (known < FIGURES) continue;
-        used = snprintf(why, OLE_OPTION_WHY, "paper: draw: '%.*s' is no figure; there are",
-                        length > 60 ? 60 : length, at);
-        for (int f = 0; f < FIGURES; f++)
-            used += snprintf(why + used, (size_t)(OLE_OPTION_WHY - used), "%s %s", f ? "," : "",
-                             figures[f]);
-        return false;
+        size_t length = strcspn(at, ",");
+        int f = 0;
+        while (f < RECIPE_FIGURES &&
+               (strlen(figures[f]) != length || strncmp(figures[f], at, length) != 0))
+            f++;
+        if (f == RECIPE_FIGURES) {
+            int used = snprintf(why, OLE_OPTION_WHY, "paper: draw: '%.*s' is no figure; there are",
+                                length > 60 ? 60 : (int)length, at);
+            for (f = 0; f < RECIPE_FIGURES; f++)
+                used += snprintf(why + used, (size_t)(OLE_OPTION_WHY - used), "%s %s", f ? "," : "",
+                                 figures[f]);
+            return false;
+        }
+        r->draws |= 1u << f;
     }
     return true;
 }
@@ -95,51 +99,33 @@ static bool read_values(const char *key, const char *option, const char *text, v
     return false;
 }
 
-/* What a recipe of known and novel classes lacks, and would only show after all its training. */
-static const char *lacks_for_novelty(const recipe *r) {
+/* A mistake that no single key shows, and that might only show after all training; NULL: none. */
+static const char *find_mistake(const recipe *r) {
     const ole_train_options *o = &r->train;
-    if (r->kind != RECIPE_NOVELTY) return NULL;
-    if (!r->novel && !(r->novel_classes && o->classes))
-        return "needs classes (the known ones) and, in 'paper', novel_classes, or another data set "
-               "there (novel)";
-    if (!(o->val_split > 0.0))
-        return "needs val_split: the threshold comes from the validation set";
-    if (o->loss == OLE_LOSS_OLE) return "needs a classifier: loss softmax+ole";
-    return NULL;
-}
-
-/* Mistakes that no single key shows. */
-static bool check_block(const recipe *r, char why[OLE_OPTION_WHY]) {
-    bool borrows = recipe_borrows(r);
-    const char *lacks = lacks_for_novelty(r);
-    char room[OLE_OPTION_VALUE];
-    const char *kind = ole_option_text(ole_option_find(keys, "kind", 4), r, room);
+    bool shows_others = r->kind == RECIPE_FEATURES || r->kind == RECIPE_CURVES;
     int with_ole = 0;
     for (int i = 0; i < r->lambda_count; i++)
         with_ole += r->lambdas[i] > 0.0;
-    if (!r->title || !r->shows)
-        snprintf(why, OLE_OPTION_WHY, "the block 'paper' with title and shows is missing");
-    else if (!borrows && (!r->train.data || !r->train.net))
-        snprintf(why, OLE_OPTION_WHY, "data or net is missing");
-    else if (borrows != (r->from != NULL))
-        snprintf(why, OLE_OPTION_WHY,
-                 "paper: the kinds features and curves, and no other, need "
-                 "'from'");
-    else if (lacks)
-        snprintf(why, OLE_OPTION_WHY, "paper: the kind novelty %s", lacks);
-    else if (r->kind == RECIPE_SWEEP && r->sample_count == 0)
-        snprintf(why, OLE_OPTION_WHY, "paper: the kind sweep needs samples, as samples: [50, 100]");
-    else if (r->kind != RECIPE_TUNE && !borrows && !r->lambda_list && r->train.lambda == 0.0)
-        snprintf(why, OLE_OPTION_WHY,
-                 "lambda is 0: the kind %s compares softmax with a lambda above 0", kind);
-    else if (with_ole > 1 && r->kind != RECIPE_TUNE)
-        snprintf(why, OLE_OPTION_WHY,
-                 "paper: lambdas: the kind %s compares softmax with one lambda above 0: give one, "
-                 "or a recipe for each; the kind tune takes many",
-                 kind);
-    else
-        return check_figures(r, why);
-    return false;
+    if (!r->title || !r->shows) return "the block 'paper' with title and shows is missing";
+    if (!shows_others && (!o->data || !o->net)) return "data or net is missing";
+    if (shows_others != (r->from != NULL))
+        return "paper: the kinds features and curves, and no other, need 'from'";
+    if (r->kind == RECIPE_SWEEP && r->sample_count == 0)
+        return "paper: the kind sweep needs samples, as samples: [50, 100]";
+    if (r->kind != RECIPE_TUNE && !r->from && !r->lambda_list && o->lambda == 0.0)
+        return "lambda is 0: softmax must be compared with a lambda above 0";
+    if (r->kind != RECIPE_TUNE && with_ole > 1)
+        return "paper: lambdas: softmax is compared with one lambda above 0: give one, or a recipe "
+               "for each; the kind tune takes many";
+    if (r->kind != RECIPE_NOVELTY) return NULL;
+    if (!r->novel && !(r->novel_classes && o->classes))
+        return "paper: the kind novelty needs classes (the known ones) and, in 'paper', "
+               "novel_classes, or another data set there (novel)";
+    if (!(o->val_split > 0.0))
+        return "paper: the kind novelty needs val_split: the threshold comes from the validation "
+               "set";
+    return o->loss == OLE_LOSS_OLE ? "paper: the kind novelty needs a classifier: loss softmax+ole"
+                                   : NULL;
 }
 
 static bool read_block(recipe *r, char why[OLE_OPTION_WHY]) {
@@ -160,9 +146,11 @@ static bool read_block(recipe *r, char why[OLE_OPTION_WHY]) {
     }
     if (!read_values("lambdas", "lambda", r->lambda_list, r->lambdas, &r->lambda_count, why) ||
         !read_values("samples", "samples_per_class", r->sample_list, r->samples, &r->sample_count,
-                     why) ||
-        !check_block(r, why))
+                     why))
         return false;
+    const char *mistake = find_mistake(r);
+    if (mistake) snprintf(why, OLE_OPTION_WHY, "%s", mistake);
+    if (mistake || !read_figures(r, why)) return false;
     if (r->lambda_count == 0) {
         r->lambdas[1] = r->train.lambda;
         r->lambda_count = 2;
@@ -189,15 +177,12 @@ static bool read_text(recipe *r, const char *label) {
 }
 
 bool recipe_open_as(recipe *r, const char *name, const char *path) {
+    size_t size;
     *r = (recipe){0};
     snprintf(r->name, sizeof r->name, "%s", name);
-    FILE *file = ole_fopen_regular(path);
-    r->text = file ? calloc(1, LARGEST + 1) : NULL;
-    size_t size = r->text ? fread(r->text, 1, LARGEST, file) : 0;
-    bool good = r->text && size < LARGEST && !ferror(file);
-    if (file) fclose(file);
-    if (!good) fail_command("reproduce", "%s: cannot read this recipe", path);
-    return good && read_text(r, path);
+    if (ole_read_file(path, LARGEST, &r->text, &size, NULL) == OLE_OK) return read_text(r, path);
+    fail_command("reproduce", "%s: cannot read this recipe", path);
+    return false;
 }
 
 /* The length of .yaml or .yml at the end; 0: it is no file of a recipe. */
@@ -230,13 +215,14 @@ bool recipe_folder_name(const char *row, char name[RECIPE_NAME]) {
 
 static bool open_own(recipe *r, const char *row) {
     const char *names[RECIPES], *near;
-    for (int i = 0; i < RECIPES; i++) {
-        names[i] = recipe_texts[i].name;
-        if (strcmp(names[i], row) != 0) continue;
+    int at = recipe_find(row);
+    if (at >= 0) {
         snprintf(r->name, sizeof r->name, "%s", row);
-        r->text = strdup(recipe_texts[i].text);
+        r->text = strdup(recipe_texts[at].text);
         return r->text && read_text(r, row);
     }
+    for (int i = 0; i < RECIPES; i++)
+        names[i] = recipe_texts[i].name;
     near = ole_nearest_name(row, names, RECIPES);
     for (int i = 0; i < RECIPES && !near; i++)
         if (strncmp(row, names[i], strlen(row)) == 0) near = names[i];
@@ -255,10 +241,6 @@ bool recipe_open(recipe *r, const char *row) {
                  "start with a dot",
                  row, RECIPE_NAME - 1);
     return false;
-}
-
-bool recipe_borrows(const recipe *r) {
-    return r->kind == RECIPE_FEATURES || r->kind == RECIPE_CURVES;
 }
 
 void recipe_close(recipe *r) {

@@ -12,6 +12,7 @@
 #ifndef OLE_CLI_REPRODUCE_RECIPE_CATALOGUE_H
 #define OLE_CLI_REPRODUCE_RECIPE_CATALOGUE_H
 
+#include "report/drawing.h"
 #include "study/measures.h"
 #include <ole/train/study.h>
 
@@ -27,6 +28,9 @@ typedef enum recipe_kind {
 /* Every table and figure compares these two. */
 enum { SOFTMAX = OLE_SIDE_SOFTMAX, WITH_OLE = OLE_SIDE_OLE, SIDES = OLE_SIDES };
 
+/* What a recipe may draw: the figures of an analysis, and learning curves. */
+enum { DRAW_CURVES = OLE_DRAWINGS, RECIPE_FIGURES };
+
 enum { RECIPE_NAME = 64, RECIPE_VALUES = 16 };
 
 typedef struct recipe {
@@ -36,12 +40,13 @@ typedef struct recipe {
     ole_train_options train;
     int kind;                          /* a recipe_kind */
     const char *title, *shows;         /* "CIFAR-10, VGG-16"; "Table 2, row 7" */
-    const char *measure;               /* "test error", for --list; NULL: none is reported */
+    const char *measure;               /* "test error", for --dry-run; NULL: none is reported */
     ole_study_error reported[SIDES];   /* NaN: not reported */
     const char *reports;               /* what the paper reports where that is no number; or NULL */
     const char *note, *needs;          /* NULL: none */
     const char *from;                  /* the recipe whose runs the figures show; or NULL */
     const char *draw;                  /* kinds of figures, comma-separated; or NULL */
+    unsigned draws;                    /* the same, a bit for each */
     const char *novel, *novel_classes; /* of a novelty: data (NULL: the same), classes */
     bool verify;                       /* also verify pairs of novel samples */
     double chosen;                     /* λ that the paper chose; NaN */
@@ -53,9 +58,11 @@ typedef struct recipe {
     int64_t samples[RECIPE_VALUES];
 } recipe;
 
-/* The recipes inside the program. */
+/* The recipes inside the program; the number of one, or -1; whether one is as in the program. */
 int recipe_count(void);
 const char *recipe_name(int i);
+int recipe_find(const char *name);
+bool recipe_is_original(const recipe *r);
 
 /* Opens one by its name, or a file ending in .yaml or .yml.  False after printing an error.  Close
  * it either way. */
@@ -67,11 +74,5 @@ bool recipe_folder_name(const char *row, char name[RECIPE_NAME]);
 /* Opens a file under another name. */
 bool recipe_open_as(recipe *r, const char *name, const char *path);
 void recipe_close(recipe *r); /* one that was never opened must be zero */
-
-/* Whether it has no runs of its own, but shows those of `from`. */
-bool recipe_borrows(const recipe *r);
-
-/* Whether `draw` names this kind of figure. */
-bool recipe_draws(const recipe *r, const char *kind);
 
 #endif

@@ -10,18 +10,19 @@
 #include "common/common.h"
 #include "common/launch.h"
 #include "common/outputs.h"
+#include "study/by_kind.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const char reproduce_summary[] = "the paper's table rows and figures, from their recipes";
 
 typedef struct arguments {
-    const char **names;
+    const char **names; /* with room for all recipes */
     int count;
+    int given; /* the others are of a group: one without its data is skipped */
+    int skipped;
     reproduction how;
     bool list, dry_run, print, json;
 } arguments;
@@ -30,7 +31,7 @@ typedef struct arguments {
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
-        {"ROW", a->names, "names of --list, or a recipe's file, as mine.yaml"}, {0}};
+        {"ROW", a->names, "names of --list, table2, or a recipe's file, as mine.yaml"}, {0}};
     const ole_option options[] = {
         {"list", OLE_SWITCH, .to = &a->list, .heading = "Before running",
          .help = "list the recipes: data, time, the paper's numbers"},
@@ -65,6 +66,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .name = "reproduce",
         .summary = reproduce_summary,
         .example = "  $ ole reproduce --list\n"
+                   "  $ ole reproduce table2 --seeds 3 --device cuda --precision bf16\n"
                    "  $ ole reproduce stl10+-cnn5 fig5 --precision bf16\n"
                    "  $ ole reproduce cifar10-vgg16 fig1 fig7 --seeds 3 --device cuda\n"
                    "  $ ole reproduce fig2-faces --quick\n",
@@ -73,7 +75,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
             "paper's protocol; prints the paper's numbers beside ours, and adds them to\n"
             "results.json, results.md and report.html in the folder, which are rewritten\n"
             "after each run. Ctrl-C saves; the same command resumes. lambda is the paper's;\n"
-            "errors are those at the end of training.\n",
+            "errors are those at the end of training. table2 stands for all rows of the\n"
+            "paper's Table 2; those whose data are missing are skipped and named.\n",
         .positionals = positionals,
         .none_will_do = true,
         .many = &a->count,
@@ -93,6 +96,34 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     return true;
 }
 
+/* Whether a recipe of the program is a row of Table 2 as it is printed. */
+static bool is_of_table(const char *name) {
+    static const char table[] = "Table 2, row ";
+    recipe r;
+    bool is = recipe_open(&r, name) && strncmp(r.shows, table, strlen(table)) == 0 &&
+              !strchr(r.shows + strlen(table), ',');
+    recipe_close(&r);
+    return is;
+}
+
+/* Adds the rows that "table2", or --list without names, stands for. */
+static void expand(arguments *a) {
+    bool all = a->list && a->count == 0, table = false;
+    int given = 0;
+    for (int i = 0; i < a->count; i++)
+        if (strcmp(a->names[i], "table2") == 0)
+            table = true;
+        else
+            a->names[given++] = a->names[i];
+    a->count = a->given = given;
+    for (int i = 0; i < recipe_count(); i++) {
+        bool wanted = all || (table && is_of_table(recipe_name(i)));
+        for (int k = 0; k < given; k++)
+            wanted &= strcmp(a->names[k], recipe_name(i)) != 0;
+        if (wanted) a->names[a->count++] = recipe_name(i);
+    }
+}
+
 /* ---- Before the runs ---------------------------------------------------------------------- */
 
 /* Whether what will be written replaces no other files and follows no links; else prints why. */
@@ -100,40 +131,43 @@ static bool are_ours(const char *out, const row *rows, int count) {
     static const char *const results[] = {"results.json", "results.md", NULL};
     ole_error error;
     bool good = own_files_ready(out, "report.html", results, &error);
-    for (int i = 0; i < count && good; i++) {
-        char figures[ROW_PATH];
-        struct stat about;
-        const char *folders[] = {rows[i].folder, figures};
-        join_path(figures, rows[i].folder, "figures");
-        for (int k = 0; k < 2 && good; k++) {
-            good = lstat(folders[k], &about) != 0 || S_ISDIR(about.st_mode);
-            if (!good)
-                snprintf(error.message, sizeof error.message,
-                         "%.400s: not a folder, or a link to one; remove it", folders[k]);
-        }
-        join_path(figures, rows[i].folder, "figures.html");
-        good = good && own_file_ready(figures, true, &error);
+    for (const row *r = rows; r < rows + count && good; r++) {
+        char path[ROW_PATH];
+        good = ole_run_output_folder(path, out, r->asked.name, &error) == OLE_OK &&
+               ole_run_output_folder(path, r->folder, "figures", &error) == OLE_OK;
+        join_path(path, r->folder, "figures.html");
+        good = good && own_file_ready(path, true, &error);
     }
     if (!good) fail_command("reproduce", "%s", error.message);
     return good;
 }
 
-static int open_rows(const arguments *a, row *rows) {
-    bool writes = !a->dry_run && !a->print;
+static int open_rows(arguments *a, row *rows) {
+    bool writes = !a->list && !a->dry_run && !a->print;
+    char why[600];
+    int count = 0;
     for (int i = 0; i < a->count; i++) {
-        if (!row_open(&rows[i], a->names[i], &a->how)) return EXIT_USAGE;
-        for (int k = 0; k < i; k++)
-            if (strcmp(rows[k].asked.name, rows[i].asked.name) == 0) {
+        row *r = &rows[count];
+        if (!row_open(r, a->names[i], &a->how)) return EXIT_USAGE;
+        for (int k = 0; k < count; k++)
+            if (strcmp(rows[k].asked.name, r->asked.name) == 0) {
                 fail_command("reproduce", "two rows are called %s: give one of them",
-                             rows[i].asked.name);
+                             r->asked.name);
                 return EXIT_USAGE;
             }
+        bool skip = writes && i >= a->given && !row_locate(r, why);
+        if (skip) tell_command("reproduce", "skipped %s: %s", r->asked.name, row_missing(r, why));
+        if (skip) row_close(r);
+        count += !skip;
     }
+    a->skipped = a->count - count;
+    a->count = count;
+    if (count == 0) return fail_command("reproduce", "no row of Table 2 has its data here");
     for (int i = 0; i < a->count; i++) {
-        char why[600];
         row *r = &rows[i];
         for (int k = 0; k < a->count; k++)
-            if (r->asked.from && !rows[k].asked.from && strcmp(r->runs_folder, rows[k].folder) == 0)
+            if (!a->list && r->asked.from && !rows[k].asked.from &&
+                strcmp(r->runs_folder, rows[k].folder) == 0)
                 row_share(r, &rows[k]);
         a->names[i] = r->asked.name; /* of a file: its name in the folder */
         if (!writes || (r->asked.kind == RECIPE_CURVES && row_is_whole(r)))
@@ -151,7 +185,7 @@ static int check_row(const row *r, const reproduction *how) {
     ole_error error;
     options.check = true;
     options.ranks = how->ranks;
-    ole_status status = row_study_function(r)(&options, &result, &error);
+    ole_status status = ole_study_conduct(row_study_kind(r), &options, &result, &error);
     if (status == OLE_OK) ole_study_result_free(&result);
     if (status != OLE_OK && launch_prints(how->ranks))
         fail_command("reproduce", "%s: %s", r->asked.name, error.message);
@@ -164,7 +198,7 @@ static int check_row(const row *r, const reproduction *how) {
 typedef struct work {
     study_view view;
     const char *out;
-    const row *row;
+    row *row;
 } work;
 
 /* An ole_study_callback: rewrites the results after each run. */
@@ -201,7 +235,7 @@ static bool put_recipe(const row *r) {
 }
 
 /* Measures, draws and writes what the runs show, on rank 0. */
-static int conclude_row(const row *r, const reproduction *how, bool stopped) {
+static int conclude_row(row *r, const reproduction *how, bool stopped) {
     int threads = how->threads > 0 ? how->threads : default_threads();
     bool good = true;
     if (r->runs != &r->asked)
@@ -225,7 +259,7 @@ static int run_row(row *r, const reproduction *how) {
     options.message = study_say;
     options.callback_context = &w;
     if (prints) tell_kept(r, how);
-    int code = study_conduct(row_study_function(r), &options, &result);
+    int code = study_conduct(row_study_kind(r), &options, &result);
     if (code != EXIT_DONE) return code;
     bool stopped = result.interrupted;
     ole_study_result_free(&result);
@@ -244,6 +278,9 @@ static int conclude(const arguments *a, int code) {
     if (code == EXIT_DONE) {
         print_results(out, a->names, a->count);
         printf("\n%-12s %s/report.html\n%-12s %s/results.md\n", "report", out, "table", out);
+        if (a->skipped > 0)
+            printf("%-12s %d of Table 2, whose data are missing: 'ole reproduce --list table2'\n",
+                   "skipped", a->skipped);
     }
     return code;
 }
@@ -269,28 +306,31 @@ static int run_rows(arguments *a, row *rows) {
 }
 
 static int reproduce(arguments *a) {
-    row *rows = calloc((size_t)a->count, sizeof *rows);
+    int most = a->count;
+    row *rows = calloc((size_t)most, sizeof *rows);
     if (!rows) return fail_command("reproduce", "out of memory");
     int code = open_rows(a, rows);
     if (code == EXIT_DONE && a->print)
         for (int i = 0; i < a->count; i++)
             print_lines("%s", rows[i].asked.text);
-    else if (code == EXIT_DONE && a->dry_run)
-        code = plan_rows(rows, a->count, a->json);
+    else if (code == EXIT_DONE && (a->list || a->dry_run))
+        code = plan_rows(rows, a->count, a->list, a->json);
     else if (code == EXIT_DONE)
         code = run_rows(a, rows);
-    for (int i = 0; i < a->count; i++)
+    for (int i = 0; i < most; i++)
         row_close(&rows[i]);
     free(rows);
     return code;
 }
 
 int run_reproduce(int argc, char **argv) {
-    arguments a = {.names = calloc((size_t)argc + 1, sizeof *a.names)};
+    arguments a = {.names = calloc((size_t)(argc + recipe_count()), sizeof *a.names)};
     int code;
     if (!a.names) return fail_command("reproduce", "out of memory");
-    if (parse(&a, argc, argv, &code))
-        code = a.list ? list_rows(a.names, a.count, &a.how, a.json) : reproduce(&a);
+    if (parse(&a, argc, argv, &code)) {
+        expand(&a);
+        code = reproduce(&a);
+    }
     free(a.names);
     return code;
 }

@@ -3,9 +3,8 @@
  * that a recipe describes.
  *
  * reproduce.c reads the command line and conducts the studies; row.c turns a recipe into a study in
- * a folder; plan.c lists recipes and plans, with the time they take; made.c reads what a folder
- * holds and compares the paper with ours, and results.c writes that; figures.c
- * measures and draws trained runs.
+ * a folder; plan.c lists recipes and plans, with the time they take; outcomes.c compares the paper
+ * with what a folder holds, and results.c writes that; figures.c measures and draws trained runs.
  *
  * The folder is the only state.  OUT/NAME holds recipe.yaml, the recipe as it was used; the study
  * of its runs (ole/train/study.h); figures; and numbers.csv, what was measured (study/measures.h).
@@ -13,6 +12,7 @@
 #ifndef OLE_CLI_REPRODUCE_REPRODUCE_H
 #define OLE_CLI_REPRODUCE_REPRODUCE_H
 
+#include "base/memory_file.h"
 #include "common/progress.h"
 #include "common/study_command.h"
 #include "model/run_folder.h"
@@ -20,7 +20,8 @@
 
 #include <stdio.h>
 
-enum { ROW_PATH = OLE_RUN_PATH, ROW_MOST = 64, QUICK_EPOCHS = 2, PART_ROOM = 128 };
+enum { ROW_PATH = OLE_RUN_PATH, ROW_MOST = 64, QUICK_EPOCHS = 2 };
+enum { PART_ROOM = 128, CHANGES_ROOM = 256 };
 
 /* What the flags ask for; 0 and NULL: as in the recipe. */
 typedef struct reproduction {
@@ -31,6 +32,8 @@ typedef struct reproduction {
     ole_ranks *ranks; /* share the runs; rank 0 does the rest */
 } reproduction;
 
+/* ---- row.c -------------------------------------------------------------------------------- */
+
 /* A recipe in a folder. */
 typedef struct row {
     recipe asked;
@@ -40,10 +43,13 @@ typedef struct row {
     bool as_made;       /* options and grid are those in the folder */
     ole_train_options train;
     char folder[ROW_PATH], runs_folder[ROW_PATH];
-    char data[ROW_PATH], novel[ROW_PATH], weights[ROW_PATH]; /* where they are */
+    bool located;
+    char data[ROW_PATH], novel[ROW_PATH], weights[ROW_PATH]; /* where they are, if located */
+    /* What was read last: */
+    ole_study_result study; /* the runs as they are */
+    ole_run_mark *marks;    /* [study.run_count] */
+    ole_measures measures;  /* of the runs */
 } row;
-
-/* ---- row.c -------------------------------------------------------------------------------- */
 
 /* "FOLDER/NAME"; "" where that is too long. */
 void join_path(char out[ROW_PATH], const char *folder, const char *name);
@@ -58,84 +64,61 @@ void row_close(row *r);
 /* A figure takes the runs of another row of the command, which must outlive it. */
 void row_share(row *r, const row *with);
 
-/* The options of its study, without callbacks; its kind, and the function that conducts it. */
+/* The options of its study, without callbacks, and its kind. */
 ole_study_options row_study(const row *r);
 ole_study_kind row_study_kind(const row *r);
-study_function *row_study_function(const row *r);
 
-/* What its folder holds; nothing is run. */
-bool row_look(const row *r, ole_study_result *result, ole_error *error);
+/* Reads `study`; the same with marks, and measures from a folder.  Nothing is run. */
+bool row_look(row *r, ole_error *error);
+bool row_read(row *r, const char *folder, ole_error *error);
 
-/* Whether all its runs have ended. */
-bool row_is_whole(const row *r);
+/* Writes the measures; false after printing an error. */
+bool row_write(const row *r, const char *folder);
+
+/* Whether all its runs have ended; all its runs, those after λ is chosen included. */
+bool row_is_whole(row *r);
+int64_t row_count_runs(const row *r);
 
 /* The first of the rows that has the runs of `r`: itself, or one that shares them. */
 row *row_with_runs(row *rows, int count, const row *r);
 
-/* All its runs, those after λ is chosen included. */
-int64_t row_count_runs(const row *r);
-
-/* "softmax", "softmax + OLÉ" or "OLÉ"; "bf16". */
+/* Whether OLÉ is the only loss; "softmax", "softmax + OLÉ" or "OLÉ"; "bf16". */
+bool row_is_alone(const row *r);
 const char *side_name(const row *r, int side);
 const char *row_precision(const row *r);
 
 /* "2 of 164 epochs, bf16": the differences from the recipe, `part` of the data last. */
-void row_changes(const row *r, const char *part, char out[256]);
+void row_changes(const row *r, const char *part, char out[CHANGES_ROOM]);
 
 /* Prints a word of a command after a space, quoted for the shell where needed; the command that
  * makes a row again. */
 void put_word(FILE *out, const char *word);
 void put_command(FILE *to, const row *r, const char *out, bool quick);
 
-/* Finds the data and weights it needs; false with the reason. */
+/* Finds the data and weights it needs; false with the reason.  Where they come from, in few words.
+ */
 bool row_locate(row *r, char why[600]);
+const char *row_missing(const row *r, char out[600]);
 
-/* "1600 of 8000 test images" if the data here are a part of what is published; else "".  The second
- * is for runs that recorded only the number of test samples. */
+/* "1600 of 8000 test images" if the data here are a part of what is published; else "". */
 void row_part(const row *r, char out[PART_ROOM]);
-void row_part_of_test(const row *r, int64_t samples, char out[PART_ROOM]);
+
+/* Records in the folder of the runs how many samples the data have, once; reads that, training and
+ * test, and the part. */
+bool row_note_samples(row *r, int threads);
+void row_read_samples(const row *r, int64_t samples[2], char part[PART_ROOM]);
 
 /* ---- plan.c ------------------------------------------------------------------------------- */
 
-/* --list: recipes, those of the program or `names`, on stdout; the exit code. */
-int list_rows(const char *const *names, int count, const reproduction *how, bool json);
-
-/* --dry-run: what would be run, on stdout; the exit code. */
-int plan_rows(row *rows, int count, bool json);
+/* --list and --dry-run: what could or would be run, on stdout; the exit code. */
+int plan_rows(row *rows, int count, bool list, bool json);
 
 /* "ole reproduce: NAME, Table 2, row 7: TITLE" on stderr; the same of all rows with their runs and
  * time. */
 void name_row(const row *r);
 void announce_rows(row *rows, int count, const reproduction *how);
 
-/* ---- made.c ------------------------------------------------------------------------------- */
-
-/* The runs of a row as they are, and what was measured on them. */
-typedef struct made {
-    ole_study_result study;
-    ole_run_mark *marks; /* [study.run_count] */
-    ole_measures measures;
-} made;
-
-/* Free it either way. */
-bool made_read(made *m, const row *r, ole_error *error);
-void made_free(made *m);
-
-/* The first run of a side that finished; -1: there is none. */
-int64_t made_first(const made *m, int side);
-
-/* Whether one of a side finished; if not, stderr says why there is nothing to show. */
-bool made_has_side(const made *m, const row *r, int side);
-
-/* Whether the row's figures show these runs, -1s aside; replaces the note of what they show. */
-bool made_shows(const made *m, const row *r, const int64_t *runs, int count);
-void made_note_shown(made *m, const row *r, const int64_t *runs, int count);
-
-/* Writes its measures; false after printing an error. */
-bool made_write(const made *m, const char *folder);
-
-/* Records in the folder of the runs how many samples the data have, once. */
-bool row_note_samples(const row *r, int threads);
+/* ---- outcomes.c --------------------------------------------------------------------------- */
 
 /* A line of the table: the paper's numbers and ours. */
 typedef struct outcome {
@@ -145,25 +128,30 @@ typedef struct outcome {
     int64_t runs[SIDES], diverged[SIDES]; /* in the mean; not in it */
 } outcome;
 
-enum { MOST_OUTCOMES = 24, DEVICES_ROOM = 64, DATE_ROOM = 32 };
-
 typedef enum figures_state { FIGURES_NONE, FIGURES_CURRENT, FIGURES_OLD } figures_state;
 
+/* What a row's folder holds.  One that cannot be read has a reason in `why`, and no command. */
+enum { MOST_OUTCOMES = 24 };
 typedef struct outcomes {
+    char name[RECIPE_NAME];
+    ole_error why;
+    row row;
     outcome item[MOST_OUTCOMES];
     int count;
-    int64_t ended, total, diverged;              /* runs; diverged ones have ended */
-    double seconds;                              /* of all that ended */
-    double chosen;                               /* λ of a tuning; NaN */
-    int64_t samples[2];                          /* of training and test; 0: not recorded */
-    char part[PART_ROOM];                        /* of the published data that these are; "": all */
-    bool quick;                                  /* made with --quick */
-    figures_state figures;                       /* OLD: of runs that were trained again since */
-    char devices[DEVICES_ROOM], date[DATE_ROOM]; /* "cpu and cuda"; of the last run */
+    int64_t diverged;           /* runs */
+    double seconds;             /* of all that ended */
+    double chosen;              /* λ of a tuning; NaN */
+    int64_t samples[2];         /* of training and test; 0: not recorded */
+    char part[PART_ROOM];       /* of the published data that these are; "": all */
+    char changes[CHANGES_ROOM]; /* from the recipe */
+    char devices[64], date[32]; /* "cpu and cuda"; of the last run */
+    figures_state figures;      /* OLD: of runs that were trained again since */
+    char *command;              /* that makes it again */
 } outcomes;
 
-/* What came out so far; false where the folder cannot be read. */
-bool row_outcomes(const row *r, outcomes *o, ole_error *error);
+/* False: the row has not begun.  Free it either way. */
+bool outcomes_read(outcomes *o, const char *name, const char *out);
+void outcomes_free(outcomes *o);
 
 /* ---- results.c ---------------------------------------------------------------------------- */
 
@@ -177,10 +165,10 @@ void print_results(const char *out, const char *const *names, int count);
 
 /* Measures and draws trained runs as the recipe asks, where that was not done yet.  False after
  * printing an error, or after an interruption. */
-bool show_runs(const row *r, int threads);
+bool show_runs(row *r, int threads);
 
 /* Whether the novel classes of a row exist and are not known ones, before anything is trained;
  * false with the reason.  Rows without novel classes pass. */
-bool check_novel(const row *r, int threads, char why[600]);
+bool check_novel(row *r, int threads, char why[600]);
 
 #endif

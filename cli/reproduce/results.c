@@ -7,109 +7,40 @@
  */
 #include "reproduce/reproduce.h"
 
-#include "base/memory_file.h"
 #include "common/common.h"
 #include "formats/json.h"
-#include "report/page.h"
-#include "study/add_curve.h"
+#include "report/text_table.h"
+#include "study/by_kind.h"
 
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What the folder holds ---------------------------------------------------------------- */
 
-/* A row of the folder.  One that was begun and cannot be read has a reason in `why` and nothing
- * else but its name. */
-typedef struct shown {
-    char name[RECIPE_NAME];
-    ole_error why;
-    row row;
-    outcomes outcomes;
-    char changes[256];
-    char *command;
-    char *runs; /* "6 of 6 runs, ..." */
-} shown;
-
 typedef struct all_rows {
-    shown *item;
+    outcomes *item;
     int count;
 } all_rows;
 
-static int order_of(const char *name) {
-    for (int i = 0; i < recipe_count(); i++)
-        if (strcmp(recipe_name(i), name) == 0) return i;
-    return recipe_count();
-}
-
 /* In the paper's order; for scandir(). */
 static int compare_entries(const struct dirent **a, const struct dirent **b) {
-    int difference = order_of((*a)->d_name) - order_of((*b)->d_name);
-    return difference ? difference : strcmp((*a)->d_name, (*b)->d_name);
+    int first = recipe_find((*a)->d_name), second = recipe_find((*b)->d_name);
+    if (first < 0) first = recipe_count(); /* the user's own come last */
+    if (second < 0) second = recipe_count();
+    return first != second ? first - second : strcmp((*a)->d_name, (*b)->d_name);
 }
 
 static int is_candidate(const struct dirent *entry) {
     return entry->d_name[0] != '.' && strlen(entry->d_name) < RECIPE_NAME;
 }
 
-static void close_shown(shown *s) {
-    row_close(&s->row);
-    free(s->command);
-    free(s->runs);
-}
-
 static void close_rows(all_rows *all) {
     for (int i = 0; i < all->count; i++)
-        close_shown(&all->item[i]);
+        outcomes_free(&all->item[i]);
     free(all->item);
-}
-
-/* "6 of 6 runs, 1 of them diverged, 3 min in all, on cuda in bf16, the last on 2018-06-18; 5000
- * training samples, 8000 test samples. λ chosen on the validation set: 0.25; the paper's: 0.25." */
-static char *runs_text(const shown *s) {
-    const outcomes *o = &s->outcomes;
-    ole_memory_file text;
-    char time[32];
-    if (!ole_memory_file_open(&text)) return NULL;
-    fprintf(text.file, "%" PRId64 " of %" PRId64 " runs", o->ended, o->total);
-    if (o->diverged > 0) fprintf(text.file, ", %" PRId64 " of them diverged", o->diverged);
-    fprintf(text.file, ", %s in all", duration_text(o->seconds, time));
-    if (o->devices[0])
-        fprintf(text.file, ", on %s in %s, the last on %.10s", o->devices, row_precision(&s->row),
-                o->date);
-    fprintf(text.file, "; %" PRId64 " training samples, %" PRId64 " test samples.", o->samples[0],
-            o->samples[1]);
-    if (isfinite(o->chosen)) {
-        fprintf(text.file, " λ chosen on the validation set: %g", o->chosen);
-        if (isfinite(s->row.asked.chosen))
-            fprintf(text.file, "; the paper's: %g", s->row.asked.chosen);
-        fprintf(text.file, ".");
-    }
-    return ole_memory_file_close(&text);
-}
-
-static char *command_text(const shown *s, const char *out) {
-    ole_memory_file text;
-    if (!ole_memory_file_open(&text)) return NULL;
-    put_command(text.file, &s->row, out, s->outcomes.quick);
-    return ole_memory_file_close(&text);
-}
-
-/* False: the row has not begun. */
-static bool open_shown(shown *s, const char *name, const char *out) {
-    *s = (shown){0};
-    snprintf(s->name, sizeof s->name, "%.*s", RECIPE_NAME - 1, name);
-    if (row_open_made(&s->row, name, out) && row_outcomes(&s->row, &s->outcomes, &s->why)) {
-        s->why.message[0] = '\0';
-        row_changes(&s->row, s->outcomes.part, s->changes);
-        s->command = command_text(s, out);
-        s->runs = runs_text(s);
-        if (s->command && s->runs) return true;
-    }
-    return s->why.message[0] != '\0';
 }
 
 static bool open_rows(all_rows *all, const char *out) {
@@ -120,11 +51,10 @@ static bool open_rows(all_rows *all, const char *out) {
         char path[ROW_PATH];
         join_path(path, out, entries[i]->d_name);
         if (all->item && ole_run_has(path, "recipe.yaml")) {
-            shown *s = &all->item[all->count];
-            if (open_shown(s, entries[i]->d_name, out))
+            if (outcomes_read(&all->item[all->count], entries[i]->d_name, out))
                 all->count++;
             else
-                close_shown(s);
+                outcomes_free(&all->item[all->count]);
         }
         free(entries[i]);
     }
@@ -135,56 +65,59 @@ static bool open_rows(all_rows *all, const char *out) {
 
 /* ---- results.json ------------------------------------------------------------------------- */
 
-static void put_row(ole_json *w, const shown *s) {
-    const recipe *p = &s->row.asked;
-    const outcomes *all = &s->outcomes;
+static void put_line(ole_json *w, const outcome *line) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "name", s->name);
-    ole_json_string(w, "shows", p->shows);
-    ole_json_string(w, "title", p->title);
-    ole_json_string(w, "command", s->command);
-    ole_json_string(w, "changes", s->changes);
-    ole_json_integer(w, "runs", all->total);
-    ole_json_integer(w, "ended", all->ended);
-    ole_json_integer(w, "diverged", all->diverged);
-    ole_json_bool(w, "complete", all->ended == all->total);
-    ole_json_integer(w, "epochs", s->row.train.epochs);
-    ole_json_integer(w, "seeds", s->row.train.seeds);
-    ole_json_integer(w, "train_samples", all->samples[0]);
-    ole_json_integer(w, "test_samples", all->samples[1]);
-    ole_json_number(w, "seconds", all->seconds);
-    ole_json_string(w, "device", all->devices);
-    ole_json_string(w, "precision", row_precision(&s->row));
-    ole_json_string(w, "date", all->date);
-    if (p->kind == RECIPE_TUNE) {
-        ole_json_number(w, "lambda_paper", p->chosen);
-        ole_json_number(w, "lambda_ours", all->chosen);
-    }
-    ole_json_open(w, "measures", '[');
-    for (const outcome *o = all->item; o < all->item + all->count; o++) {
-        ole_json_open(w, NULL, '{');
-        ole_json_string(w, "measure", o->measure);
-        ole_json_string(w, "unit", o->unit);
-        for (int ours = 0; ours < 2; ours++) {
-            ole_json_open(w, ours ? "ours" : "paper", '{');
-            for (int side = 0; side < SIDES; side++) {
-                const ole_study_error *e = ours ? &o->ours[side] : &o->paper[side];
-                ole_json_open(w, ole_side_name(side), '{');
-                ole_json_number(w, "mean", e->mean);
-                ole_json_number(w, "std", e->std);
-                if (ours) ole_json_integer(w, "runs", o->runs[side]);
-                if (ours) ole_json_integer(w, "diverged", o->diverged[side]);
-                ole_json_close(w);
-            }
+    ole_json_string(w, "measure", line->measure);
+    ole_json_string(w, "unit", line->unit);
+    for (int ours = 0; ours < 2; ours++) {
+        ole_json_open(w, ours ? "ours" : "paper", '{');
+        for (int side = 0; side < SIDES; side++) {
+            const ole_study_error *e = ours ? &line->ours[side] : &line->paper[side];
+            ole_json_open(w, ole_side_name(side), '{');
+            ole_json_number(w, "mean", e->mean);
+            ole_json_number(w, "std", e->std);
+            if (ours) ole_json_integer(w, "runs", line->runs[side]);
+            if (ours) ole_json_integer(w, "diverged", line->diverged[side]);
             ole_json_close(w);
         }
         ole_json_close(w);
     }
     ole_json_close(w);
+}
+
+static void put_row(ole_json *w, const outcomes *o) {
+    const recipe *p = &o->row.asked;
+    const ole_study_result *s = &o->row.study;
+    ole_json_open(w, NULL, '{');
+    ole_json_string(w, "name", o->name);
+    ole_json_string(w, "shows", p->shows);
+    ole_json_string(w, "title", p->title);
+    ole_json_string(w, "command", o->command);
+    ole_json_string(w, "changes", o->changes);
+    ole_json_integer(w, "runs", s->total);
+    ole_json_integer(w, "ended", s->ended);
+    ole_json_integer(w, "diverged", o->diverged);
+    ole_json_bool(w, "complete", s->ended == s->total);
+    ole_json_integer(w, "epochs", o->row.train.epochs);
+    ole_json_integer(w, "seeds", o->row.train.seeds);
+    ole_json_integer(w, "train_samples", o->samples[0]);
+    ole_json_integer(w, "test_samples", o->samples[1]);
+    ole_json_number(w, "seconds", o->seconds);
+    ole_json_string(w, "device", o->devices);
+    ole_json_string(w, "precision", row_precision(&o->row));
+    ole_json_string(w, "date", o->date);
+    if (p->kind == RECIPE_TUNE) {
+        ole_json_number(w, "lambda_paper", p->chosen);
+        ole_json_number(w, "lambda_ours", o->chosen);
+    }
+    ole_json_open(w, "measures", '[');
+    for (int i = 0; i < o->count; i++)
+        put_line(w, &o->item[i]);
+    ole_json_close(w);
     ole_json_close(w);
 }
 
-static void print_json(const all_rows *all, FILE *file) {
+static bool print_json(const all_rows *all, FILE *file) {
     ole_json w;
     ole_json_init(&w, file, 2);
     ole_json_open(&w, NULL, '{');
@@ -202,85 +135,87 @@ static void print_json(const all_rows *all, FILE *file) {
     }
     ole_json_close(&w);
     ole_json_close(&w);
+    return ole_json_good(&w);
 }
 
 /* ---- The table ---------------------------------------------------------------------------- */
 
-enum { COLUMNS = 11, CELL = 160 };
-static const char *const column_names[COLUMNS] = {
+static const char *const column_names[] = {
     "row",           "of the paper",   "measure", "paper: softmax", "paper: with OLÉ",
     "ours: softmax", "ours: with OLÉ", "runs",    "made on",        "last run",
     "differs"};
 
-typedef char table_row[COLUMNS][CELL];
+/* Widths of the columns that are printed. */
+static const int widths[] = {24, 0, 42, 17, 17, 17, 17, 8, 14, 13, 1};
 
-static void fill_row(const shown *s, const outcome *o, table_row cells) {
-    const int64_t *runs = o->runs, *diverged = o->diverged;
-    char text[OLE_ERROR_TEXT];
-    snprintf(cells[0], CELL, "%s", s->name);
-    snprintf(cells[1], CELL, "%.150s", s->row.asked.shows);
-    snprintf(cells[2], CELL, "%s%s%s", o->measure, *o->unit ? ", " : "", o->unit);
-    for (int side = 0; side < SIDES; side++) {
-        snprintf(cells[3 + side], CELL, "%s", ole_study_error_text(o->paper[side], "", text));
-        snprintf(cells[5 + side], CELL, "%s", ole_study_error_text(o->ours[side], "", text));
+enum { COLUMNS = sizeof widths / sizeof *widths };
+
+static void add_lines(ole_text_table *t, const outcomes *o) {
+    for (const outcome *line = o->item; line < o->item + o->count; line++) {
+        const int64_t *runs = line->runs, *diverged = line->diverged;
+        char text[OLE_ERROR_TEXT];
+        ole_text_table_add(t, "%s", o->name);
+        ole_text_table_add(t, "%s", o->row.asked.shows);
+        ole_text_table_add(t, "%s%s%s", line->measure, *line->unit ? ", " : "", line->unit);
+        for (int side = 0; side < SIDES; side++)
+            ole_text_table_add(t, "%s", ole_study_error_text(line->paper[side], "", text));
+        for (int side = 0; side < SIDES; side++)
+            ole_text_table_add(t, "%s", ole_study_error_text(line->ours[side], "", text));
+        if (diverged[SOFTMAX] + diverged[WITH_OLE] > 0)
+            ole_text_table_add(
+                t, "%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
+                runs[SOFTMAX], runs[WITH_OLE], diverged[SOFTMAX], diverged[WITH_OLE]);
+        else if (runs[SOFTMAX] != runs[WITH_OLE])
+            ole_text_table_add(t, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
+        else
+            ole_text_table_add(t, "%" PRId64, runs[WITH_OLE]);
+        ole_text_table_add(t, "%s, %s", *o->devices ? o->devices : "-", row_precision(&o->row));
+        ole_text_table_add(t, "%.10s", o->date);
+        ole_text_table_add(t, "%s", o->changes);
     }
-    snprintf(cells[7], CELL, "%" PRId64, runs[WITH_OLE]);
-    if (runs[SOFTMAX] != runs[WITH_OLE])
-        snprintf(cells[7], CELL, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
-    if (diverged[SOFTMAX] + diverged[WITH_OLE] > 0)
-        snprintf(cells[7], CELL,
-                 "%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
-                 runs[SOFTMAX], runs[WITH_OLE], diverged[SOFTMAX], diverged[WITH_OLE]);
-    snprintf(cells[8], CELL, "%.40s, %.20s", *s->outcomes.devices ? s->outcomes.devices : "-",
-             row_precision(&s->row));
-    snprintf(cells[9], CELL, "%.10s", s->outcomes.date);
-    snprintf(cells[10], CELL, "%.150s", s->changes);
 }
 
-/* All lines, in `text`; free() it.  NULL: out of memory. */
-static table_row *make_table(const all_rows *all, int64_t *count) {
-    size_t lines = 1;
+static ole_text_table table_of(const all_rows *all) {
+    ole_text_table table = {.columns = COLUMNS, .names = column_names};
     for (int i = 0; i < all->count; i++)
-        lines += (size_t)all->item[i].outcomes.count;
-    table_row *text = calloc(lines, sizeof *text);
-    *count = 0;
-    for (int i = 0; i < all->count && text; i++)
-        for (int k = 0; k < all->item[i].outcomes.count; k++)
-            fill_row(&all->item[i], &all->item[i].outcomes.item[k], text[(*count)++]);
-    return text;
+        add_lines(&table, &all->item[i]);
+    return table;
+}
+
+/* "6 of 6 runs, 1 of them diverged, 3 min in all, on cuda in bf16, the last on 2018-06-18; 5000
+ * training samples, 8000 test samples. λ chosen on the validation set: 0.25; the paper's: 0.25." */
+static void print_runs(const outcomes *o, FILE *file) {
+    const ole_study_result *s = &o->row.study;
+    char time[32];
+    fprintf(file, "%" PRId64 " of %" PRId64 " runs", s->ended, s->total);
+    if (o->diverged > 0) fprintf(file, ", %" PRId64 " of them diverged", o->diverged);
+    fprintf(file, ", %s in all", duration_text(o->seconds, time));
+    if (o->devices[0])
+        fprintf(file, ", on %s in %s, the last on %.10s", o->devices, row_precision(&o->row),
+                o->date);
+    fprintf(file, "; %" PRId64 " training samples, %" PRId64 " test samples.", o->samples[0],
+            o->samples[1]);
+    if (isfinite(o->chosen)) {
+        fprintf(file, " λ chosen on the validation set: %g", o->chosen);
+        if (isfinite(o->row.asked.chosen)) fprintf(file, "; the paper's: %g", o->row.asked.chosen);
+        fprintf(file, ".");
+    }
 }
 
 /* ---- results.md --------------------------------------------------------------------------- */
 
-static void print_markdown(const all_rows *all, FILE *file) {
-    int64_t count;
-    table_row *table = make_table(all, &count);
-    fprintf(file,
-            "# The paper and ours\n\nErrors and accuracies in %%, at the end of training; mean "
-            "± standard deviation over the seeds.\n\n|");
-    for (int c = 0; c < COLUMNS; c++)
-        fprintf(file, " %s |", column_names[c]);
-    fprintf(file, "\n|");
-    for (int c = 0; c < COLUMNS; c++)
-        fprintf(file, "---|");
-    for (int64_t k = 0; k < count; k++) {
-        fprintf(file, "\n|");
-        for (int c = 0; c < COLUMNS; c++) {
-            fprintf(file, " ");
-            for (const char *text = table[k][c]; *text; text++) {
-                if (*text == '|') fputc('\\', file); /* a bar would end the cell */
-                fputc(*text == '\n' ? ' ' : *text, file);
-            }
-            fprintf(file, " |");
-        }
-    }
-    fprintf(file, "\n");
-    free(table);
+static bool print_markdown(const all_rows *all, FILE *file) {
+    ole_text_table table = table_of(all);
+    fprintf(file, "# The paper and ours\n\nErrors and accuracies in %%, at the end of training; "
+                  "mean ± standard deviation over the seeds.\n\n");
+    ole_text_table_print_markdown(&table, file);
+    ole_text_table_free(&table);
     for (int i = 0; i < all->count; i++) {
-        const shown *s = &all->item[i];
-        const recipe *p = &s->row.asked;
-        if (!s->command) continue;
-        fprintf(file, "\n## %s: %s\n\n    %s\n\n%s", p->shows, p->title, s->command, s->runs);
+        const outcomes *o = &all->item[i];
+        const recipe *p = &o->row.asked;
+        if (!o->command) continue;
+        fprintf(file, "\n## %s: %s\n\n    %s\n\n", p->shows, p->title, o->command);
+        print_runs(o, file);
         if (p->reports) fprintf(file, " The paper: %s.", p->reports);
         fprintf(file, "%s%s\n", p->note ? " " : "", p->note ? p->note : "");
     }
@@ -288,49 +223,41 @@ static void print_markdown(const all_rows *all, FILE *file) {
         if (!all->item[i].command)
             fprintf(file, "\n## %s\n\nCannot be read: %s\n", all->item[i].name,
                     all->item[i].why.message);
+    return !table.out_of_memory;
 }
 
 /* ---- report.html -------------------------------------------------------------------------- */
 
-static void add_table(ole_page *page, const all_rows *all) {
-    int64_t count;
-    table_row *text = make_table(all, &count);
-    const char **cells = calloc((size_t)(count + 1) * COLUMNS, sizeof *cells);
-    if (!text || !cells) ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
-    for (int64_t i = 0; text && cells && i < count * COLUMNS; i++)
-        cells[i] = text[i / COLUMNS][i % COLUMNS];
-    if (text && cells && count > 0)
-        ole_page_table(page,
-                       "At the end of training; mean ± standard deviation over the seeds. Nothing "
-                       "is chosen on a test set except the 'best run', which is how the paper "
-                       "reports it.",
-                       count, COLUMNS, column_names, cells);
-    free(text);
-    free(cells);
-}
-
-static void add_row(ole_page *page, const shown *s) {
-    const recipe *p = &s->row.asked;
-    char heading[200], text[1200];
+static void add_row(ole_page *page, const outcomes *o) {
+    const recipe *p = &o->row.asked;
+    char heading[200], text[400];
+    ole_memory_file runs;
     snprintf(heading, sizeof heading, "%.90s: %.90s", p->shows, p->title);
     ole_page_section(page, heading);
-    ole_page_text(page, s->command);
-    snprintf(text, sizeof text, "%.700s%s%s%s", s->runs,
-             *s->changes ? " Not as in the recipe: " : "", s->changes, *s->changes ? "." : "");
-    ole_page_text(page, text);
+    ole_page_text(page, o->command);
+    if (ole_memory_file_open(&runs)) {
+        print_runs(o, runs.file);
+        if (*o->changes) fprintf(runs.file, " Not as in the recipe: %s.", o->changes);
+    }
+    char *paragraph = ole_memory_file_close(&runs);
+    if (paragraph)
+        ole_page_text(page, paragraph);
+    else
+        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
+    free(paragraph);
     if (p->note) ole_page_text(page, p->note);
-    if (s->outcomes.figures != FIGURES_NONE) {
-        snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures%s.", s->name,
-                 s->name,
-                 s->outcomes.figures == FIGURES_OLD
+    if (o->figures != FIGURES_NONE) {
+        snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures%s.", o->name,
+                 o->name,
+                 o->figures == FIGURES_OLD
                      ? ", of runs that were trained again since: the command draws them again"
                      : "");
         ole_page_text(page, text);
     }
-    const ole_study_options o = row_study(&s->row);
+    const ole_study_options study = row_study(&o->row);
     ole_error error;
-    if (p->kind != RECIPE_FEATURES && s->outcomes.ended > 0 &&
-        ole_study_add_curve(page, row_study_kind(&s->row), &o, &error) == OLE_ERROR_MEMORY)
+    if (p->kind != RECIPE_FEATURES && o->row.study.ended > 0 &&
+        ole_study_add_curve(page, row_study_kind(&o->row), &study, &error) == OLE_ERROR_MEMORY)
         ole_page_fail(page, OLE_ERROR_MEMORY, error.message);
 }
 
@@ -338,12 +265,12 @@ static void fill_page(ole_page *page, const all_rows *all) {
     int64_t ended = 0, total = 0, diverged = 0;
     char value[64], note[64], time[32];
     double seconds = 0.0;
-    for (int i = 0; i < all->count; i++) {
-        if (all->item[i].row.asked.from) continue; /* another row's runs */
-        ended += all->item[i].outcomes.ended;
-        total += all->item[i].outcomes.total;
-        diverged += all->item[i].outcomes.diverged;
-        seconds += all->item[i].outcomes.seconds;
+    for (const outcomes *o = all->item; o < all->item + all->count; o++) {
+        if (o->row.asked.from) continue; /* another row's runs */
+        ended += o->row.study.ended;
+        total += o->row.study.total;
+        diverged += o->diverged;
+        seconds += o->seconds;
     }
     snprintf(value, sizeof value, "%" PRId64 " of %" PRId64, ended, total);
     snprintf(note, sizeof note, "%s of training", duration_text(seconds, time));
@@ -351,7 +278,13 @@ static void fill_page(ole_page *page, const all_rows *all) {
     snprintf(value, sizeof value, "%" PRId64, diverged);
     if (diverged > 0) ole_page_headline(page, "diverged", value, "runs, in no mean");
     ole_page_section(page, "Paper and ours");
-    add_table(page, all);
+    ole_text_table table = table_of(all);
+    ole_text_table_add_to_page(
+        &table, page,
+        "At the end of training; mean ± standard deviation over the seeds. "
+        "Nothing is chosen on a test set except the 'best run', which is how the "
+        "paper reports it.");
+    ole_text_table_free(&table);
     for (int i = 0; i < all->count; i++)
         if (all->item[i].command) add_row(page, &all->item[i]);
     for (int i = 0; i < all->count; i++) {
@@ -377,9 +310,9 @@ static ole_status write_page(const all_rows *all, const char *out, ole_error *er
 }
 
 static ole_status write_text(const all_rows *all, const char *out, const char *name,
-                             void (*print)(const all_rows *, FILE *), ole_error *error) {
+                             bool (*print)(const all_rows *, FILE *), ole_error *error) {
     ole_memory_file memory;
-    if (ole_memory_file_open(&memory)) print(all, memory.file);
+    if (ole_memory_file_open(&memory)) memory.failed |= !print(all, memory.file);
     char *text = ole_memory_file_close(&memory);
     ole_status status = ole_run_put(out, name, text, memory.size, error);
     free(text);
@@ -399,49 +332,29 @@ bool write_results(const char *out) {
     return status == OLE_OK;
 }
 
-/* Cells in columns: "±" and "°" are one column of two bytes. */
-static void print_cells(const table_row cells) {
-    static const int columns[] = {0, 2, 3, 4, 5, 6}, widths[] = {24, 42, 15, 15, 15, 15};
-    for (int i = 0; i < 6; i++) {
-        const char *text = cells[columns[i]];
-        int wide = 0;
-        if (i > 1 && !*text) text = "-";
-        for (const char *c = text; *c; c++)
-            wide += ((unsigned char)*c & 0xc0) != 0x80;
-        print_lines("%s%*s", text, wide < widths[i] ? widths[i] - wide : 1, "");
-    }
-    print_lines("%s   %s, %s%s%s\n", cells[7], cells[8], cells[9], *cells[10] ? "   " : "",
-                cells[10]);
-}
-
 /* Rows without numbers, such as learning curves, print nothing. */
 void print_results(const char *out, const char *const *names, int count) {
     all_rows all;
-    bool begun = false;
+    ole_text_table table = {.columns = COLUMNS, .names = column_names};
     if (!open_rows(&all, out)) return;
     for (int i = 0; i < all.count; i++) {
-        const shown *s = &all.item[i];
+        const outcomes *o = &all.item[i];
         bool asked = count == 0;
         for (int k = 0; k < count; k++)
-            asked |= strcmp(names[k], s->name) == 0;
-        if (!s->command)
-            fail_command("reproduce", "row %s is not in the results: %s", s->name, s->why.message);
-        if (!s->command || !asked || s->outcomes.count == 0) continue;
-        if (!begun)
-            printf("%-24s%-42s%-15s%-15s%-15s%-15s%s\n", "row", "measure", "paper: softmax",
-                   "with OLE", "ours: softmax", "with OLE", "runs, made on");
-        begun = true;
-        for (int k = 0; k < s->outcomes.count; k++) {
-            table_row cells;
-            fill_row(s, &s->outcomes.item[k], cells);
-            print_cells(cells);
+            asked |= strcmp(names[k], o->name) == 0;
+        if (!o->command)
+            fail_command("reproduce", "row %s is not in the results: %s", o->name, o->why.message);
+        if (!asked) continue;
+        add_lines(&table, o);
+        for (int c = 0; c < COLUMNS && isfinite(o->chosen); c++) {
+            double lambda = c == 4 ? o->row.asked.chosen : c == 6 ? o->chosen : NAN;
+            if (isfinite(lambda))
+                ole_text_table_add(&table, "%g", lambda);
+            else
+                ole_text_table_add(&table, "%s", c == 0 ? o->name : c == 2 ? "lambda chosen" : "");
         }
-        char theirs[32] = "-";
-        if (isfinite(s->row.asked.chosen))
-            snprintf(theirs, sizeof theirs, "%g", s->row.asked.chosen);
-        if (isfinite(s->outcomes.chosen))
-            print_lines("%-24s%-42s%-15s%-15s%-15s%g\n", s->name, "lambda chosen", "", theirs, "",
-                        s->outcomes.chosen);
     }
+    if (table.count > 0) print_table(&table, widths);
+    ole_text_table_free(&table);
     close_rows(&all);
 }

@@ -6,11 +6,13 @@
 
 #include "base/quote.h"
 #include "common/common.h"
+#include "common/trained_data.h"
 #include "data/find_path.h"
+#include "study/by_kind.h"
 #include <ole/train/data.h>
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,7 +77,7 @@ static bool open_source(row *r, const char *out) {
     bool used = recipe_folder_name(from, source) && open_used(&r->source, source, out);
     if (!used && !recipe_open(&r->source, from))
         fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe", name, from);
-    else if (recipe_borrows(&r->source))
+    else if (r->source.from)
         fail_command("reproduce",
                      "%s: paper: from %.100s: it has no runs of its own, but shows those of "
                      "%.100s: name that one",
@@ -86,7 +88,7 @@ static bool open_source(row *r, const char *out) {
                      from, name);
     else {
         place(r, out);
-        r->train.seeds = 1; /* a figure shows one run */
+        r->train.seeds = 1; /* runs that are made for a figure alone */
         if (used && take_config(r)) {
             r->train.data = r->source.train.data; /* both may have been moved since */
             r->train.init_from = r->source.train.init_from;
@@ -123,7 +125,7 @@ bool row_open_made(row *r, const char *name, const char *out) {
     *r = (row){0};
     if (!open_used(&r->asked, name, out)) return false;
     if (r->asked.from && (!recipe_folder_name(r->asked.from, from) ||
-                          !open_used(&r->source, from, out) || recipe_borrows(&r->source)))
+                          !open_used(&r->source, from, out) || r->source.from))
         return false;
     place(r, out);
     return take_config(r);
@@ -135,37 +137,57 @@ void row_share(row *r, const row *with) {
     r->as_made = with->as_made;
 }
 
+static void forget(row *r) {
+    ole_measures_free(&r->measures);
+    ole_study_result_free(&r->study);
+    free(r->marks);
+    r->marks = NULL;
+}
+
 void row_close(row *r) {
+    forget(r);
     ole_recipe_free(r->config);
     recipe_close(&r->asked);
     recipe_close(&r->source);
+    *r = (row){0};
 }
 
 /* ---- Words -------------------------------------------------------------------------------- */
 
+bool row_is_alone(const row *r) {
+    return r->train.loss == OLE_LOSS_OLE;
+}
+
 const char *side_name(const row *r, int side) {
-    if (side == SOFTMAX) return "softmax";
-    return r->train.loss == OLE_LOSS_OLE ? "OLÉ" : "softmax + OLÉ";
+    return side == SOFTMAX ? "softmax" : row_is_alone(r) ? "OLÉ" : "softmax + OLÉ";
 }
 
 const char *row_precision(const row *r) {
     return r->train.precision ? r->train.precision : "fp32";
 }
 
-void row_changes(const row *r, const char *part, char out[256]) {
+/* Adds an item to a list of words, as "2 of 164 epochs, bf16". */
+static void add_item(char *out, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add_item(char *out, size_t room, const char *format, ...) {
+    size_t used = strlen(out);
+    va_list args;
+    if (used > 0) used += (size_t)snprintf(out + used, room - used, ", ");
+    va_start(args, format);
+    if (used < room) vsnprintf(out + used, room - used, format, args);
+    va_end(args);
+}
+
+void row_changes(const row *r, const char *part, char out[CHANGES_ROOM]) {
     const ole_train_options *is = &r->train, *was = &r->runs->train;
-    size_t used = 0;
     out[0] = '\0';
     if (is->epochs != was->epochs)
-        used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " of %" PRId64 " epochs, ",
-                                 is->epochs, was->epochs);
+        add_item(out, CHANGES_ROOM, "%" PRId64 " of %" PRId64 " epochs", is->epochs, was->epochs);
     if (is->samples_per_class != was->samples_per_class)
-        used += (size_t)snprintf(out + used, 256 - used, "%" PRId64 " samples per class, ",
-                                 is->samples_per_class);
+        add_item(out, CHANGES_ROOM, "%" PRId64 " samples per class", is->samples_per_class);
     if (is->precision && (!was->precision || strcmp(is->precision, was->precision) != 0))
-        used += (size_t)snprintf(out + used, 256 - used, "%.20s, ", is->precision);
-    if (*part) used += (size_t)snprintf(out + used, 256 - used, "%.120s, ", part);
-    if (used >= 2) out[used - 2] = '\0';
+        add_item(out, CHANGES_ROOM, "%.20s", is->precision);
+    if (*part) add_item(out, CHANGES_ROOM, "%s", part);
 }
 
 void put_word(FILE *out, const char *word) {
@@ -177,16 +199,9 @@ void put_word(FILE *out, const char *word) {
 void put_command(FILE *to, const row *r, const char *out, bool quick) {
     const ole_train_options *is = &r->train, *was = &r->runs->train;
     char path[ROW_PATH];
-    bool own = false; /* the program's recipe, unchanged */
-    for (int i = 0; i < recipe_count(); i++) {
-        recipe one;
-        if (strcmp(recipe_name(i), r->asked.name) != 0) continue;
-        own = recipe_open(&one, r->asked.name) && strcmp(one.text, r->asked.text) == 0;
-        recipe_close(&one);
-    }
     join_path(path, r->folder, "recipe.yaml");
     fprintf(to, "ole reproduce");
-    put_word(to, own ? r->asked.name : path);
+    put_word(to, recipe_is_original(&r->asked) ? r->asked.name : path);
     if (quick) fprintf(to, " --quick");
     fprintf(to, " --seeds %" PRId64, is->seeds);
     if (is->epochs != (quick ? QUICK_EPOCHS : was->epochs))
@@ -208,13 +223,6 @@ ole_study_kind row_study_kind(const row *r) {
                                            : OLE_STUDY_COMPARE;
 }
 
-study_function *row_study_function(const row *r) {
-    static study_function *const functions[] = {[OLE_STUDY_TUNE] = ole_tune,
-                                                [OLE_STUDY_SWEEP] = ole_sweep,
-                                                [OLE_STUDY_COMPARE] = ole_compare};
-    return functions[row_study_kind(r)];
-}
-
 ole_study_options row_study(const row *r) {
     ole_study_options o;
     ole_study_options_init(&o);
@@ -231,19 +239,36 @@ ole_study_options row_study(const row *r) {
     return o;
 }
 
-bool row_look(const row *r, ole_study_result *result, ole_error *error) {
+bool row_look(row *r, ole_error *error) {
     ole_study_options o = row_study(r);
     o.look = true;
-    *result = (ole_study_result){0};
-    return row_study_function(r)(&o, result, error) == OLE_OK;
+    ole_study_result_free(&r->study);
+    return ole_study_conduct(row_study_kind(r), &o, &r->study, error) == OLE_OK;
 }
 
-bool row_is_whole(const row *r) {
-    ole_study_result s = {0};
-    bool whole =
-        ole_run_has(r->runs_folder, "study.json") && row_look(r, &s, NULL) && s.ended == s.total;
-    ole_study_result_free(&s);
-    return whole;
+bool row_read(row *r, const char *folder, ole_error *error) {
+    forget(r);
+    if (!row_look(r, error)) return false;
+    r->marks = calloc((size_t)r->study.run_count + 1, sizeof *r->marks);
+    if (!r->marks) {
+        snprintf(error->message, sizeof error->message, "out of memory");
+        return false;
+    }
+    for (int64_t i = 0; i < r->study.run_count; i++)
+        r->marks[i] = ole_run_mark_of(&r->study, i, r->runs_folder);
+    return ole_measures_read(&r->measures, folder, r->marks, r->study.run_count, error) == OLE_OK;
+}
+
+bool row_write(const row *r, const char *folder) {
+    ole_error error;
+    if (ole_measures_write(&r->measures, folder, &error) == OLE_OK) return true;
+    fail_command("reproduce", "%s", error.message);
+    return false;
+}
+
+bool row_is_whole(row *r) {
+    return ole_run_has(r->runs_folder, "study.json") && row_look(r, NULL) &&
+           r->study.ended == r->study.total;
 }
 
 row *row_with_runs(row *rows, int count, const row *r) {
@@ -288,16 +313,28 @@ static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char
 }
 
 bool row_locate(row *r, char why[600]) {
-    if (!locate_data(r, r->train.data, r->data, why)) return false;
+    const char *weights = r->train.init_from;
+    if (r->located) return true;
+    if (!locate_data(r, r->train.data, r->data, why) ||
+        (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) ||
+        (weights && !find_given(r, weights, "", "these weights", r->weights, why)))
+        return false;
     r->train.data = r->data;
-    if (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) return false;
-    if (!r->train.init_from) return true;
-    if (!find_given(r, r->train.init_from, "", "these weights", r->weights, why)) return false;
-    r->train.init_from = r->weights;
-    return true;
+    if (weights) r->train.init_from = r->weights;
+    return r->located = true;
 }
 
-/* The published data set, and how many images a copy lacks: copies may hold a part of it. */
+const char *row_missing(const row *r, char out[600]) {
+    const char *needs = r->asked.needs ? r->asked.needs : r->runs->needs;
+    if (needs)
+        snprintf(out, 600, "its data are not here; it needs %.500s", needs);
+    else
+        snprintf(out, 600, "its data are not here; get them with 'ole data get %.100s'",
+                 r->runs->train.data);
+    return out;
+}
+
+/* The data set as it is published: copies may hold a part of it. */
 static const ole_known_dataset *find_known(const char *data) {
     size_t count, length = strcspn(data, ":");
     const ole_known_dataset *sets = ole_known_datasets(&count);
@@ -307,12 +344,9 @@ static const ole_known_dataset *find_known(const char *data) {
     return NULL;
 }
 
-/* Appends "1600 of 8000 test images". */
-static void add_part(char out[PART_ROOM], int64_t here, int64_t published, const char *what) {
-    size_t used = strlen(out);
-    if (here < published)
-        snprintf(out + used, PART_ROOM - used, "%s%" PRId64 " of %" PRId64 " %s images",
-                 used ? ", " : "", here, published, what);
+static void add_part(char out[PART_ROOM], int64_t here, int64_t all, const char *what) {
+    if (here > 0 && here < all)
+        add_item(out, PART_ROOM, "%" PRId64 " of %" PRId64 " %s images", here, all, what);
 }
 
 void row_part(const row *r, char out[PART_ROOM]) {
@@ -334,8 +368,42 @@ void row_part(const row *r, char out[PART_ROOM]) {
     ole_dataset_close(set);
 }
 
-void row_part_of_test(const row *r, int64_t samples, char out[PART_ROOM]) {
+bool row_note_samples(row *r, int threads) {
+    ole_error error;
+    ole_dataset *set;
+    ole_train_options largest = r->train;
+    for (int i = 0; i < r->runs->sample_count; i++) /* a sweep's last point */
+        if (r->runs->samples[i] > largest.samples_per_class)
+            largest.samples_per_class = r->runs->samples[i];
+    const ole_dataset_options options = run_dataset_options(&largest, threads);
+    bool good = row_read(r, r->runs_folder, &error);
+    if (good && ole_measures_find(&r->measures, NULL, OLE_MEASURE_TRAINING)) return true;
+    if (!good || ole_dataset_open(&set, r->train.data, &options, &error) != OLE_OK) {
+        fail_command("reproduce", "%s", error.message);
+        return false;
+    }
+    const int64_t *count = ole_dataset_get_info(set)->count;
+    char part[PART_ROOM];
+    row_part(r, part);
+    ole_measures_add_number(&r->measures, NULL, OLE_MEASURE_TRAINING,
+                            (double)count[OLE_SPLIT_TRAIN]);
+    ole_measures_add_number(&r->measures, NULL, OLE_MEASURE_TEST, (double)count[OLE_SPLIT_TEST]);
+    ole_measures_add(&r->measures, NULL, OLE_MEASURE_PART, part);
+    ole_dataset_close(set);
+    return row_write(r, r->runs_folder);
+}
+
+/* Runs of early versions recorded the number of test samples alone. */
+void row_read_samples(const row *r, int64_t samples[2], char part[PART_ROOM]) {
+    ole_measures data;
+    if (ole_measures_read(&data, r->runs_folder, NULL, 0, NULL) != OLE_OK) return;
+    const char *train = ole_measures_find(&data, NULL, OLE_MEASURE_TRAINING),
+               *test = ole_measures_find(&data, NULL, OLE_MEASURE_TEST),
+               *noted = ole_measures_find(&data, NULL, OLE_MEASURE_PART);
     const ole_known_dataset *known = r->train.classes ? NULL : find_known(r->train.data);
-    out[0] = '\0';
-    if (known && samples > 0) add_part(out, samples, known->test, "test");
+    samples[0] = train ? strtoll(train, NULL, 10) : 0;
+    samples[1] = test ? strtoll(test, NULL, 10) : 0;
+    snprintf(part, PART_ROOM, "%s", noted ? noted : "");
+    if (!noted && known) add_part(part, samples[1], known->test, "test");
+    ole_measures_free(&data);
 }

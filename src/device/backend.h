@@ -16,6 +16,7 @@
 
 #include "device/op.h"
 #include "ole/base.h"
+#include "ole/ranks.h"
 
 #include <stdbool.h>
 
@@ -58,17 +59,15 @@ typedef struct ole_op_plan {
     bool y_extends_x; /* y begins with x[0] and may share its memory; neither is overwritten */
 } ole_op_plan;
 
-/* This rank's share of a batch that is spread over ranks (ranks/ranks.h).  Dropout numbers its
- * rows from first_row; batch norm sums over all ranks where `norm` is set. */
+/* This rank's share of a batch that is spread over ranks.  Dropout numbers its rows from first_row;
+ * batch norm sums over all ranks where `norm` is set (device/share.h). */
 typedef struct ole_share {
     int64_t first_row; /* rows of the batch on the ranks before this one */
     int64_t rows;      /* in the whole batch */
     bool norm;
-    /* data[count] becomes the sum over all ranks that have rows. */
-    void (*sum)(void *argument, double *data, int64_t count);
-    /* The same in the backend's memory, enqueued on its stream. (optional: via sum) */
-    void (*queue_sum)(void *argument, double *data, int64_t count, void *stream);
-    void *argument;
+    bool linked; /* the ranks' contexts are (device/link.h): sums are enqueued, not waited for */
+    ole_ranks *ranks; /* those that have rows */
+    double *seconds;  /* grows by the time that sums through host memory take */
 } ole_share;
 
 /* The arguments of one call. Pointers are in the backend's memory; NULL where there is none. */

@@ -32,6 +32,12 @@ static bool ends_in(const char *path, const char *end) {
     return length > part && strcmp(path + length - part, end) == 0;
 }
 
+bool ole_input_is_array(const char *path) {
+    char file[PATH_MAX];
+    ole_input_file(path, file);
+    return ends_in(file, ".npy") || ends_in(file, ".npz") || ends_in(file, ".csv");
+}
+
 /* ---- Features ------------------------------------------------------------------------------ */
 
 static ole_status read_numbers(const ole_table *t, const char *name, double *out,

@@ -18,6 +18,9 @@
 /* The file of "data.csv:column" or "data.npz:name" into `file`; what follows the ':', or NULL. */
 OLE_INTERNAL const char *ole_input_file(const char *path, char file[PATH_MAX]);
 
+/* Whether the name is that of an array or a table: .npy, .npz or .csv. */
+OLE_INTERNAL bool ole_input_is_array(const char *path);
+
 /*
  * Opens features: an array of numbers, a table as float64 [rows, columns] without the column that
  * `labels` (or NULL) names in the same file.

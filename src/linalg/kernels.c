@@ -31,20 +31,35 @@ enum { DEPTH = 128 };
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
+/* A panel of up to NR rows: LINE elements of each at a time, so that a cache line is read
+ * once even where all rows fall into the same cache sets. */
+enum { LINE = 8 };
+
 #define DEFINE_PACK(NAME, TYPE)                                                                    \
+    static void NAME##_rows(double *d, const TYPE *s, int64_t stride, int64_t rows,                \
+                            int64_t depth) {                                                       \
+        for (int64_t p = 0; p < depth; p += LINE) {                                                \
+            int64_t length = depth - p < LINE ? depth - p : LINE;                                  \
+            for (int64_t i = 0; i < NR; i++)                                                       \
+                for (int64_t q = 0; q < length; q++)                                               \
+                    d[(p + q) * NR + i] = i < rows ? s[i * stride + p + q] : 0.0;                  \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
     static void NAME(double *dst, const TYPE *src, int64_t item_stride, int64_t depth_stride,      \
                      int64_t items, int64_t depth) {                                               \
         for (int64_t i0 = 0; i0 < items; i0 += NR, dst += NR * depth) {                            \
             int64_t width = items - i0 < NR ? items - i0 : NR;                                     \
             const TYPE *s = src + i0 * item_stride;                                                \
+            if (depth_stride == 1) {                                                               \
+                NAME##_rows(dst, s, item_stride, width, depth);                                    \
+                continue;                                                                          \
+            }                                                                                      \
             for (int64_t p = 0; p < depth; p++, s += depth_stride) {                               \
                 double *d = dst + p * NR;                                                          \
                 if (width == NR && item_stride == 1)                                               \
                     for (int64_t i = 0; i < NR; i++)                                               \
                         d[i] = s[i];                                                               \
-                else if (width == NR)                                                              \
-                    for (int64_t i = 0; i < NR; i++)                                               \
-                        d[i] = s[i * item_stride];                                                 \
                 else                                                                               \
                     for (int64_t i = 0; i < NR; i++)                                               \
                         d[i] = i < width ? s[i * item_stride] : 0.0;                               \

@@ -11,7 +11,7 @@ enum {
     TILE_PANELS = 4,       /* a tile is this many panels square */
     PACK_PANELS = 4,       /* panels packed by one task */
     SERIAL_WORK = 1 << 20, /* multiplications under which waking threads does not pay */
-    SERIAL_PACK = 1 << 16, /* the same for elements packed */
+    SERIAL_PACK = 1 << 18, /* the same for elements packed */
 };
 
 int64_t ole_panels_size(int64_t items, int64_t depth) {

@@ -201,7 +201,8 @@ static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
                                 .count = count,
                                 .x = x,
                                 .y = mean,
-                                .spread = spread};
+                                .spread = spread,
+                                .band = true};
     d->figure.series_count = 1;
 }
 
@@ -517,8 +518,11 @@ void ole_drawing_free(ole_drawing *d) {
 static bool add_points(ole_page *page, const ole_analysis *a, const char *name,
                        const ole_page_images *images, ole_drawing *d, int32_t *labels) {
     if (!d || !labels || !take_room(d, 0, 2 * a->points, a->classes)) return false;
-    for (int64_t c = 0; c < a->classes; c++)
-        name_class(a, a->spectra.of[c].label, d->text[c]);
+    for (int64_t c = 0; c < a->classes; c++) { /* names whole, to be searched */
+        int64_t label = a->spectra.of[c].label;
+        name_class(a, label, d->text[c]);
+        if (label >= 0 && label < a->name_count) d->names[c] = a->names[label];
+    }
     for (int64_t i = 0; i < a->points; i++) {
         int64_t to = images ? a->point_rows[i] : i;
         memcpy(d->numbers + 2 * to, a->map + 2 * i, 2 * sizeof *a->map);

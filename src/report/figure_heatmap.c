@@ -164,7 +164,7 @@ static void draw_names(ole_canvas *canvas, const heat *h, const name_list *list,
     const ole_box *box = &h->box;
     const double centre = 0.35 * OLE_SIZE_TEXT; /* of a letter, above the baseline */
     double bottom = box->y + box->height, side = columns ? box->width : box->height;
-    double apart = columns && upright ? list->widest : OLE_SIZE_TEXT, last = -HUGE_VAL;
+    double apart = columns && upright ? list->widest : OLE_SIZE_TEXT + 1, last = -HUGE_VAL;
     for (int64_t i = 0; list->of && i < list->count; i++) {
         double at = side * name_place(list, i);
         if (!list->of[i] || at - last < apart) continue;

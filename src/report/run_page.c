@@ -177,17 +177,28 @@ static void list_numbers(const ole_report_row *row, double values[NUMBERS]) {
     memcpy(values, all, sizeof all);
 }
 
-/* Of two runs, one with softmax alone: how the other compares with it. */
+/* Whether all runs are of the same data. */
+static bool share_data(const ole_report *r) {
+    const char *data = r->views[0].options.data;
+    for (int i = 1; i < r->count; i++) {
+        const char *other = r->views[i].options.data;
+        if (!data || !other || strcmp(data, other) != 0) return false;
+    }
+    return true;
+}
+
+/* Two runs on the same data, one with softmax alone: how the other compares with it.  Errors that
+ * differ by less than the standard deviation of a sample this large are about the same. */
 static void add_comparison(ole_page *page, const ole_report *r) {
     static const struct {
         const char *label, *unit;
-        bool less_is_better, judged;
-    } kinds[NUMBERS] = {{NULL, " %", true, true},
-                        {"1-NN error", " %", true, true},
-                        {"angle between classes", "°", false, true},
-                        {"angle within classes", "°", true, true},
-                        {"effective rank", "", false, false}};
-    if (r->count != 2 || r->runs[0].tested != r->runs[1].tested) return;
+        bool less_is_better, judged, share; /* share: of the samples, in % */
+    } kinds[NUMBERS] = {{NULL, " %", true, true, true},
+                        {"1-NN error", " %", true, true, true},
+                        {"angle between classes", "°", false, true, false},
+                        {"angle within classes", "°", true, true, false},
+                        {"effective rank", "", false, false, false}};
+    if (r->count != 2 || r->runs[0].tested != r->runs[1].tested || !share_data(r)) return;
     int alone = r->views[1].options.loss == OLE_LOSS_SOFTMAX;
     if (r->views[alone].options.loss != OLE_LOSS_SOFTMAX ||
         r->views[!alone].options.loss == OLE_LOSS_SOFTMAX)
@@ -197,7 +208,11 @@ static void add_comparison(ole_page *page, const ole_report *r) {
     list_numbers(&r->runs[alone], of[1]);
     for (int k = 0; k < NUMBERS; k++) {
         char value[TEXT], other[TEXT], note[2 * TEXT];
-        const ole_page_change change = {of[0][k] - of[1][k], NAN, kinds[k].less_is_better};
+        double mean = (of[0][k] + of[1][k]) / 200, samples = (double)r->views[0].count;
+        const ole_page_change change = {
+            of[0][k] - of[1][k],
+            kinds[k].share && samples > 0 ? 100 * sqrt(2 * mean * (1 - mean) / samples) : NAN,
+            kinds[k].less_is_better};
         if (!isfinite(change.difference)) continue;
         snprintf(note, sizeof note, "softmax alone %s",
                  number_text(other, of[1][k], kinds[k].unit));
@@ -307,7 +322,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     f.title = title;
     f.values = shares;
     f.rows = f.columns = classes;
-    f.row_names = f.column_names = classes <= 30 ? model->class_names : NULL;
+    f.row_names = f.column_names = model->class_names;
     f.x_label = "predicted class";
     f.y_label = "true class";
     f.value_label = "share of the class, %";
@@ -405,11 +420,7 @@ static void write_titles(const ole_report *r, char title[200], char subtitle[400
     const ole_train_options *o = &r->views[0].options;
     const char *data = o->data ? o->data : "unknown data";
     char loss[TEXT];
-    bool same = true;
-    for (int i = 1; i < r->count; i++) {
-        const char *other = r->views[i].options.data;
-        same = same && other && strcmp(other, data) == 0;
-    }
+    bool same = share_data(r);
     if (strncmp(data, "folder:", 7) == 0) data += 7;
     if (r->count == 1 || are_seeds(r)) {
         int used = snprintf(title, 200, "Trained on %.150s", data);

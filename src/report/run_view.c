@@ -48,10 +48,11 @@ static bool has_changed(const ole_run_view *r) {
     return files && automatic && !ole_model_trained_on(r->model, r->set);
 }
 
-/* The model, and the data as in training.  What they lack is no error, but for memory. */
-static ole_status open_data(ole_run_view *r, int threads, ole_error *error) {
+ole_status ole_run_view_load(ole_run_view *r, const ole_report_options *report, ole_error *error) {
     const ole_train_options *o = &r->options;
+    int threads = ole_threads(report->threads);
     ole_dataset_options options;
+    r->report = report;
     ole_train_dataset_options(o, &options);
     options.threads = threads;
     options.skip_test = o->skip_test;
@@ -211,7 +212,7 @@ static bool is_stopped(void *view) {
     return r->stopped;
 }
 
-static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threads,
+static ole_status analyze(ole_run_view *r, const ole_outputs *outputs,
                           const ole_analyze_options *given, ole_error *error) {
     const ole_model_info *m = ole_model_get_info(r->model);
     size_t bytes = (size_t)m->features * sizeof(float);
@@ -226,7 +227,7 @@ static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threa
         labels[k] = outputs->labels[sample];
     }
     ole_analyze_options options = *given;
-    options.threads = threads;
+    options.threads = ole_threads(r->report->threads);
     options.progress = tell;
     options.stop = is_stopped;
     options.context = r;
@@ -242,9 +243,7 @@ static ole_status analyze(ole_run_view *r, const ole_outputs *outputs, int threa
 
 ole_status ole_run_view_measure(ole_run_view *r, const ole_report_options *report,
                                 const ole_analyze_options *given, ole_error *error) {
-    int threads = ole_threads(report->threads);
-    r->report = report;
-    ole_status status = open_data(r, threads, error);
+    ole_status status = ole_run_view_load(r, report, error);
     if (status != OLE_OK || r->without[0]) return status;
     ole_outputs own = {0};
     const ole_outputs *outputs = ole_model_outputs(r->model, r->split);
@@ -255,7 +254,7 @@ ole_status ole_run_view_measure(ole_run_view *r, const ole_report_options *repor
         outputs = &own;
     }
     if (status == OLE_OK && !r->stopped && r->classifier) status = judge(r, outputs, error);
-    if (status == OLE_OK && !r->stopped) status = analyze(r, outputs, threads, given, error);
+    if (status == OLE_OK && !r->stopped) status = analyze(r, outputs, given, error);
     ole_outputs_free(&own);
     return status;
 }

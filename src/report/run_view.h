@@ -51,10 +51,15 @@ typedef struct ole_run_view {
 /* Reads recipe and history.  Close it either way. */
 OLE_INTERNAL ole_status ole_run_view_open(ole_run_view *view, const char *folder, ole_error *error);
 
+/* Opens the model, and the data as in training.  If one cannot be opened, that is no error:
+ * `without` has the reason. */
+OLE_INTERNAL ole_status ole_run_view_load(ole_run_view *view, const ole_report_options *report,
+                                          ole_error *error);
+
 /*
  * Takes the test set, or the validation set, through the model, and analyses the features as
- * `analyze` says.  A data set or model that cannot be opened is no error: `without` has the reason.
- * Stopped by the report's callback: OLE_OK, and `stopped` is set.
+ * `analyze` says; loads the view first, with what ole_run_view_load() calls no error.  Stopped by
+ * the report's callback: OLE_OK, and `stopped` is set.
  */
 OLE_INTERNAL ole_status ole_run_view_measure(ole_run_view *view, const ole_report_options *report,
                                              const ole_analyze_options *analyze, ole_error *error);

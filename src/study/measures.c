@@ -12,6 +12,7 @@
 #include "base/memory_file.h"
 #include "base/read_file.h"
 #include "model/run_folder.h"
+#include "report/text_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,15 +40,6 @@ ole_run_mark ole_run_mark_of(const ole_study_result *study, int64_t number, cons
     snprintf(mark.digest, sizeof mark.digest, "%016" PRIx64, ole_fnv64(bytes, size));
     free(bytes);
     return mark;
-}
-
-const char *ole_study_error_text(ole_study_error e, const char *unit, char out[OLE_ERROR_TEXT]) {
-    out[0] = '\0';
-    if (isfinite(e.std))
-        snprintf(out, OLE_ERROR_TEXT, "%.2f ± %.2f%s", e.mean, e.std, unit);
-    else if (isfinite(e.mean))
-        snprintf(out, OLE_ERROR_TEXT, "%.2f%s", e.mean, unit);
-    return out;
 }
 
 /* ---- In memory ---------------------------------------------------------------------------- */
@@ -79,13 +71,12 @@ void ole_measures_remove(ole_measures *m, const char *name) {
     m->count = kept;
 }
 
-const ole_measure *ole_measures_find(const ole_measures *m, const ole_run_mark *run,
-                                     const char *name) {
+const char *ole_measures_find(const ole_measures *m, const ole_run_mark *run, const char *name) {
     for (int i = 0; i < m->count; i++) {
         const ole_measure *item = &m->items[i];
         bool same = run ? item->run.side == run->side && item->run.seed == run->seed
                         : item->run.side == OLE_SIDE_NONE;
-        if (same && !item->stale && strcmp(item->name, name) == 0) return item;
+        if (same && strcmp(item->name, name) == 0) return item->value;
     }
     return NULL;
 }
@@ -93,8 +84,7 @@ const ole_measure *ole_measures_find(const ole_measures *m, const ole_run_mark *
 ole_spread ole_measures_spread(const ole_measures *m, int side, const char *name) {
     ole_spread spread = {0};
     for (int i = 0; i < m->count; i++)
-        if (m->items[i].run.side == side && !m->items[i].stale &&
-            strcmp(m->items[i].name, name) == 0)
+        if (m->items[i].run.side == side && strcmp(m->items[i].name, name) == 0)
             ole_spread_add(&spread, strtod(m->items[i].value, NULL));
     return spread;
 }
@@ -104,115 +94,122 @@ void ole_measures_free(ole_measures *m) {
     *m = (ole_measures){0};
 }
 
-/* ---- The files ---------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------ */
 
-/* The next field of a line, without its quotes; NULL: there is none. */
-static char *next_field(char **at) {
-    char *field = *at;
-    if (!field) return NULL;
-    bool quoted = *field == '"';
-    char *end = field + quoted;
-    end += strcspn(end, quoted ? "\"" : ",");
-    char *comma = end + strcspn(end, ",");
-    *at = *comma ? comma + 1 : NULL;
+typedef struct reader {
+    ole_measures *to;
+    const ole_run_mark *marks; /* of the runs as they are */
+    int64_t mark_count;
+} reader;
+
+/* The next field of a line, without its quotes; "" at the end. */
+static const char *next_field(char **at) {
+    bool quoted = **at == '"';
+    char *field = *at + quoted, *end = field + strcspn(field, quoted ? "\"" : ",");
+    *at = end + strcspn(end, ",");
+    if (**at) ++*at;
     *end = '\0';
-    return field + quoted;
+    return field;
+}
+
+/* Adds a measure of a run, unless it is outdated. */
+static void take(const reader *in, const char *side, const char *seed, const char *digest,
+                 const char *name, const char *value) {
+    for (int64_t k = 0; k < in->mark_count; k++) {
+        const ole_run_mark *mark = &in->marks[k];
+        if (!*digest || strcmp(mark->digest, digest) != 0 || mark->seed != strtoull(seed, NULL, 10))
+            continue;
+        if (strcmp(ole_side_name(mark->side), side) == 0) {
+            ole_measures_add(in->to, mark, name, value);
+            return;
+        }
+    }
+    in->to->old_figures |= strcmp(name, OLE_MEASURE_FIGURES) == 0;
+}
+
+static void take_measure(const reader *in, char *line) {
+    const char *fields[5];
+    for (int i = 0; i < 5; i++)
+        fields[i] = next_field(&line);
+    if (*fields[0])
+        take(in, fields[0], fields[1], fields[4], fields[2], fields[3]);
+    else
+        ole_measures_add(in->to, NULL, fields[2], fields[3]);
+}
+
+static void take_samples(const reader *in, char *line) {
+    static const char *const names[] = {OLE_MEASURE_TRAINING, OLE_MEASURE_TEST, OLE_MEASURE_PART};
+    for (int i = 0; i < 3 && *line; i++)
+        ole_measures_add(in->to, NULL, names[i], next_field(&line));
+}
+
+static void take_drawn(const reader *in, char *line) {
+    const char *side = next_field(&line), *seed = next_field(&line);
+    if (strcmp(side, "draw") != 0) {
+        take(in, side, seed, line, OLE_MEASURE_FIGURES, "");
+        return;
+    }
+    for (ole_measure *item = in->to->items; item < in->to->items + in->to->count; item++)
+        if (strcmp(item->name, OLE_MEASURE_FIGURES) == 0) /* the kinds of all figures */
+            snprintf(item->value, sizeof item->value, "%s", line);
 }
 
 /* Passes each line but the first. */
-static ole_status read_lines(ole_measures *m, const char *folder, const char *name,
-                             void (*take)(ole_measures *m, char *line), ole_error *error) {
-    char path[OLE_RUN_PATH], *bytes;
+static ole_status read_lines(const reader *in, const char *folder, const char *name,
+                             void (*take_line)(const reader *in, char *line), ole_error *error) {
+    char path[OLE_RUN_PATH], *bytes, *rest;
     size_t size;
     if (!ole_run_has(folder, name)) return OLE_OK;
     ole_status status = ole_run_path(path, folder, name, error);
     if (status == OLE_OK) status = ole_read_file(path, LARGEST, &bytes, &size, error);
     if (status != OLE_OK) return status;
-    char *rest, *line = strtok_r(bytes, "\n", &rest);
+    char *line = strtok_r(bytes, "\n", &rest);
     while (line && (line = strtok_r(NULL, "\n", &rest)))
-        take(m, line);
+        take_line(in, line);
     free(bytes);
     return OLE_OK;
 }
 
-static ole_run_mark read_mark(const char *side, const char *seed, const char *digest) {
-    ole_run_mark mark = {.side = *side ? strcmp(side, "ole") == 0 : OLE_SIDE_NONE,
-                         .seed = strtoull(seed, NULL, 10)};
-    snprintf(mark.digest, sizeof mark.digest, "%s", digest);
-    return mark;
-}
-
-static void take_measure(ole_measures *m, char *line) {
-    const char *fields[5];
-    for (int i = 0; i < 5; i++)
-        fields[i] = next_field(&line);
-    if (!fields[4]) return;
-    const ole_run_mark mark = read_mark(fields[0], fields[1], fields[4]);
-    ole_measures_add(m, &mark, fields[2], fields[3]);
-}
-
-static void take_samples(ole_measures *m, char *line) {
-    const char *train = next_field(&line), *test = next_field(&line), *part = next_field(&line);
-    if (!test) return;
-    ole_measures_add(m, NULL, OLE_MEASURE_TRAINING, train);
-    ole_measures_add(m, NULL, OLE_MEASURE_TEST, test);
-    if (part) ole_measures_add(m, NULL, OLE_MEASURE_PART, part);
-}
-
-static void take_drawn(ole_measures *m, char *line) {
-    const char *side = next_field(&line), *seed = next_field(&line);
-    if (!line) return;
-    const ole_run_mark mark = read_mark(side, seed, line);
-    if (strcmp(side, "draw") != 0) {
-        ole_measures_add(m, &mark, OLE_MEASURE_FIGURES, "");
-        return;
-    }
-    for (int i = 0; i < m->count; i++) /* the last line: the kinds of all figures */
-        if (strcmp(m->items[i].name, OLE_MEASURE_FIGURES) == 0)
-            snprintf(m->items[i].value, sizeof m->items[i].value, "%s", line);
-}
-
 ole_status ole_measures_read(ole_measures *m, const char *folder, const ole_run_mark *marks,
                              int64_t mark_count, ole_error *error) {
+    const reader in = {m, marks, mark_count};
     *m = (ole_measures){0};
-    ole_status status = read_lines(m, folder, "numbers.csv", take_measure, error);
-    bool figures = false;
+    ole_status status = read_lines(&in, folder, "numbers.csv", take_measure, error);
+    bool figures = m->old_figures;
     for (int i = 0; i < m->count; i++)
         figures |= strcmp(m->items[i].name, OLE_MEASURE_FIGURES) == 0;
     if (status == OLE_OK && !figures)
-        status = read_lines(m, folder, "drawn.csv", take_drawn, error);
+        status = read_lines(&in, folder, "drawn.csv", take_drawn, error);
     if (status == OLE_OK && !ole_measures_find(m, NULL, OLE_MEASURE_TRAINING))
-        status = read_lines(m, folder, "samples.csv", take_samples, error);
-    for (int i = 0; i < m->count; i++) {
-        ole_measure *item = &m->items[i];
-        item->stale = item->run.side != OLE_SIDE_NONE;
-        for (int64_t k = 0; k < mark_count && item->stale; k++)
-            item->stale = marks[k].side != item->run.side || marks[k].seed != item->run.seed ||
-                          !*marks[k].digest || strcmp(marks[k].digest, item->run.digest) != 0;
-    }
+        status = read_lines(&in, folder, "samples.csv", take_samples, error);
     if (status == OLE_OK && m->out_of_memory)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for measures");
     if (status != OLE_OK) ole_measures_free(m);
     return status;
 }
 
+/* ---- Writing ------------------------------------------------------------------------------ */
+
 ole_status ole_measures_write(const ole_measures *m, const char *folder, ole_error *error) {
+    static const char *const names[] = {"side", "seed", "measure", "value", "run"};
+    ole_text_table table = {.columns = 5, .names = names, .out_of_memory = m->out_of_memory};
     ole_memory_file memory;
-    if (ole_memory_file_open(&memory)) {
-        fprintf(memory.file, "side,seed,measure,value,run\n");
-        for (int i = 0; i < m->count; i++) {
-            const ole_measure *item = &m->items[i];
-            const char *quote = strchr(item->value, ',') ? "\"" : "";
-            if (item->stale) continue;
-            fprintf(memory.file, "%s,", ole_side_name(item->run.side));
-            if (item->run.side != OLE_SIDE_NONE) fprintf(memory.file, "%" PRIu64, item->run.seed);
-            fprintf(memory.file, ",\"%s\",%s%s%s,%s\n", item->name, quote, item->value, quote,
-                    item->run.digest);
-        }
-        memory.failed |= m->out_of_memory;
+    for (int i = 0; i < m->count; i++) {
+        const ole_measure *item = &m->items[i];
+        ole_text_table_add(&table, "%s", ole_side_name(item->run.side));
+        if (item->run.side == OLE_SIDE_NONE)
+            ole_text_table_add(&table, "%s", "");
+        else
+            ole_text_table_add(&table, "%" PRIu64, item->run.seed);
+        ole_text_table_add(&table, "%s", item->name);
+        ole_text_table_add(&table, "%s", item->value);
+        ole_text_table_add(&table, "%s", item->run.digest);
     }
+    if (ole_memory_file_open(&memory)) ole_text_table_print_csv(&table, memory.file);
+    memory.failed |= table.out_of_memory;
     char *text = ole_memory_file_close(&memory);
     ole_status status = ole_run_put(folder, "numbers.csv", text, memory.size, error);
     free(text);
+    ole_text_table_free(&table);
     return status;
 }

@@ -3,13 +3,13 @@
  * runs the figures show, and how large the data set was.
  *
  *     side,seed,measure,value,run
- *     ,,"training samples",5000,
- *     ole,0,"AUROC of known and novel",97.1,9d3f6a0c51e7b284
- *     ole,0,"figures",angles,9d3f6a0c51e7b284
+ *     ,,training samples,5000,
+ *     ole,0,AUROC of known and novel,97.1,9d3f6a0c51e7b284
+ *     ole,0,figures,"angles,map",9d3f6a0c51e7b284
  *
  * Each line is one measure: of a run, or of the data where side, seed and run are empty.  `run` is
- * a digest of the run's metrics.jsonl, which contains times, so every training has its own.  If the
- * study now holds another training in that run's place, the line is stale.
+ * a digest of the run's metrics.jsonl, which contains times, so every training has its own: a line
+ * whose run has been trained again since is outdated and not read.
  */
 #ifndef OLE_SRC_STUDY_MEASURES_H
 #define OLE_SRC_STUDY_MEASURES_H
@@ -30,13 +30,13 @@ typedef struct ole_run_mark {
 typedef struct ole_measure {
     ole_run_mark run; /* OLE_SIDE_NONE: a measure of the data */
     char name[48], value[128];
-    bool stale;
 } ole_measure;
 
 typedef struct ole_measures {
     ole_measure *items;
     int count;
-    bool out_of_memory; /* one was lost: writing fails */
+    bool old_figures;   /* they show a run that was trained again since */
+    bool out_of_memory; /* a measure was lost: writing fails */
 } ole_measures;
 
 #define OLE_MEASURE_TRAINING "training samples"
@@ -44,20 +44,18 @@ typedef struct ole_measures {
 #define OLE_MEASURE_PART "part of the data" /* that is here, of what is published; "": all */
 #define OLE_MEASURE_FIGURES "figures"       /* that show the run: their kinds */
 
-/* The name of a side in files: "softmax", "ole". */
+/* The name of a side in files: "softmax", "ole"; "" for OLE_SIDE_NONE. */
 OLE_INTERNAL const char *ole_side_name(int side);
 
 /* The training of a run of the study in `folder`. */
 OLE_INTERNAL ole_run_mark ole_run_mark_of(const ole_study_result *study, int64_t run,
                                           const char *folder);
 
-/* Reads FOLDER/numbers.csv and, where version 0.1 wrote them, samples.csv and drawn.csv; a missing
- * file has no measures.  Those of runs that are not among `marks` become stale. */
+/* Reads FOLDER/numbers.csv and, where version 0.1 wrote them, samples.csv and drawn.csv: measures
+ * of the data, and of the runs among `marks`.  A missing file has no measures. */
 OLE_INTERNAL ole_status ole_measures_read(ole_measures *measures, const char *folder,
                                           const ole_run_mark *marks, int64_t mark_count,
                                           ole_error *error);
-
-/* Writes all but the stale ones. */
 OLE_INTERNAL ole_status ole_measures_write(const ole_measures *measures, const char *folder,
                                            ole_error *error);
 OLE_INTERNAL void ole_measures_free(ole_measures *measures);
@@ -71,14 +69,9 @@ OLE_INTERNAL void ole_measures_add_number(ole_measures *measures, const ole_run_
 /* Removes all measures of runs with this name; NULL: with any name. */
 OLE_INTERNAL void ole_measures_remove(ole_measures *measures, const char *name);
 
-/* NULL: there is none that is not stale. */
-OLE_INTERNAL const ole_measure *ole_measures_find(const ole_measures *measures,
-                                                  const ole_run_mark *run, const char *name);
-
-/* "7.22 ± 0.14" with the unit behind it, or "" without a number. */
-enum { OLE_ERROR_TEXT = 64 };
-OLE_INTERNAL const char *ole_study_error_text(ole_study_error error, const char *unit,
-                                              char out[OLE_ERROR_TEXT]);
+/* The value of a measure; NULL: there is none. */
+OLE_INTERNAL const char *ole_measures_find(const ole_measures *measures, const ole_run_mark *run,
+                                           const char *name);
 
 /* Mean and deviation over the runs of a side. */
 OLE_INTERNAL ole_spread ole_measures_spread(const ole_measures *measures, int side,

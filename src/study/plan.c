@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VALUES = 1000, MOST_SAMPLES = 1000000000, MOST_RUNS = 1000000, FOLDER_ROOM = 160 };
+enum { MOST_VALUES = 1000, MOST_RUNS = 1000000, FOLDER_ROOM = 160 };
 
 /* ---- Grids -------------------------------------------------------------------------------- */
 
@@ -21,17 +21,16 @@ static int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static ole_status set_values(ole_values *list, const char *name, const double *values,
-                             int64_t count, double least, double most, ole_error *error) {
+ole_status ole_values_set(ole_values *list, const double *values, int64_t count, ole_error *error) {
     if (count < 1 || count > MOST_VALUES)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: expected 1 to %d values, not %" PRId64,
-                        name, MOST_VALUES, count);
+                        list->name, MOST_VALUES, count);
     for (int64_t i = 0; i < count; i++)
-        if (!(values[i] >= least && values[i] <= most))
+        if (!(values[i] >= list->min && values[i] <= list->max))
             return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            most < DBL_MAX ? "%s %.10g: expected numbers from %g to %.10g"
-                                           : "%s %.10g: expected numbers of at least %g",
-                            name, values[i], least, most);
+                            list->max < DBL_MAX ? "%s %.10g: expected numbers from %g to %.10g"
+                                                : "%s %.10g: expected numbers of at least %g",
+                            list->name, values[i], list->min, list->max);
     double *sorted = malloc((size_t)count * sizeof *sorted);
     if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the grid");
     for (int64_t i = 0; i < count; i++)
@@ -39,36 +38,21 @@ static ole_status set_values(ole_values *list, const char *name, const double *v
     qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
     for (int64_t i = 1; i < count; i++)
         if (sorted[i] == sorted[i - 1]) {
-            ole_status status =
-                ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %.10g is given twice", name, sorted[i]);
+            ole_status status = ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %.10g is given twice",
+                                         list->name, sorted[i]);
             free(sorted);
             return status;
         }
     free(list->items);
-    *list = (ole_values){count, sorted};
+    list->items = sorted;
+    list->count = count;
     return OLE_OK;
-}
-
-ole_status ole_grid_set_lambdas(ole_grid *grid, const double *values, int64_t count,
-                                ole_error *error) {
-    return set_values(&grid->lambdas, "lambdas", values, count, 0.0, DBL_MAX, error);
-}
-
-ole_status ole_grid_set_samples(ole_grid *grid, const double *values, int64_t count,
-                                ole_error *error) {
-    return set_values(&grid->samples, "samples", values, count, 1.0, MOST_SAMPLES, error);
-}
-
-void ole_grid_free(ole_grid *grid) {
-    free(grid->lambdas.items);
-    free(grid->samples.items);
-    *grid = (ole_grid){0};
 }
 
 /* Mistakes that no single value shows. */
 static ole_status check_grid(const ole_study *study, ole_error *error) {
-    const ole_grid *g = &study->grid;
-    double first = g->lambdas.items[0], last = g->lambdas.items[g->lambdas.count - 1];
+    const ole_values *lambdas = &study->lambdas;
+    double first = lambdas->items[0], last = lambdas->items[lambdas->count - 1];
     if (study->train.loss == OLE_LOSS_SOFTMAX)
         return ole_fail(
             error, OLE_ERROR_ARGUMENT,
@@ -76,7 +60,7 @@ static ole_status check_grid(const ole_study *study, ole_error *error) {
     if (study->train.loss == OLE_LOSS_OLE && first == 0.0 && study->kind != OLE_STUDY_COMPARE)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "lambdas: with loss ole, 0 leaves nothing to learn from: give others");
-    if (study->kind == OLE_STUDY_TUNE && (g->lambdas.count < 2 || last == 0.0))
+    if (study->kind == OLE_STUDY_TUNE && (lambdas->count < 2 || last == 0.0))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "lambdas: there is nothing to choose from: give at least two, as 0,0.25");
     return OLE_OK;
@@ -119,10 +103,9 @@ static ole_status add_point(ole_study *study, ole_study_part part, double lambda
 }
 
 static ole_status make_room(ole_study *study, ole_error *error) {
-    const ole_grid *g = &study->grid;
     ole_study_result *r = &study->result;
     int64_t again = study->kind != OLE_STUDY_TUNE ? 0 : study->baseline ? 2 : 1; /* λ chosen */
-    int64_t points = g->lambdas.count * g->samples.count + again;
+    int64_t points = study->lambdas.count * study->samples.count + again;
     if (r->seeds > MOST_RUNS / points)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%" PRId64 " points with %" PRId64
@@ -137,21 +120,20 @@ static ole_status make_room(ole_study *study, ole_error *error) {
 }
 
 ole_status ole_study_plan(ole_study *study, ole_error *error) {
-    const ole_grid *g = &study->grid;
     study->result.seeds = study->train.seeds;
     ole_status status = check_grid(study, error);
     if (status == OLE_OK) status = make_room(study, error);
-    for (int64_t s = 0; s < g->samples.count; s++)
-        for (int64_t l = 0; l < g->lambdas.count && status == OLE_OK; l++)
-            status = add_point(study, OLE_STUDY_GRID, g->lambdas.items[l],
-                               (int64_t)g->samples.items[s], error);
+    for (int64_t s = 0; s < study->samples.count; s++)
+        for (int64_t l = 0; l < study->lambdas.count && status == OLE_OK; l++)
+            status = add_point(study, OLE_STUDY_GRID, study->lambdas.items[l],
+                               (int64_t)study->samples.items[s], error);
     return status;
 }
 
 ole_status ole_study_plan_retraining(ole_study *study, ole_error *error) {
     ole_study_result *r = &study->result;
     double lambda = r->points[r->picked].lambda;
-    int64_t samples = (int64_t)study->grid.samples.items[0];
+    int64_t samples = (int64_t)study->samples.items[0];
     ole_status status = OLE_OK;
     if (study->baseline && lambda > 0.0)
         status = add_point(study, OLE_STUDY_RETRAIN, 0.0, samples, error);

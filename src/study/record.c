@@ -11,12 +11,12 @@
 #include "base/read_file.h"
 #include "formats/json.h"
 #include "formats/parse_json.h"
+#include "ole/train/history.h"
 #include "study/study.h"
 #include "train/options/options.h"
 #include "train/options/recipe.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ void ole_record_close(ole_study *study) {
 
 /* ---- study.json --------------------------------------------------------------------------- */
 
-static void put_values(ole_json *w, const char *key, const ole_values *values) {
-    ole_json_open(w, key, '[');
+static void put_values(ole_json *w, const ole_values *values) {
+    ole_json_open(w, values->name, '[');
     for (int64_t i = 0; i < values->count; i++)
         ole_json_number(w, NULL, values->items[i]);
     ole_json_close(w);
@@ -47,8 +47,8 @@ static char *record_text(const ole_study *study, const char *config) {
     ole_json_init(&w, memory.file, 2);
     ole_json_open(&w, NULL, '{');
     ole_json_string(&w, "study", ole_study_kind_name(study->kind));
-    put_values(&w, "lambdas", &study->grid.lambdas);
-    put_values(&w, "samples", &study->grid.samples);
+    put_values(&w, &study->lambdas);
+    put_values(&w, &study->samples);
     ole_json_bool(&w, "baseline", study->baseline);
     if (*study->weights) ole_json_string(&w, "weights", study->weights);
     if (study->data_name) ole_json_string(&w, "data", study->data_name);
@@ -177,29 +177,23 @@ static ole_status fail_damaged(const char *path, ole_error *error) {
                     ole_quote_string(&quoted, path));
 }
 
-static bool is_among(double value, const ole_values *values) {
-    for (int64_t i = 0; i < values->count; i++)
-        if (values->items[i] == value) return true;
-    return false;
-}
-
 /* Takes a list of study.json where the caller gives none; *excluded: one of its values is not among
  * those of now. */
-static ole_status take_values(ole_study *study, const json_t *record, const char *key,
-                              const char *path, bool *excluded, ole_error *error) {
-    bool lambdas = strcmp(key, "lambdas") == 0, good = true;
-    const ole_values *now = lambdas ? &study->grid.lambdas : &study->grid.samples;
-    const json_t *list = json_object_get(record, key);
+static ole_status take_values(ole_values *now, const json_t *record, const char *path,
+                              bool *excluded, ole_error *error) {
+    const json_t *list = json_object_get(record, now->name);
     size_t count = json_array_size(list);
     double *then = calloc(count + 1, sizeof *then);
     if (!then) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (size_t i = 0; i < count; i++)
         then[i] = json_number_value(json_array_get(list, i));
-    if (now->count == 0)
-        good = (lambdas ? ole_grid_set_lambdas
-                        : ole_grid_set_samples)(&study->grid, then, (int64_t)count, NULL) == OLE_OK;
-    for (size_t i = 0; i < count && good; i++)
-        *excluded |= !is_among(then[i], now);
+    bool good = now->count > 0 || ole_values_set(now, then, (int64_t)count, NULL) == OLE_OK;
+    for (size_t i = 0; i < count && good; i++) {
+        bool known = false;
+        for (int64_t k = 0; k < now->count; k++)
+            known |= now->items[k] == then[i];
+        *excluded |= !known;
+    }
     free(then);
     return good ? OLE_OK : fail_damaged(path, error);
 }
@@ -227,8 +221,8 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
     const char *sum = json_string_value(json_object_get(record, "weights"));
     if (status == OLE_OK) status = compare_config(study, config, sum, path, error);
     bool excluded = false;
-    if (status == OLE_OK) status = take_values(study, record, "lambdas", path, &excluded, error);
-    if (status == OLE_OK) status = take_values(study, record, "samples", path, &excluded, error);
+    if (status == OLE_OK) status = take_values(&study->lambdas, record, path, &excluded, error);
+    if (status == OLE_OK) status = take_values(&study->samples, record, path, &excluded, error);
     if (status == OLE_OK && excluded)
         say_left_out(study, study->kind == OLE_STUDY_SWEEP ? "lambdas or samples" : "lambdas");
     study->baseline |= json_is_true(json_object_get(record, "baseline"));
@@ -265,25 +259,25 @@ static ole_status take_defaults(ole_study *study, ole_error *error) {
     bool tune = study->kind == OLE_STUDY_TUNE;
     int first = study->train.loss == OLE_LOSS_OLE && study->kind != OLE_STUDY_COMPARE;
     ole_status status = OLE_OK;
-    if (study->grid.lambdas.count == 0) /* OLÉ alone learns nothing with 0 */
-        status = ole_grid_set_lambdas(&study->grid, (tune ? tuned : swept) + first,
-                                      (tune ? 8 : 2) - first, error);
-    if (status == OLE_OK && study->grid.samples.count == 0)
-        status = ole_grid_set_samples(&study->grid, samples, 6, error);
+    if (study->lambdas.count == 0) /* OLÉ alone learns nothing with 0 */
+        status = ole_values_set(&study->lambdas, (tune ? tuned : swept) + first,
+                                (tune ? 8 : 2) - first, error);
+    if (status == OLE_OK && study->samples.count == 0)
+        status = ole_values_set(&study->samples, samples, 6, error);
     return status;
 }
 
 static ole_status take_given(ole_study *study, ole_error *error) {
     const ole_study_options *o = study->given;
     ole_status status = OLE_OK;
-    if (o->lambdas) status = ole_grid_set_lambdas(&study->grid, o->lambdas, o->lambda_count, error);
+    if (o->lambdas) status = ole_values_set(&study->lambdas, o->lambdas, o->lambda_count, error);
     if (status != OLE_OK || !o->samples || study->kind != OLE_STUDY_SWEEP) return status;
     size_t count = o->sample_count > 0 ? (size_t)o->sample_count : 0;
     double *samples = calloc(count + 1, sizeof *samples);
     if (!samples) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (size_t i = 0; i < count; i++)
         samples[i] = (double)o->samples[i];
-    status = ole_grid_set_samples(&study->grid, samples, o->sample_count, error);
+    status = ole_values_set(&study->samples, samples, o->sample_count, error);
     free(samples);
     return status;
 }
@@ -291,7 +285,7 @@ static ole_status take_given(ole_study *study, ole_error *error) {
 /* The one number of samples of other studies than a sweep; it may be 0. */
 static ole_status take_samples(ole_study *study, ole_error *error) {
     if (study->kind == OLE_STUDY_SWEEP) return OLE_OK;
-    ole_values *samples = &study->grid.samples;
+    ole_values *samples = &study->samples;
     samples->items = malloc(sizeof *samples->items);
     if (!samples->items) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     samples->items[0] = (double)study->train.samples_per_class;
@@ -319,7 +313,7 @@ ole_status ole_record_open(ole_study *study, ole_error *error) {
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: has a run of 'ole train' in it: choose another folder",
                         ole_quote_string(&quoted, out));
-    if (!there && (study->train.resume || study->given->look))
+    if (!there && (study->train.resume || (study->given->look && !study->planned)))
         return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to resume",
                         ole_quote_string(&quoted, out));
     static const char *const files[] = {"study.json",   "config.yaml", "recipe.yaml",
@@ -379,24 +373,6 @@ ole_status ole_record_write(ole_study *study, ole_error *error) {
 
 /* ---- Runs --------------------------------------------------------------------------------- */
 
-static double number_of(const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-/* The last line of metrics.jsonl; NULL where it is not the end of a run, or without memory. */
-static json_t *last_line(char *bytes, size_t size, bool *no_memory) {
-    *no_memory = false;
-    if (size == 0 || bytes[size - 1] != '\n') return NULL;
-    bytes[size - 1] = '\0';
-    const char *newline = strrchr(bytes, '\n'), *last = newline ? newline + 1 : bytes;
-    json_t *line = ole_parse_json(last, strlen(last), 0, NULL, no_memory);
-    const char *event = json_string_value(json_object_get(line, "event"));
-    if (event && strcmp(event, "end") == 0) return line;
-    json_decref(line);
-    return NULL;
-}
-
 /* A run that was trained again with other options is no longer the study's. */
 static ole_status check_run(const ole_study *study, const ole_study_run *run, const char *folder,
                             ole_error *error) {
@@ -422,27 +398,24 @@ static ole_status check_run(const ole_study *study, const ole_study_run *run, co
 }
 
 ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_error *error) {
-    char folder[OLE_RUN_PATH], path[OLE_RUN_PATH], *bytes = NULL;
-    size_t size;
+    char folder[OLE_RUN_PATH];
+    ole_history h;
     ole_status status = ole_run_path(folder, study->train.out, run->folder, error);
-    if (status == OLE_OK) status = ole_run_path(path, folder, "metrics.jsonl", error);
     if (status != OLE_OK) return status;
     if (ole_run_has(folder, "failed.txt")) run->state = OLE_STUDY_DIVERGED;
     if (run->state == OLE_STUDY_DIVERGED || !ole_run_has(folder, "metrics.jsonl")) return OLE_OK;
-    status = ole_read_file(path, LARGEST, &bytes, &size, error);
+    status = ole_history_read(&h, folder, error);
+    if (status == OLE_ERROR_FORMAT) return OLE_OK; /* damaged: it is resumed or trained again */
     if (status != OLE_OK) return status;
-    bool no_memory;
-    json_t *end = last_line(bytes, size, &no_memory);
-    free(bytes);
-    if (no_memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run's end");
-    if (!end) return OLE_OK;
-    status = check_run(study, run, folder, error);
-    run->state = OLE_STUDY_FINISHED;
-    run->test_error = number_of(end, "test_error");
-    run->validation_error = number_of(end, "validation_error");
-    run->knn1_error = number_of(end, "knn1_error");
-    run->seconds = number_of(end, "seconds");
-    json_decref(end);
+    if (h.ended) {
+        status = check_run(study, run, folder, error);
+        run->state = OLE_STUDY_FINISHED;
+        run->test_error = h.test_error;
+        run->validation_error = h.validation_error;
+        run->knn1_error = h.knn1_error;
+        run->seconds = h.seconds;
+    }
+    ole_history_free(&h);
     return status;
 }
 

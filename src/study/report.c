@@ -3,14 +3,14 @@
  *
  * A tuning is the paper's Fig. 4, validation error against λ with softmax alone as a dotted line; a
  * sweep its Fig. 5, accuracy against samples per class; a comparison shows the test error after
- * each epoch.
+ * each epoch.  Points are means over the seeds, bands their standard deviation.
  */
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/spread.h"
 #include "ole/train/history.h"
-#include "report/figure.h"
-#include "report/page.h"
-#include "study/measures.h"
+#include "report/text_table.h"
+#include "study/by_kind.h"
 #include "study/study.h"
 
 #include <inttypes.h>
@@ -21,20 +21,54 @@
 
 enum {
     CELL = OLE_ERROR_TEXT,
-    LONGEST_TITLE = 60
-}; /* bytes; a longer one has no room in the figure */
+    LONGEST_TITLE = 60 /* bytes; a longer one does not fit the figure */
+};
 
-/* ---- The curve ---------------------------------------------------------------------------- */
+const char *ole_study_error_text(ole_study_error e, const char *unit, char out[OLE_ERROR_TEXT]) {
+    out[0] = '\0';
+    if (isfinite(e.std))
+        snprintf(out, OLE_ERROR_TEXT, "%.2f ± %.2f%s", e.mean, e.std, unit);
+    else if (isfinite(e.mean))
+        snprintf(out, OLE_ERROR_TEXT, "%.2f%s", e.mean, unit);
+    return out;
+}
 
-/* The lines of the figure. */
+/* What a study is judged by: the classifier, or 1-NN where there is none. */
+static bool is_alone(const ole_study *study) {
+    return study->train.loss == OLE_LOSS_OLE;
+}
+
+static ole_study_error judged_error(const ole_study *study, const ole_study_point *point) {
+    return is_alone(study) ? point->knn1 : point->test;
+}
+
+static const char *judged_name(const ole_study *study) {
+    return is_alone(study) ? "1-NN error" : "test error";
+}
+
+static ole_study_error accuracy_of(const ole_study *study, const ole_study_point *point) {
+    ole_study_error e = judged_error(study, point);
+    return (ole_study_error){100.0 - e.mean, e.std};
+}
+
+/* ---- Curves ------------------------------------------------------------------------------- */
+
+/* The lines of a figure. */
 typedef struct curve {
     ole_series *series;
     char (*names)[CELL];
     double *numbers; /* x, y and spread of each line, with room for `points` */
     int64_t points;
     int count;
-    bool out_of_memory;
 } curve;
+
+static bool make_curve(curve *c, int64_t lines, int64_t points) {
+    c->points = points > 2 ? points : 2;
+    c->series = calloc((size_t)lines, sizeof *c->series);
+    c->names = calloc((size_t)lines, sizeof *c->names);
+    c->numbers = calloc(3 * (size_t)lines * (size_t)c->points, sizeof *c->numbers);
+    return c->series && c->names && c->numbers;
+}
 
 static void free_curve(curve *c) {
     free(c->series);
@@ -42,25 +76,26 @@ static void free_curve(curve *c) {
     free(c->numbers);
 }
 
-static void name_line(const ole_study *study, double lambda, bool show_lambda, char name[CELL]) {
-    const char *both = study->train.loss == OLE_LOSS_OLE ? "OLÉ" : "softmax + OLÉ";
+/* λ is 0 or, for a line that is not of one λ, NaN. */
+static void name_line(bool alone, double lambda, char name[CELL]) {
+    const char *both = alone ? "OLÉ" : "softmax + OLÉ";
     if (lambda == 0.0)
         snprintf(name, CELL, "softmax");
-    else if (show_lambda)
+    else if (isfinite(lambda))
         snprintf(name, CELL, "%s, λ = %g", both, lambda);
     else
         snprintf(name, CELL, "%s", both);
 }
 
-static ole_series *add_line(const ole_study *study, curve *c, double lambda, bool show_lambda) {
+static ole_series *add_line(curve *c, bool alone, double lambda) {
     double *numbers = c->numbers + 3 * c->points * c->count;
-    bool spread = study->result.seeds > 1 && study->kind != OLE_STUDY_COMPARE;
     ole_series *line = &c->series[c->count];
     *line = (ole_series){.name = c->names[c->count],
                          .x = numbers,
                          .y = numbers + c->points,
-                         .spread = spread ? numbers + 2 * c->points : NULL};
-    name_line(study, lambda, show_lambda, c->names[c->count++]);
+                         .spread = numbers + 2 * c->points,
+                         .band = true};
+    name_line(alone, lambda, c->names[c->count++]);
     return line;
 }
 
@@ -73,138 +108,149 @@ static void add_value(curve *c, double x, ole_study_error y) {
     at[2 * c->points] = isfinite(y.std) ? y.std : 0.0;
 }
 
-static void trace_tuning(const ole_study *study, curve *c) {
+static ole_figure figure_of(curve *c, const char *x_label, const char *y_label) {
+    ole_figure figure;
+    ole_figure_init(&figure);
+    for (int i = 0; i < c->count; i++) /* lines without points go */
+        if (c->series[i].count > 0) c->series[figure.series_count++] = c->series[i];
+    figure.series = c->series;
+    figure.x_label = x_label;
+    figure.y_label = y_label;
+    figure.y_free = strstr(y_label, "accuracy") != NULL;
+    return figure;
+}
+
+static bool trace_tuning(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
-    const ole_values *lambdas = &study->grid.lambdas;
+    const ole_values *lambdas = &study->lambdas;
     const ole_study_point *softmax = ole_study_find(r, OLE_STUDY_GRID, 0.0);
-    add_line(study, c, 1.0, false);
+    if (!make_curve(c, 2, lambdas->count)) return false;
+    add_line(c, is_alone(study), NAN);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part == OLE_STUDY_GRID && point->lambda > 0.0)
             add_value(c, point->lambda, point->validation);
     }
-    if (!softmax || softmax->finished == 0) return;
-    ole_series *alone = add_line(study, c, 0.0, false);
-    alone->dotted = true;
-    alone->spread = NULL;
+    if (!softmax || softmax->finished == 0) return true;
+    add_line(c, false, 0.0)->dotted = true;
     double first = lambdas->items[1], last = lambdas->items[lambdas->count - 1]; /* 0 is item 0 */
     double wider = first == last ? 1.5 : 1.0; /* beside a single λ there is room for a line */
     add_value(c, first / wider, softmax->validation);
     add_value(c, last * wider, softmax->validation);
+    return true;
 }
 
-/* What a study is judged by: the classifier, or 1-NN where there is none. */
-static ole_study_error judged_error(const ole_study *study, const ole_study_point *point) {
-    return study->train.loss == OLE_LOSS_OLE ? point->knn1 : point->test;
-}
-
-static const char *judged_name(const ole_study *study) {
-    return study->train.loss == OLE_LOSS_OLE ? "1-NN error" : "test error";
-}
-
-static ole_study_error accuracy_of(const ole_study *study, const ole_study_point *point) {
-    ole_study_error e = judged_error(study, point);
-    return (ole_study_error){100.0 - e.mean, e.std};
-}
-
-static void trace_sweep(const ole_study *study, curve *c) {
-    const ole_study_result *r = &study->result;
-    const ole_grid *g = &study->grid;
-    for (int64_t l = 0; l < g->lambdas.count; l++) {
-        add_line(study, c, g->lambdas.items[l], true);
-        for (int64_t s = 0; s < g->samples.count; s++) {
-            const ole_study_point *point = &r->points[s * g->lambdas.count + l];
+static bool trace_sweep(const ole_study *study, curve *c) {
+    const ole_values *lambdas = &study->lambdas, *samples = &study->samples;
+    if (!make_curve(c, lambdas->count, samples->count)) return false;
+    for (int64_t l = 0; l < lambdas->count; l++) {
+        add_line(c, is_alone(study), lambdas->items[l]);
+        for (int64_t s = 0; s < samples->count; s++) {
+            const ole_study_point *point = &study->result.points[s * lambdas->count + l];
             add_value(c, (double)point->samples, accuracy_of(study, point));
         }
     }
+    return true;
 }
 
-/* The first run of a point that did not diverge; of all that did the first. */
-static const ole_study_run *first_run(const ole_study_result *r, int64_t point) {
-    const ole_study_run *runs = &r->runs[point * r->seeds];
-    for (int64_t i = 0; i < r->seeds; i++)
-        if (runs[i].state != OLE_STUDY_DIVERGED) return &runs[i];
-    return runs;
-}
-
-/* The epochs of a run of each point; one that cannot be read has none. */
-static void trace_comparison(const ole_study *study, curve *c) {
-    const ole_study_result *r = &study->result;
-    for (int64_t p = 0; p < r->point_count; p++) {
-        char folder[OLE_RUN_PATH];
-        ole_history h;
-        bool alone = study->train.loss == OLE_LOSS_OLE;
-        add_line(study, c, r->points[p].lambda, true);
-        ole_status status = ole_run_path(folder, study->train.out, first_run(r, p)->folder, NULL);
-        if (status == OLE_OK) status = ole_history_read(&h, folder, NULL);
-        c->out_of_memory |= status == OLE_ERROR_MEMORY;
-        if (status != OLE_OK) continue;
-        for (int64_t i = 0; i < h.count && i < study->train.epochs; i++) {
-            double error = alone ? h.epochs[i].knn1_error : h.epochs[i].test_error;
-            add_value(c, (double)h.epochs[i].epoch, (ole_study_error){error, NAN});
-        }
-        ole_history_free(&h);
+/* A run that cannot be read counts in no epoch.  False: out of memory. */
+static bool add_epochs(ole_spread *sums, int64_t epochs, const char *run,
+                       const ole_epoch_number *number) {
+    ole_history h;
+    ole_status status = ole_history_read(&h, run, NULL);
+    if (status != OLE_OK) return status != OLE_ERROR_MEMORY;
+    for (int64_t i = 0; i < h.count; i++) {
+        double value;
+        memcpy(&value, (const char *)&h.epochs[i] + number->offset, sizeof value);
+        if (isfinite(value) && h.epochs[i].epoch >= 1 && h.epochs[i].epoch <= epochs)
+            ole_spread_add(&sums[h.epochs[i].epoch - 1], number->accuracy ? 100.0 - value : value);
     }
+    ole_history_free(&h);
+    return true;
+}
+
+/* A line for each point of the curve, over its runs that did not diverge. */
+static bool trace_epochs(const ole_study_result *r, const ole_train_options *train,
+                         const ole_epoch_number *number, curve *c) {
+    ole_spread *sums = calloc((size_t)train->epochs, sizeof *sums);
+    bool good = sums && make_curve(c, r->point_count, train->epochs);
+    for (int64_t p = 0; p < r->point_count && good; p++) {
+        if (r->points[p].part != OLE_STUDY_GRID) continue;
+        memset(sums, 0, (size_t)train->epochs * sizeof *sums);
+        for (int64_t i = p * r->seeds; i < (p + 1) * r->seeds && good; i++) {
+            char folder[OLE_RUN_PATH];
+            if (r->runs[i].state != OLE_STUDY_DIVERGED &&
+                ole_run_path(folder, train->out, r->runs[i].folder, NULL) == OLE_OK)
+                good = add_epochs(sums, train->epochs, folder, number);
+        }
+        add_line(c, train->loss == OLE_LOSS_OLE, r->points[p].lambda);
+        for (int64_t e = 0; e < train->epochs; e++)
+            add_value(c, (double)e + 1.0,
+                      (ole_study_error){ole_spread_mean(&sums[e]), ole_spread_deviation(&sums[e])});
+    }
+    free(sums);
+    return good;
+}
+
+static bool trace_comparison(const ole_study *study, curve *c) {
+    const ole_epoch_number number = {.offset = is_alone(study) ? offsetof(ole_epoch, knn1_error)
+                                                               : offsetof(ole_epoch, test_error)};
+    return trace_epochs(&study->result, &study->train, &number, c);
+}
+
+ole_status ole_study_draw_epochs(const ole_study_result *result, const ole_train_options *train,
+                                 const ole_epoch_number *number, ole_figure_sink *add,
+                                 void *context, ole_error *error) {
+    curve c = {0};
+    bool good = trace_epochs(result, train, number, &c);
+    if (good) {
+        const ole_figure figure = figure_of(&c, "epoch", number->y_label);
+        if (figure.series_count > 0) add(context, &figure);
+    }
+    free_curve(&c);
+    return good ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curves");
 }
 
 /* What differs between the kinds of studies. */
 static const struct looks {
-    void (*trace)(const ole_study *, curve *);
+    bool (*trace)(const ole_study *, curve *); /* false: out of memory */
     const char *subtitle, *heading, *x_label, *y_label, *caption;
 } looks[] = {
     [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %",
-                        "Error on the validation set; dotted: softmax alone. "
-                        "Bars: standard deviation over the seeds."},
+                        "Error on the validation set; dotted: softmax alone. Bands: standard "
+                        "deviation over the seeds."},
     [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples per class",
                          "Accuracy against samples per class", "samples per class",
                          "test accuracy, %",
-                         "Accuracy on the test set. Bars: standard deviation over the seeds."},
+                         "Accuracy on the test set. Bands: standard deviation over the seeds."},
     [OLE_STUDY_COMPARE] = {trace_comparison, "With and without OLÉ", "Error against epochs",
                            "epoch", "test error, %",
-                           "Error on the test set after each epoch, of the first seed that did not "
-                           "diverge (of 1-NN where OLÉ is alone). What counts is the end."},
+                           "Error on the test set after each epoch (of 1-NN where OLÉ is alone): "
+                           "mean of the runs that did not diverge; bands: standard deviation over "
+                           "the seeds. What counts is the end."},
 };
 
-static ole_status draw(const ole_study *study, const char *title, curve *c, ole_figure *figure,
+/* "vgg16 on cifar10" */
+typedef char title_text[sizeof(ole_quoted) * 2];
+
+/* free_curve() it either way. */
+static ole_status draw(const ole_study *study, title_text title, curve *c, ole_figure *figure,
                        ole_error *error) {
-    const ole_grid *g = &study->grid;
     const struct looks *look = &looks[study->kind];
-    bool tune = study->kind == OLE_STUDY_TUNE, compare = study->kind == OLE_STUDY_COMPARE;
-    int64_t points = tune ? g->lambdas.count : compare ? study->train.epochs : g->samples.count;
-    size_t lines = tune ? 2 : (size_t)g->lambdas.count;
-    c->points = points > 2 ? points : 2;
-    c->series = calloc(lines, sizeof *c->series);
-    c->names = calloc(lines, sizeof *c->names);
-    c->numbers = calloc(3 * lines * (size_t)c->points, sizeof *c->numbers);
-    c->out_of_memory = !c->series || !c->names || !c->numbers;
-    if (!c->out_of_memory) look->trace(study, c);
-    if (c->out_of_memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
-    ole_figure_init(figure);
-    for (int i = 0; i < c->count; i++) /* lines without points go */
-        if (c->series[i].count > 0) c->series[figure->series_count++] = c->series[i];
-    figure->series = c->series;
+    ole_quoted net, data;
+    *c = (curve){0};
+    if (!look->trace(study, c))
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
+    *figure = figure_of(c, look->x_label, look->y_label);
+    snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(&net, study->train.net),
+             ole_quote_string(&data, study->train.data));
     if (strlen(title) <= LONGEST_TITLE) figure->title = title;
-    figure->x_label = look->x_label;
-    figure->y_label = look->y_label;
-    figure->x_log = tune;
-    figure->y_free = study->kind == OLE_STUDY_SWEEP;
-    if (!compare && figure->series_count > 0 && !c->series[0].dotted) { /* what was tried */
-        figure->x_ticks = c->series[0].x;
+    figure->x_log = study->kind == OLE_STUDY_TUNE;
+    if (study->kind != OLE_STUDY_COMPARE && figure->series_count > 0 && !c->series[0].dotted) {
+        figure->x_ticks = c->series[0].x; /* what was tried */
         figure->x_tick_count = (int)c->series[0].count;
     }
     return OLE_OK;
-}
-
-static ole_status save_curve(const ole_study *study, const ole_figure *figure, ole_error *error) {
-    static const char *const names[] = {"curve.svg", "curve.png"};
-    ole_status status = OLE_OK;
-    for (size_t i = 0; i < 2 && status == OLE_OK; i++) {
-        char path[OLE_RUN_PATH];
-        status = ole_run_output(path, study->train.out, names[i], error);
-        if (status == OLE_OK) status = ole_figure_save(figure, path, error);
-        if (status == OLE_ERROR_UNSUPPORTED) status = OLE_OK; /* a build without cairo */
-    }
-    return status;
 }
 
 /* ---- The page ----------------------------------------------------------------------------- */
@@ -234,118 +280,76 @@ static void add_tuned(ole_page *page, const ole_study *study) {
                       &change);
 }
 
-/* The errors of a comparison. */
-static void add_compared(ole_page *page, const ole_study *study) {
-    const ole_study_result *r = &study->result;
-    for (int64_t p = 0; p < r->point_count; p++) {
-        const ole_study_point *point = &r->points[p];
-        char name[CELL], value[CELL];
-        if (point->finished == 0) continue;
-        name_line(study, point->lambda, true, name);
-        ole_page_headline(page, name, error_text(judged_error(study, point), value),
-                          judged_name(study));
-    }
-}
-
-/* The best accuracy of each λ, at the most samples. */
-static void add_swept(ole_page *page, const ole_study *study) {
-    const ole_grid *g = &study->grid;
-    for (int64_t l = 0; l < g->lambdas.count; l++) {
-        const ole_study_point *point =
-            &study->result.points[(g->samples.count - 1) * g->lambdas.count + l];
+/* What each λ of a comparison or, at the most samples, of a sweep has come to. */
+static void add_sides(ole_page *page, const ole_study *study) {
+    bool sweep = study->kind == OLE_STUDY_SWEEP;
+    int64_t count = study->lambdas.count, first = (study->samples.count - 1) * count;
+    for (const ole_study_point *p = &study->result.points[first];
+         p < &study->result.points[first + count]; p++) {
         char name[CELL], value[CELL], note[CELL];
-        if (point->finished == 0) continue;
-        name_line(study, point->lambda, true, name);
-        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", point->samples);
-        ole_page_headline(page, name, error_text(accuracy_of(study, point), value), note);
+        if (p->finished == 0) continue;
+        name_line(is_alone(study), p->lambda, name);
+        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", p->samples);
+        error_text(sweep ? accuracy_of(study, p) : judged_error(study, p), value);
+        ole_page_headline(page, name, value, sweep ? note : judged_name(study));
     }
 }
 
-static void add_progress(ole_page *page, const ole_study_result *r) {
-    char value[CELL];
-    if (r->ended == r->total) return;
-    snprintf(value, sizeof value, "%" PRId64 " of %" PRId64, r->ended, r->total);
-    ole_page_headline(page, "runs", value, "still at work, or interrupted");
-}
-
-/* One row a point. */
-static ole_status add_table(ole_page *page, const ole_study *study, ole_error *error) {
-    enum { COLUMNS = 7 };
-    static const char *const names[COLUMNS] = {
+/* A row for each point. */
+static void add_table(ole_page *page, const ole_study_result *r) {
+    static const char *const names[] = {
         "part", "λ", "samples per class", "runs", "validation error", "test error", "1-NN error"};
-    const ole_study_result *r = &study->result;
-    size_t count = (size_t)r->point_count * COLUMNS;
-    char(*texts)[CELL] = calloc(count, sizeof *texts);
-    const char **cells = calloc(count, sizeof *cells);
-    if (texts && cells) {
-        for (size_t i = 0; i < count; i++)
-            cells[i] = texts[i];
-        for (int64_t p = 0; p < r->point_count; p++) {
-            const ole_study_point *point = &r->points[p];
-            char(*row)[CELL] = texts + p * COLUMNS;
-            snprintf(row[0], CELL, "%s",
-                     point->part == OLE_STUDY_RETRAIN ? "on all training data" : "curve");
-            snprintf(row[1], CELL, "%g", point->lambda);
-            snprintf(row[2], CELL, "all");
-            if (point->samples > 0) snprintf(row[2], CELL, "%" PRId64, point->samples);
-            snprintf(row[3], CELL, "%" PRId64, point->finished);
-            if (point->diverged > 0)
-                snprintf(row[3], CELL, "%" PRId64 ", %" PRId64 " diverged", point->finished,
-                         point->diverged);
-            error_text(point->validation, row[4]);
-            error_text(point->test, row[5]);
-            error_text(point->knn1, row[6]);
-        }
-        ole_page_table(page, "Means and standard deviations over the seeds.", r->point_count,
-                       COLUMNS, names, cells);
+    ole_text_table table = {.columns = 7, .names = names};
+    for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
+        char text[CELL];
+        ole_text_table_add(&table, p->part == OLE_STUDY_RETRAIN ? "on all training data" : "curve");
+        ole_text_table_add(&table, "%g", p->lambda);
+        ole_text_table_add(&table, p->samples > 0 ? "%" PRId64 : "all", p->samples);
+        ole_text_table_add(&table,
+                           p->diverged > 0 ? "%" PRId64 ", %" PRId64 " diverged" : "%" PRId64,
+                           p->finished, p->diverged);
+        ole_text_table_add(&table, "%s", error_text(p->validation, text));
+        ole_text_table_add(&table, "%s", error_text(p->test, text));
+        ole_text_table_add(&table, "%s", error_text(p->knn1, text));
     }
-    bool good = texts && cells;
-    free(texts);
-    free(cells);
-    return good ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the page");
+    ole_text_table_add_to_page(&table, page, "Means and standard deviations over the seeds.");
+    ole_text_table_free(&table);
 }
 
 static ole_status write_page(const ole_study *study, const char *title, const ole_figure *figure,
                              ole_error *error) {
     const ole_study_result *r = &study->result;
     const struct looks *look = &looks[study->kind];
-    char subtitle[CELL * 2], path[OLE_RUN_PATH];
+    char subtitle[CELL * 2], path[OLE_RUN_PATH], runs[CELL];
     snprintf(subtitle, sizeof subtitle, "%s: %" PRId64 " epochs, %" PRId64 " seeds", look->subtitle,
              study->train.epochs, r->seeds);
     ole_page *page;
     ole_status status = ole_run_output(path, study->train.out, "report.html", error);
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
-    if (study->kind == OLE_STUDY_TUNE)
-        add_tuned(page, study);
-    else if (study->kind == OLE_STUDY_SWEEP)
-        add_swept(page, study);
-    else
-        add_compared(page, study);
-    add_progress(page, r);
+    (study->kind == OLE_STUDY_TUNE ? add_tuned : add_sides)(page, study);
+    snprintf(runs, sizeof runs, "%" PRId64 " of %" PRId64, r->ended, r->total);
+    if (r->ended < r->total) ole_page_headline(page, "runs", runs, "still at work, or interrupted");
     ole_page_section(page, look->heading);
     if (figure->series_count > 0) ole_page_figure(page, figure, look->caption);
-    status = add_table(page, study, error);
-    if (status == OLE_OK) status = ole_page_write(page, path, error);
+    add_table(page, r);
+    status = ole_page_write(page, path, error);
     ole_page_free(page);
     return status;
 }
 
-/* "vgg16 on cifar10" */
-typedef char title_text[sizeof(ole_quoted) * 2];
-static const char *title_of(const ole_study *study, title_text title) {
-    ole_quoted net, data;
-    snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(&net, study->train.net),
-             ole_quote_string(&data, study->train.data));
-    return title;
-}
-
 ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
+    static const char *const names[] = {"curve.svg", "curve.png"};
     title_text title;
-    curve c = {0};
+    curve c;
     ole_figure figure;
-    ole_status status = draw(study, title_of(study, title), &c, &figure, error);
-    if (status == OLE_OK && figure.series_count > 0) status = save_curve(study, &figure, error);
+    ole_status status = draw(study, title, &c, &figure, error);
+    for (size_t i = 0; i < 2 && status == OLE_OK && figure.series_count > 0; i++) {
+        char path[OLE_RUN_PATH];
+        status = ole_run_output(path, study->train.out, names[i], error);
+        if (status == OLE_OK) status = ole_figure_save(&figure, path, error);
+        if (status == OLE_ERROR_UNSUPPORTED) status = OLE_OK; /* a build without cairo */
+    }
     if (status == OLE_OK) status = write_page(study, title, &figure, error);
     free_curve(&c);
     return status;
@@ -353,9 +357,9 @@ ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
 
 ole_status ole_study_draw_curve(const ole_study *study, ole_page *page, ole_error *error) {
     title_text title;
-    curve c = {0};
+    curve c;
     ole_figure figure;
-    ole_status status = draw(study, title_of(study, title), &c, &figure, error);
+    ole_status status = draw(study, title, &c, &figure, error);
     if (status == OLE_OK && figure.series_count > 0)
         ole_page_figure(page, &figure, looks[study->kind].caption);
     free_curve(&c);

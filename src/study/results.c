@@ -5,6 +5,7 @@
 #include "base/memory_file.h"
 #include "base/spread.h"
 #include "formats/json.h"
+#include "report/text_table.h"
 #include "study/study.h"
 #include "train/options/options.h"
 
@@ -18,11 +19,11 @@ const char *ole_study_kind_name(ole_study_kind kind) {
     return names[kind];
 }
 
-const char *ole_study_part_name(ole_study_part part) {
+static const char *part_name(ole_study_part part) {
     return part == OLE_STUDY_RETRAIN ? "retrain" : "grid";
 }
 
-const char *ole_study_state_name(ole_study_state state) {
+static const char *state_name(ole_study_state state) {
     static const char *const names[] = {"waiting", "finished", "diverged"};
     return names[state];
 }
@@ -106,7 +107,7 @@ static void put_run(ole_json *w, const ole_study_run *run) {
     ole_json_open(w, NULL, '{');
     ole_json_unsigned(w, "seed", run->seed);
     ole_json_string(w, "folder", run->folder);
-    ole_json_string(w, "state", ole_study_state_name(run->state));
+    ole_json_string(w, "state", state_name(run->state));
     ole_json_number(w, "validation_error", run->validation_error);
     ole_json_number(w, "test_error", run->test_error);
     ole_json_number(w, "knn1_error", run->knn1_error);
@@ -117,7 +118,7 @@ static void put_run(ole_json *w, const ole_study_run *run) {
 static void put_point(ole_json *w, const ole_study_result *r, int64_t number) {
     const ole_study_point *point = &r->points[number];
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "part", ole_study_part_name(point->part));
+    ole_json_string(w, "part", part_name(point->part));
     ole_json_number(w, "lambda", point->lambda);
     ole_json_number(w, "samples_per_class", point->samples > 0 ? (double)point->samples : NAN);
     ole_json_integer(w, "finished", point->finished);
@@ -143,7 +144,7 @@ static void put_choice(ole_json *w, const ole_study_result *r) {
     put_error(w, "knn1_error", tested ? tested->knn1 : (ole_study_error){NAN, NAN});
 }
 
-static void print_json(const ole_study *study, FILE *file) {
+static bool print_json(const ole_study *study, FILE *file) {
     const ole_study_result *r = &study->result;
     ole_json w;
     ole_json_init(&w, file, 2);
@@ -163,42 +164,47 @@ static void print_json(const ole_study *study, FILE *file) {
         put_point(&w, r, p);
     ole_json_close(&w);
     ole_json_close(&w);
+    return ole_json_good(&w);
 }
 
 /* ---- results.csv -------------------------------------------------------------------------- */
 
 /* A number, or nothing for NaN. */
-static void put_cell(FILE *file, double value) {
+static void add_number(ole_text_table *table, double value) {
     char text[OLE_OPTION_VALUE];
-    ole_option_number(value, text);
-    fprintf(file, ",%s", isfinite(value) ? text : "");
+    ole_text_table_add(table, "%s", isfinite(value) ? ole_option_number(value, text) : "");
 }
 
-static void print_csv(const ole_study *study, FILE *file) {
+static bool print_csv(const ole_study *study, FILE *file) {
+    static const char *const names[] = {
+        "part",       "lambda",     "samples_per_class", "seed",  "state", "validation_error",
+        "test_error", "knn1_error", "seconds",           "folder"};
     const ole_study_result *r = &study->result;
-    fprintf(file, "part,lambda,samples_per_class,seed,state,validation_error,test_error,knn1_error,"
-                  "seconds,folder\n");
-    for (int64_t i = 0; i < r->run_count; i++) {
-        const ole_study_run *run = &r->runs[i];
+    ole_text_table table = {.columns = 10, .names = names};
+    for (const ole_study_run *run = r->runs; run < r->runs + r->run_count; run++) {
         const ole_study_point *point = &r->points[run->point];
-        fprintf(file, "%s", ole_study_part_name(point->part));
-        put_cell(file, point->lambda);
-        put_cell(file, point->samples > 0 ? (double)point->samples : NAN);
-        fprintf(file, ",%" PRIu64 ",%s", run->seed, ole_study_state_name(run->state));
-        put_cell(file, run->validation_error);
-        put_cell(file, run->test_error);
-        put_cell(file, run->knn1_error);
-        put_cell(file, run->seconds);
-        fprintf(file, ",%s\n", run->folder);
+        ole_text_table_add(&table, "%s", part_name(point->part));
+        add_number(&table, point->lambda);
+        add_number(&table, point->samples > 0 ? (double)point->samples : NAN);
+        ole_text_table_add(&table, "%" PRIu64, run->seed);
+        ole_text_table_add(&table, "%s", state_name(run->state));
+        add_number(&table, run->validation_error);
+        add_number(&table, run->test_error);
+        add_number(&table, run->knn1_error);
+        add_number(&table, run->seconds);
+        ole_text_table_add(&table, "%s", run->folder);
     }
+    ole_text_table_print_csv(&table, file);
+    ole_text_table_free(&table);
+    return !table.out_of_memory;
 }
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
 static ole_status write_file(const ole_study *study, const char *name,
-                             void (*print)(const ole_study *, FILE *), ole_error *error) {
+                             bool (*print)(const ole_study *, FILE *), ole_error *error) {
     ole_memory_file memory;
-    if (ole_memory_file_open(&memory)) print(study, memory.file);
+    if (ole_memory_file_open(&memory)) memory.failed |= !print(study, memory.file);
     char *text = ole_memory_file_close(&memory);
     ole_status status = ole_run_put(study->train.out, name, text, memory.size, error);
     free(text);

@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/struct_size.h"
-#include "study/add_curve.h"
+#include "study/by_kind.h"
 #include "train/options/options.h"
 #include "train/run/run.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +192,8 @@ static ole_study make_study(ole_study_kind kind, const ole_study_options *option
     return (ole_study){.kind = kind,
                        .given = options,
                        .ranks = options->look ? NULL : options->ranks,
+                       .lambdas = {.name = "lambdas", .max = DBL_MAX},
+                       .samples = {.name = "samples", .min = 1.0, .max = 1e9},
                        .result = {.kind = kind, .picked = -1},
                        .lock = -1};
 }
@@ -197,12 +201,13 @@ static ole_study make_study(ole_study_kind kind, const ole_study_options *option
 /* All but the result. */
 static void close_study(ole_study *study) {
     ole_record_close(study);
-    ole_grid_free(&study->grid);
+    free(study->lambdas.items);
+    free(study->samples.items);
     free(study->shares);
 }
 
-static ole_status run_study(ole_study_kind kind, const ole_study_options *options,
-                            ole_study_result *result, ole_error *error) {
+ole_status ole_study_conduct(ole_study_kind kind, const ole_study_options *options,
+                             ole_study_result *result, ole_error *error) {
     if (!options)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "options is NULL: fill options with ole_study_options_init()");
@@ -222,26 +227,49 @@ static ole_status run_study(ole_study_kind kind, const ole_study_options *option
 }
 
 ole_status ole_tune(const ole_study_options *options, ole_study_result *result, ole_error *error) {
-    return run_study(OLE_STUDY_TUNE, options, result, error);
+    return ole_study_conduct(OLE_STUDY_TUNE, options, result, error);
 }
 
 ole_status ole_sweep(const ole_study_options *options, ole_study_result *result, ole_error *error) {
-    return run_study(OLE_STUDY_SWEEP, options, result, error);
+    return ole_study_conduct(OLE_STUDY_SWEEP, options, result, error);
 }
 
 ole_status ole_compare(const ole_study_options *options, ole_study_result *result,
                        ole_error *error) {
-    return run_study(OLE_STUDY_COMPARE, options, result, error);
+    return ole_study_conduct(OLE_STUDY_COMPARE, options, result, error);
+}
+
+/* A study to look at; close_study() and free its result either way. */
+static ole_status look_at(ole_study *study, ole_study_kind kind, ole_study_options *looking,
+                          bool planned, ole_error *error) {
+    looking->look = true;
+    *study = make_study(kind, looking);
+    study->planned = planned;
+    return begin(study, looking, error);
 }
 
 ole_status ole_study_add_curve(ole_page *page, ole_study_kind kind,
                                const ole_study_options *options, ole_error *error) {
     ole_study_options looking = *options;
-    looking.look = true;
-    ole_study study = make_study(kind, &looking);
-    ole_status status = begin(&study, &looking, error);
+    ole_study study;
+    ole_status status = look_at(&study, kind, &looking, false, error);
     if (status == OLE_OK) status = ole_study_draw_curve(&study, page, error);
     close_study(&study);
     ole_study_result_free(&study.result);
     return status;
+}
+
+ole_study_time ole_study_estimate(ole_study_kind kind, const ole_study_options *options,
+                                  double flops, bool (*stopped)(void), ole_error *error) {
+    ole_study_options looking = *options;
+    ole_study study;
+    ole_study_time time = {-1, NAN};
+    error->message[0] = '\0';
+    if (look_at(&study, kind, &looking, true, error) == OLE_OK) {
+        time.runs = study.result.total - study.result.ended;
+        time.seconds = ole_study_seconds_left(&study, flops, stopped, error);
+    }
+    close_study(&study);
+    ole_study_result_free(&study.result);
+    return time;
 }

@@ -14,17 +14,13 @@
 #include "ranks/ranks.h"
 #include "report/page.h"
 
-/* Ascending, no two the same. */
+/* What the points of a study are made of: ascending values, no two the same. */
 typedef struct ole_values {
+    const char *name; /* in study.json and in messages */
+    double min, max;  /* allowed */
     int64_t count;
     double *items;
 } ole_values;
-
-/* What the points of a study are made of.  Other studies than a sweep have one number of samples,
- * that of the options. */
-typedef struct ole_grid {
-    ole_values lambdas, samples;
-} ole_grid;
 
 /* How far a run is, as a share of its epochs: now, and when this process started on it. */
 typedef struct ole_run_share {
@@ -41,14 +37,15 @@ typedef struct ole_said {
 typedef struct ole_study {
     ole_study_kind kind;
     const ole_study_options *given;
-    ole_ranks *ranks;        /* share the runs; NULL: alone, or looking */
-    ole_train_options train; /* checked */
-    ole_grid grid;
+    ole_ranks *ranks;            /* share the runs; NULL: alone, or looking */
+    ole_train_options train;     /* checked */
+    ole_values lambdas, samples; /* other studies than a sweep have one number of samples */
     bool baseline;
     ole_study_result result;
     ole_run_share *shares; /* [room for runs] */
     ole_said said;
     double started;                      /* when this process had done its first step; 0 before */
+    bool planned;                        /* to look at: it need not have begun */
     int lock;                            /* on the folder, against other processes; -1: none yet */
     char weights[OLE_SHA256_DIGITS + 1]; /* the checksum of init_from; "": none, or looking */
     char *data_name;                     /* what a recipe calls the data; NULL: their path counts */
@@ -64,11 +61,7 @@ void ole_study_say(const ole_study *study, const char *format, ...)
 /* ---- plan.c ------------------------------------------------------------------------------- */
 
 /* Takes a sorted copy; an error for a value that is out of range or given twice. */
-ole_status ole_grid_set_lambdas(ole_grid *grid, const double *values, int64_t count,
-                                ole_error *error);
-ole_status ole_grid_set_samples(ole_grid *grid, const double *values, int64_t count,
-                                ole_error *error);
-void ole_grid_free(ole_grid *grid);
+ole_status ole_values_set(ole_values *list, const double *values, int64_t count, ole_error *error);
 
 /* The points and runs of the grid, with room for retraining. */
 ole_status ole_study_plan(ole_study *study, ole_error *error);
@@ -106,6 +99,12 @@ ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
 /* Trains all waiting runs, until they have ended or the caller stops them (result.interrupted). */
 ole_status ole_study_work(ole_study *study, ole_error *error);
 
+/* ---- estimate.c --------------------------------------------------------------------------- */
+
+/* What the waiting runs take here, one after the other; NaN: not known, with the reason. */
+double ole_study_seconds_left(const ole_study *study, double flops, bool (*stopped)(void),
+                              ole_error *error);
+
 /* ---- results.c, report.c ------------------------------------------------------------------ */
 
 /* Means and deviations of all points, and how many runs have ended. */
@@ -128,9 +127,7 @@ ole_status ole_study_write_report(const ole_study *study, ole_error *error);
 /* The curve alone, onto a page. */
 ole_status ole_study_draw_curve(const ole_study *study, ole_page *page, ole_error *error);
 
-/* "tune", "sweep", "compare"; "grid", "retrain"; "waiting", "finished", "diverged". */
+/* "tune", "sweep", "compare" */
 const char *ole_study_kind_name(ole_study_kind kind);
-const char *ole_study_part_name(ole_study_part part);
-const char *ole_study_state_name(ole_study_state state);
 
 #endif

@@ -22,12 +22,6 @@ typedef struct job {
     int64_t run;
 } job;
 
-/* How a run ended, for all ranks. */
-typedef struct ending {
-    int64_t state;
-    double test_error, validation_error, knn1_error, seconds;
-} ending;
-
 /* ---- Reports to the caller ---------------------------------------------------------------- */
 
 /* From the pace of this process so far; every run counts by its cost. */
@@ -137,20 +131,15 @@ static ole_status train(job *j, ole_train_summary *summary, ole_error *error) {
 }
 
 /* How the run ended, from its folder, in which a divergence is recorded first. */
-static ole_status take_over(const job *j, ole_status ended, const ole_error *why, ending *end,
-                            ole_error *error) {
+static ole_status take_over(const job *j, ole_status ended, const ole_error *why,
+                            ole_study_run *run, ole_error *error) {
     const ole_study *study = j->study;
-    ole_study_run run = study->result.runs[j->run];
-    ole_status status;
-    if (ended == OLE_OK)
-        status = ole_record_read_run(study, &run, error);
-    else if (ended == OLE_ERROR_NUMERIC)
-        status = ole_record_diverged(study, &run, why->message, error);
-    else
-        return ole_fail(error, ended, "%s: %s", run.folder, why->message);
-    if (ended != OLE_OK) run.state = OLE_STUDY_DIVERGED;
-    *end = (ending){run.state, run.test_error, run.validation_error, run.knn1_error, run.seconds};
-    return status;
+    *run = study->result.runs[j->run];
+    if (ended == OLE_OK) return ole_record_read_run(study, run, error);
+    if (ended != OLE_ERROR_NUMERIC)
+        return ole_fail(error, ended, "%s: %s", run->folder, why->message);
+    run->state = OLE_STUDY_DIVERGED;
+    return ole_record_diverged(study, run, why->message, error);
 }
 
 /* An ole_job_plan's run. */
@@ -175,13 +164,9 @@ static ole_status take_in(void *context, ole_job_pool *pool, int64_t number, int
                           const void *result, ole_error *error) {
     ole_study *study = context;
     ole_study_run *run = &study->result.runs[number];
-    ending end;
-    memcpy(&end, result, sizeof end);
-    run->state = (ole_study_state)end.state;
-    run->test_error = end.test_error;
-    run->validation_error = end.validation_error;
-    run->knn1_error = end.knn1_error;
-    run->seconds = end.seconds;
+    const char *folder = run->folder; /* the text is each rank's own */
+    memcpy(run, result, sizeof *run);
+    run->folder = folder;
     study->shares[number].now = 1.0;
     ole_study_sum_up(study);
     ole_status status = ole_study_write(study, error);
@@ -223,7 +208,7 @@ ole_status ole_study_work(ole_study *study, ole_error *error) {
                                    .order = order,
                                    .count = count,
                                    .jobs = count_jobs(study, count),
-                                   .result_bytes = sizeof(ending),
+                                   .result_bytes = sizeof(ole_study_run),
                                    .run = do_run,
                                    .ended = take_in,
                                    .context = study};

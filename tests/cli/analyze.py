@@ -339,6 +339,13 @@ def check_pictures(ole):
         for word in ("http://", "https://"):
             far = [line for line in text.split(word)[1:] if not line.startswith("www.w3.org")]
             check_that(f"{name}: the page needs no network", not far)
+    raw = (ole.work / "toy-L.npy").read_bytes()
+    numbers = memoryview(raw[10 + int.from_bytes(raw[8:10], "little"):]).cast("q")
+    (ole.work / "words.txt").write_text("".join(f"bird {n}\n" for n in numbers))
+    done = ole.run("analyze", "toy-F.npy", "words.txt", "--out", "words.html")
+    text = (ole.work / "words.html").read_text() if done.returncode == 0 else done.stderr
+    check_that("words name the classes on the map", f"bird {numbers[0]}</label>" in text)
+    check_that("words name the classes of the heat maps", text.count(f">bird {numbers[0]}</text>") >= 4)
     failed = ole.run("analyze", "toy-F.npy", "toy-L.npy", "--out", "nowhere/page.html")
     check_that(f"a page that cannot be written: {failed.stderr}",
                failed.returncode == 1 and "nowhere/page.html" in failed.stderr

@@ -209,7 +209,7 @@ def check_changed(ole, work):
         "ole train: warning: the training samples of folder:album are not those that the run began with: "
         "those it is tested on may be some that it was trained on\n"))
     (work / "album/day").rename(work / "album/noon")
-    refused = "go on with the same data, or start another\n"
+    refused = "resume with the same data, or start a new run\n"
     check(ole, f"{go_on} 5", code=2, err="ole train: kept/last.safetensors: class 0 of the run is 'day', that of the "
           f"data 'night': {refused}")
     check(ole, f"{go_on} 5 digits --resize 0 --channels 0", code=2, err="ole train: kept/last.safetensors: the run "

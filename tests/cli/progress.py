@@ -111,7 +111,7 @@ def write_files(ole, work):
 def check_samples(ole, work):
     """eval, features and novelty: part, bar, images a second and the time left."""
     def line(part):
-        return rf"{part} +{BAR}  \d+ images/s, \d[\d a-z]* left"
+        return rf"{part} +{BAR}  \d+ samples/s, \d[\d a-z]* left"
     many = "npy:many.npy,many-y.npy --threads 1"
     job = check_stopped(ole, f"eval m {many}", line("test samples"),
                         "ole eval: interrupted; there is no result")
@@ -131,7 +131,7 @@ def check_images(ole, work):
     """predict: what is printed until then is whole."""
     with open(work / "out.json", "w") as out:
         check_stopped(ole, "predict m --json --threads 1 " + "a.ppm " * 4000,
-                      rf"files +{BAR}  \d+ images/s, \d[\d a-z]* left",
+                      rf"files +{BAR}  \d+ samples/s, \d[\d a-z]* left",
                       "ole predict: interrupted; the remaining files were skipped", stdout=out)
     text = (work / "out.json").read_text()
     check_that("predict: whole", text.endswith("]\n") and 0 < text.count('"image"') < 4000)
@@ -139,7 +139,7 @@ def check_images(ole, work):
 
 def check_bench(ole):
     check_stopped(ole, f"bench --net {NET} --input 3x32x32 --batch-size 8 --threads 1 --seconds 600",
-                  rf"steps +{BAR}  \d+ images/s, \d[\d a-z]* left",
+                  rf"steps +{BAR}  \d+ samples/s, \d[\d a-z]* left",
                   "ole bench: interrupted; there is no result")
 
 

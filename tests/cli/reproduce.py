@@ -174,10 +174,16 @@ def check_list(ole):
                    [released["batch_size"], released["weight_decay"], released["augment"]] == settings and
                    all(released[key] == row[key] for key in ("lambda", "softmax", "ole", "seeds")))
     text = ole.run("reproduce", "--list").stdout
-    check_that("ole reproduce --list", all(f"{name}\n    " in text for name in by_name) and
-               "softmax 8.23 ± 0.13 %, with OLÉ 7.22 ± 0.14 %" in text and
-               "svhn, not here: 'ole data get svhn'" in text)
+    lines = [line for line in text.splitlines() if line.split(" ")[0] in by_name]
+    check_that("ole reproduce --list: a line for each row, with its time", [line.split(" ")[0] for line in lines] ==
+               list(by_name) and all(re.search(r" (missing|here) +\d+ (s|min \d+ s|h \d+ min|days)$", line)
+                                     for line in lines))
+    check_that("within 80 columns", all(len(line) <= 80 for line in text.splitlines()))
+    check_that("the paper's numbers", re.search(r"(?m)^cifar10-vgg16 +Table 2, row 7 +8\.23, 7\.22 +missing ", text))
+    check_that("times in JSON", all(row["seconds_left"] > 0 and row["runs_left"] == row["runs"] for row in rows))
     plan = ole.run("reproduce", *by_name, "--dry-run")
+    check_that("--dry-run: the paper, and missing data", "softmax 8.23 ± 0.13 %, with OLÉ 7.22 ± 0.14 %" in plan.stdout
+               and "its data are not here; get them with 'ole data get svhn'" in plan.stdout)
     check_that("--dry-run", plan.returncode == 0 and all(f"\n{name}: " in "\n" + plan.stdout
                                                          for name in by_name))
     check_that("Fig. 4's lambdas", "lambda 0 0.015625 0.03125 0.0625 0.125 0.25 0.5 1; 5 seeds: 50 runs"
@@ -205,9 +211,9 @@ def check_mistakes(ole, work):
     check(ole, "reproduce wrong.yaml --dry-run", code=2,
           err="ole reproduce: wrong.yaml: data or net is missing\n")
     (work / "own.yaml").write_text("data: digits\nnet: C4-FC4\nseeds: 2\npaper:\n  title: x\n  shows: y\n")
-    for how in ("--dry-run", "--list"):
+    for how, seen in (("--dry-run", "4 runs\n"), ("--list", "\nown ")):
         own = ole.run("reproduce", "own.yaml", how)
-        check_that(f"a recipe that knows no time, {how}", own.returncode == 0 and "4 runs\n" in own.stdout and
+        check_that(f"a recipe that knows no time, {how}", own.returncode == 0 and seen in own.stdout and
                    "?" not in own.stdout)
     check(ole, "reproduce nowhere.yaml", code=2,
           err="ole reproduce: nowhere.yaml: cannot read this recipe\n")
@@ -278,14 +284,40 @@ def check_rows(ole, work):
                in table and f"1 of 164 epochs{PARTS['cifar10']} |" in table)
 
 
+def check_table2(ole, work):
+    """table2 is every row of the table; one whose data are missing is skipped and named."""
+    names = [row["name"] for row in read_json(ole, "reproduce", "--list", "table2", "--json")]
+    check_that("table2", names == list(TABLE))
+    names = [row["name"] for row in read_json(ole, "reproduce", "--list", "fig1", "stl10-cnn5", "table2", "--json")]
+    check_that("beside others, none twice", names == ["fig1", "stl10-cnn5"] + [n for n in TABLE if n != "stl10-cnn5"])
+    everything, few = ole.environment["OLE_DATA"], work / "few"
+    few.mkdir()
+    shutil.copytree(work / "data/stl10", few / "stl10")
+    (work / "data").rename(work / "away")  # the data folder of the current folder
+    ole.environment["OLE_DATA"] = str(few)
+    done = reproduce(ole, "table2", "--epochs", "1", "--seeds", "1", "--out", "few-rows")
+    missing = [name for name in TABLE if not name.startswith("stl10")]
+    check_that("rows without data", done.returncode == 0 and list(results(work, "few-rows")) ==
+               ["stl10-cnn5", "stl10+-cnn5"] and re.findall("reproduce: skipped (.*?): ", done.stderr) == missing and
+               "skipped svhn-densenet40: its data are not here; get them with 'ole data get svhn'\n" in done.stderr and
+               "skipped facescrub500-vggface: its data are not here; it needs FaceScrub" in done.stderr and
+               "skipped      11 of Table 2, whose data are missing: " in done.stdout)
+    shutil.rmtree(few / "stl10")
+    none = reproduce(ole, "table2", "--out", "no-rows")
+    check_that("no row has data", none.returncode == 1 and not (work / "no-rows").exists() and
+               none.stderr.endswith("ole reproduce: no row of Table 2 has its data here\n"))
+    ole.environment["OLE_DATA"] = everything
+    (work / "away").rename(work / "data")
+
+
 def check_parts(ole, work):
     """Files that are a part of what is published are told; a set without a known size is not judged."""
     rows = {row["name"]: row["part"] for row in read_json(ole, "reproduce", "--list", "--json")}
     check_that("--list --json", all(rows[name] == PARTS[TABLE[name][0]][2:] for name in TABLE
                                     if not name.startswith("svhn")))
     listed = ole.run("reproduce", "--list", "stl10-cnn5", "fig6-cifar10", "fig6-faces").stdout
-    check_that("--list", f"stl10, here: {PARTS['stl10'][2:]}\n" in listed and
-               f"cifar10, here: {PARTS['cifar10'][2:]}\n" in listed and "folder:att_faces, here\n" in listed)
+    check_that("--list", [re.split(r"  +", line)[-2] for line in listed.splitlines()[1:4]] ==
+               ["a part", "a part", "here"])
     plan = ole.run("reproduce", "--dry-run", "mnist-densenet40").stdout
     check_that("--dry-run", f"\n  on a part of the data: {PARTS['mnist'][2:]}\n" in plan)
     (work / "out/stl10-cnn5/numbers.csv").unlink()
@@ -492,6 +524,7 @@ def check_all(ole, work):
     write_data(work)
     ole.environment["OLE_DATA"] = str(work / "data")
     check_rows(ole, work)
+    check_table2(ole, work)
     check_parts(ole, work)
     check_single(ole, work)
     check_eval_every(ole, work)

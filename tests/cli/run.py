@@ -254,6 +254,8 @@ norm of all rows. It is 0 when the classes are orthogonal to each other.
   LABELS.npy                   [rows], numbers or words, as .npy, .npz, .txt or
                                FILE.csv:COLUMN; rows with a label < 0 are
                                ignored
+
+Options:
   --grad G.npy                 write the gradient
   --delta-floor X              floor under each class's nuclear norm (default 1)
   --delta-abs X                singular values up to X count as zero

@@ -35,9 +35,11 @@ def check_help(ole):
         check_that(f"ole help {command}", ole.run("help", *command.split()).stdout == text)
         for line in lines:
             check_that(f"ole {command} --help fits 80 columns: {line}", len(line) <= 80)
-        options = sum(line.startswith("  --") for line in lines)
-        headings = sum(bool(re.fullmatch(r"[A-Z][^$]*:", line)) for line in lines)
-        check_that(f"ole {command} --help: {options} options under {headings} headings", options <= 12 or headings > 0)
+        options = [i for i, line in enumerate(lines) if re.match("  (-[a-z], )?--", line)]
+        headings = [i for i, line in enumerate(lines) if re.fullmatch(r"[A-Z][\w ]*:", line) and not lines[i - 1]]
+        check_that(f"ole {command} --help: options under headings", headings and headings[0] == options[0] - 1 and
+                   len(options) <= 12 * len(headings))
+        check_that(f"ole {command} --help: one empty line at most", "\n\n\n" not in text)
 
 
 # ---- Manual pages -------------------------------------------------------------------------------
@@ -64,7 +66,7 @@ def check_pages(ole, work):
         shown = set(re.findall(r"^(?:\\fB|\.B )(?:\\-\w, )?\\-\\-(?:\[no\\-\])?(\S+?)(?:\\fI| \\fI|$)", page, re.M))
         shown = {flag.replace("\\-", "-") for flag in shown} - {"version"}
         check_that(f"options of {name}: {sorted(flags ^ shown)}", (flags or {"help"}) == shown)
-        headings = re.findall(r"^([A-Z][\w ]*):$", help_text, re.M)
+        headings = [name for name in re.findall(r"\n\n([A-Z][\w ]*):\n", help_text) if name != "Options"]
         check_that(f"groups of {name}", re.findall(r"^\.SS (.*)", page, re.M) == headings)
         lint(path)
     check(ole, "man trane", code=2, err="ole man: trane: no such command; 'ole --help' lists them\n")

@@ -90,7 +90,7 @@ def check_failures(ole):
     check(ole, "train digits --net C4 --out r --device tpu", code=2,
           err="ole train: device tpu: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is there\n")
     check(ole, "train --resume --out nowhere --net C4 digits", code=1,
-          err="ole train: nowhere: there is no such run to go on with\n")
+          err="ole train: nowhere: there is no such run to resume\n")
     large = ole.run("train", "digits", "--net", "FC65536(x1000)", "--out", "large")
     check_that(f"a net larger than memory: {large.stderr}", large.returncode == 1 and re.fullmatch(
         r"ole train: the weights, with gradients and the optimiser's state: 6.39e\+04 GiB of memory "
@@ -227,7 +227,7 @@ def check_interrupts(ole, work):
         epochs = len(metrics(folder)) + 2
         check(ole, f"train --resume --out stopped --milestones none --epochs {epochs}", code=2,
               err="ole train: stopped/last.safetensors: the run has milestones '50%,75%', not "
-                  "'none': go on with the same, or start another\n")
+                  "'none': resume with the same, or start a new run\n")
         resumed = read_json(ole, "train", "--resume", "--out", "stopped", "--epochs", str(epochs),
                             "--json")
         check_that("resumed", resumed.get("epochs") == epochs and
@@ -268,11 +268,11 @@ def check_other_folders(ole, work):
         name: (work / name / "config.yaml").read_text() for name in before})
     for flags, option in (("--lr 0.5", "lr '0.1', not '0.5'"), ("--seed 5", "seed '0', not '5'")):
         check(ole, f"train --resume --out several {flags}", code=2, err="ole train: several/config.yaml: the run has "
-              f"{option}: go on with the same, or start another\n")
+              f"{option}: resume with the same, or start a new run\n")
     check_that("a refused recipe is not kept", before["several"] == (work / "several/config.yaml").read_text() and
                not (work / "several/seed-5").exists())
     check(ole, f"{one} --resume --seeds 2 --out nowhere", code=1, err="ole train: nowhere: there are no such runs to "
-          "go on with\n")
+          "resume\n")
     check_that("nothing was made", not (work / "nowhere").exists())
     more = ole.run("train", "--resume", "--out", "several", "--seeds", "3")
     check_that("more seeds", more.returncode == 0 and (work / "several/seed-2/last.safetensors").exists())
@@ -293,7 +293,7 @@ def check_recipe_resumes(ole, work):
     check_that(f"out in a recipe: {again.stderr}", again.returncode == 0 and len(metrics(work / "named")) == 3)
     late = ole.run(*"train --resume --out named --epochs 3 --init-from nowhere --no-report".split())
     check_that(f"first weights come too late: {late.stderr}", late.returncode == 0 and
-               "init_from is passed over: the run goes on from its checkpoint" in late.stderr)
+               "init_from is ignored: the run resumes from its checkpoint" in late.stderr)
 
 
 def check_idle(ole, work):
@@ -329,7 +329,7 @@ def check_resume(ole, work):
     (work / "short/last.safetensors").unlink()
     again = ole.run(*"train --resume --out short --epochs 5 --no-report".split())
     check_that(f"from the one before: {again.stderr}", again.returncode == 0 and
-               "going on from previous.safetensors" in again.stderr and (work / "short/last.safetensors").exists())
+               "resuming from previous.safetensors" in again.stderr and (work / "short/last.safetensors").exists())
     (work / "short/metrics.jsonl").write_text("")
     check(ole, "train --resume --out short --epochs 6", code=1, err="ole train: short/metrics.jsonl: "
           "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")

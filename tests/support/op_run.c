@@ -1,5 +1,6 @@
 /* tests/support/op_run.c - one case of the op table on one backend. */
 #include "op_cases.h"
+#include "ranks/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,11 +177,11 @@ static void free_all(runner *r) {
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* The sum of a share: the other rank's numbers are ours. */
-static void add_other(void *argument, double *data, int64_t count) {
-    (void)argument;
+/* A sum over two ranks: the other's numbers are ours. */
+static void add_other(ole_ranks *ranks, void *data, int64_t count, ole_dtype type) {
+    (void)ranks, (void)type;
     for (int64_t i = 0; i < count; i++)
-        data[i] *= 2;
+        ((double *)data)[i] *= 2;
 }
 
 static ole_op_call call_of(const runner *r, op_way way) {
@@ -218,11 +219,15 @@ static void run_backward(const runner *r, op_way way, op_data *data) {
 
 ole_status op_run(const ole_backend *backend, ole_device_context *context, const op_case *c,
                   op_way way, op_data *data, ole_error *error) {
+    static const ole_ranks_table table = {.sum = add_other};
+    ole_ranks ranks = {.table = &table, .size = 2};
+    double seconds = 0.0;
     runner r = {
         .backend = backend,
         .context = context,
         .c = c,
-        .share = {.first_row = 3, .rows = 2 * c->n, .norm = true, .sum = add_other},
+        .share =
+            {.first_row = 3, .rows = 2 * c->n, .norm = true, .ranks = &ranks, .seconds = &seconds},
     };
     r.node = op_case_node(c, r.param);
     ole_status status = plan_all(&r, way, error);

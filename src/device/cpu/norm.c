@@ -19,6 +19,7 @@
  */
 #include "base/error.h"
 #include "device/cpu/cpu.h"
+#include "device/share.h"
 
 #include <math.h>
 #include <string.h>
@@ -209,13 +210,12 @@ static cpu_moments shared_moments(const norm_run *n, int64_t group) {
 
 /* Collects the two sums of every group and adds them up over the ranks. */
 static void sum_over_ranks(norm_run *n, cpu_task *put_sums) {
-    const ole_share *share = n->c->call->share;
     int64_t groups = n->state->x.groups, count = 2 * groups * n->state->x.width;
     n->shared = (double *)(n->part + n->state->chunks * groups);
     memset(n->shared, 0, (size_t)count * sizeof *n->shared);
     for (int64_t group = 0; group < groups; group++)
         put_sums(n, group);
-    share->sum(share->argument, n->shared, count);
+    ole_share_sum(n->c->call->share, n->shared, count);
 }
 
 /* Mean and 1 / deviation of a group in the batch; updates the running statistics. */

@@ -348,7 +348,7 @@ static bool is_lost(ole_device_context *context, const ole_node *node, const ole
                     const ole_op_call *call) {
     if (context->failed == OLE_OK) return false;
     const cuda_state *state = plan->state;
-    if (node->op == OLE_OP_NORM && ole_norm_shared(call) && !call->share->queue_sum)
+    if (node->op == OLE_OP_NORM && ole_norm_shared(call) && !call->share->linked)
         cuda_share_sum(context, call->share, call->scratch, 2 * (int64_t)state->y.part[0].pitch);
     return true;
 }

@@ -15,6 +15,7 @@
  * rank's rows: they are added up later with those of all parameters.
  */
 #include "device/ref/ref.h"
+#include "device/share.h"
 
 #include <math.h>
 
@@ -68,7 +69,7 @@ static void shared_moments(const ref_run *run, double *moments) {
         mean[c] = ours * distance;
         squares[c] += ours * distance * distance;
     }
-    run->call->share->sum(run->call->share->argument, moments, 2 * channels);
+    ole_share_sum(run->call->share, moments, 2 * channels);
     for (int64_t c = 0; c < channels; c++) {
         double distance = mean[c] / all;
         mean[c] = (double)shift[c] + distance;
@@ -167,7 +168,7 @@ void REF(norm_backward)(const ref_run *run) {
     bool shared = ole_norm_shared(run->call);
     find_sums(run, sums);
     if (!dx) return;
-    if (shared) run->call->share->sum(run->call->share->argument, sums, 2 * node->out.c);
+    if (shared) ole_share_sum(run->call->share, sums, 2 * node->out.c);
     double count = count_of(run, shared);
     for (int64_t c = 0; c < node->out.c; c++) {
         channel ch = channel_of(run, c);

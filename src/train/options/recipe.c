@@ -127,6 +127,21 @@ static ole_status read_value(reader *r, const char **value, ole_error *error) {
     return status == OLE_OK && !*value ? out_of_memory(r, error) : status;
 }
 
+/* The rest of a map: `take` gets each key and reads its value. */
+static ole_status read_map(reader *r,
+                           ole_status (*take)(reader *, const yaml_event_t *key, ole_error *),
+                           ole_error *error) {
+    for (;;) {
+        yaml_event_t event;
+        ole_status status = next_event(r, &event, error);
+        if (status != OLE_OK) return status;
+        bool end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) status = take(r, &event, error);
+        yaml_event_delete(&event);
+        if (end || status != OLE_OK) return status;
+    }
+}
+
 /* ---- Notes -------------------------------------------------------------------------------- */
 
 static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error) {
@@ -159,17 +174,10 @@ static ole_status read_notes(reader *r, const yaml_event_t *key, ole_error *erro
     r->recipe->noted = true;
     ole_status status = next_event(r, &event, error);
     if (status != OLE_OK) return status;
-    bool map = event.type == YAML_MAPPING_START_EVENT, end = false;
-    if (!map) status = fail_at(r, event.start_mark, "a map of notes is expected", error);
+    if (event.type != YAML_MAPPING_START_EVENT)
+        status = fail_at(r, event.start_mark, "a map of notes is expected", error);
     yaml_event_delete(&event);
-    while (status == OLE_OK && !end) {
-        status = next_event(r, &event, error);
-        if (status != OLE_OK) return status;
-        end = event.type == YAML_MAPPING_END_EVENT;
-        if (!end) status = add_note(r, &event, error);
-        yaml_event_delete(&event);
-    }
-    return status;
+    return status == OLE_OK ? read_map(r, add_note, error) : status;
 }
 
 const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count) {
@@ -203,18 +211,6 @@ static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error
     return status == OLE_OK ? OLE_OK : fail_at(r, key->start_mark, inner.message, error);
 }
 
-static ole_status read_map(reader *r, ole_error *error) {
-    for (;;) {
-        yaml_event_t event;
-        ole_status status = next_event(r, &event, error);
-        if (status != OLE_OK) return status;
-        bool end = event.type == YAML_MAPPING_END_EVENT;
-        if (!end) status = read_pair(r, &event, error);
-        yaml_event_delete(&event);
-        if (end || status != OLE_OK) return status;
-    }
-}
-
 /* From the start of the stream to its end; an empty recipe changes nothing. */
 static ole_status read_stream(reader *r, ole_error *error) {
     for (bool done = false;;) {
@@ -227,7 +223,7 @@ static ole_status read_stream(reader *r, ole_error *error) {
         yaml_event_delete(&event);
         if (type == YAML_STREAM_END_EVENT) return OLE_OK;
         if (type == YAML_MAPPING_START_EVENT && !done) {
-            status = read_map(r, error);
+            status = read_map(r, read_pair, error);
             done = true;
         } else if (!empty && type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
                    type != YAML_DOCUMENT_END_EVENT) {

@@ -188,9 +188,10 @@ ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_
     memcpy(first, ours, sizeof first);
     ole_ranks_broadcast(ranks, first, sizeof first, 0);
     if (status == OLE_OK && strcmp(ours, first) != 0)
-        status = ole_fail(error, OLE_ERROR_NUMERIC,
-                          "its weights are no longer those of rank 0: the ranks have come apart, "
-                          "which faulty memory or processors of different kinds may do; go on from "
-                          "the last checkpoint");
+        status =
+            ole_fail(error, OLE_ERROR_NUMERIC,
+                     "its weights are no longer those of rank 0: the ranks have come apart, "
+                     "which faulty memory or processors of different kinds may do; resume from "
+                     "the last checkpoint");
     return ole_ranks_agree(ranks, status, error);
 }

@@ -15,40 +15,18 @@
 
 enum { FIRST_BUCKET = 128 * 1024, BUCKET = 1024 * 1024, NUMBERS_SLOT = OLE_RANKS_SLOTS - 1 };
 
-/* ---- Batch norm --------------------------------------------------------------------------- */
-
-/* The sum of an ole_share. */
-static void sum_norm(void *argument, double *data, int64_t count) {
-    ole_reduce_batch *b = argument;
-    double start = ole_clock();
-    ole_ranks_sum(b->group, data, count, OLE_F64);
-    b->reduce->seconds += ole_clock() - start;
-}
-
-/* The queue_sum of an ole_share, of a direct link; there is one stream. */
-static void queue_norm(void *argument, double *data, int64_t count, void *stream) {
-    const ole_link *link = &((ole_reduce_batch *)argument)->reduce->link;
-    (void)stream;
-    link->linker->sum(link->context, data, count, OLE_F64);
-}
-
 static void plan_share(ole_reduce *r, int k, int64_t rows) {
     ole_reduce_batch *b = &r->batch[k];
-    int rank = ole_ranks_rank(r->ranks), size = ole_ranks_size(r->ranks);
+    int rank = ole_ranks_rank(r->ranks);
     int64_t first = ole_ranks_first(r->ranks, rows, rank);
-    b->reduce = r;
     b->rows = ole_ranks_first(r->ranks, rows, rank + 1) - first;
+    b->absent = rows > 0 && rows < ole_ranks_size(r->ranks);
     b->share = (ole_share){.first_row = first,
                            .rows = rows,
                            .norm = r->sync_norm && rows > 0,
-                           .sum = sum_norm,
-                           .argument = b};
-    b->group = r->ranks;
-    b->absent = rows > 0 && rows < size;
-    if (r->link.direct && !b->absent) b->share.queue_sum = queue_norm;
-    if (!b->absent) return;
-    b->group = ole_ranks_part(r->ranks, (int)rows);
-    b->owns_group = b->group != NULL;
+                           .linked = r->link.direct && !b->absent,
+                           .ranks = b->absent ? ole_ranks_part(r->ranks, (int)rows) : r->ranks,
+                           .seconds = &r->seconds};
 }
 
 /* ---- Buckets ------------------------------------------------------------------------------ */
@@ -143,7 +121,7 @@ ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_rank
 void ole_reduce_free(ole_reduce *r) {
     if (!r) return;
     for (int k = 0; k < 2; k++)
-        if (r->batch[k].owns_group) ole_ranks_close(r->batch[k].group);
+        if (r->batch[k].absent) ole_ranks_close(r->batch[k].share.ranks);
     for (int i = 0; i < r->buckets; i++) {
         if (r->link.linker) r->link.linker->bucket_free(r->link.context, r->bucket[i].device);
         free(r->bucket[i].host);

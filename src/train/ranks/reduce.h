@@ -43,11 +43,8 @@ typedef struct ole_reduce_bucket {
 /* Batches of one size. */
 typedef struct ole_reduce_batch {
     ole_share share; /* what a plan must know of the other ranks' rows */
-    ole_reduce *reduce;
-    ole_ranks *group; /* the ranks that have rows */
-    int64_t rows;     /* ours */
-    bool owns_group;
-    bool absent; /* some rank has no rows */
+    int64_t rows;    /* ours */
+    bool absent;     /* some rank has no rows: the others are a group of their own */
 } ole_reduce_batch;
 
 /* Fields other than link, ranks, batch and seconds are private to reduce.c. */

@@ -87,7 +87,7 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                         ole_quote_string(&quoted, o->data));
     if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
         ole_run_say(o,
-                    "warning: nothing is held out: every class of %s has too few samples for "
+                    "warning: no validation set: every class of %s has too few samples for "
                     "val_split %g",
                     o->data, o->val_split);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
@@ -161,11 +161,11 @@ ole_status ole_run_compare(const ole_train_options *options, const ole_train_opt
         char a[OLE_OPTION_VALUE], b[OLE_OPTION_VALUE];
         const char *now = ole_option_text(o, options, a), *old = ole_option_text(o, then, b);
         ole_quoted where, was, is;
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: the run has %s '%s', not '%s': go on with the same, or start another",
-                        ole_quote_string(&where, path), o->name,
-                        ole_quote_string(&was, old ? old : ""),
-                        ole_quote_string(&is, now ? now : ""));
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "%s: the run has %s '%s', not '%s': resume with the same, or start a new run",
+            ole_quote_string(&where, path), o->name, ole_quote_string(&was, old ? old : ""),
+            ole_quote_string(&is, now ? now : ""));
     }
     return OLE_OK;
 }
@@ -181,7 +181,7 @@ static ole_status check_config(const ole_run *run, const ole_safetensors *file, 
     ole_status status = ole_recipe_parse(&recipe, config, strlen(config), path, &then, error);
     if (status == OLE_OK) status = ole_run_compare(&run->options, &then, path, error);
     if (status == OLE_OK && run->options.init_from && !then.init_from)
-        ole_run_say(&run->options, "init_from is passed over: the run goes on from its checkpoint");
+        ole_run_say(&run->options, "init_from is ignored: the run resumes from its checkpoint");
     *epochs = then.epochs;
     ole_recipe_free(recipe);
     return status;
@@ -220,7 +220,7 @@ static void describe_schedule(const ole_run *run) {
 /* Data and checkpoint must have the same sample shape and class names. */
 static ole_status compare_data(const ole_card *now, const ole_card *then, const char *path,
                                ole_error *error) {
-    static const char advice[] = "go on with the same data, or start another";
+    static const char advice[] = "resume with the same data, or start a new run";
     const ole_shape *a = &then->input, *b = &now->input;
     ole_quoted where, was, is;
     ole_quote_string(&where, path);
@@ -280,7 +280,7 @@ static ole_status load_state(ole_run *run, ole_error *error) {
     if (status == OLE_OK || !lost || !ole_run_has(o->out, "previous.safetensors")) return status;
     ole_error second;
     if (load_from(run, "previous.safetensors", &second) != OLE_OK) return status;
-    ole_run_say(o, "%s; going on from previous.safetensors", error ? error->message : "damaged");
+    ole_run_say(o, "%s; resuming from previous.safetensors", error ? error->message : "damaged");
     return OLE_OK;
 }
 
@@ -300,7 +300,7 @@ static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_quoted quoted;
     ole_quote_string(&quoted, o->out);
     if (!ole_run_has(o->out, ""))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to go on with", quoted.text);
+        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to resume", quoted.text);
     ole_run_say(o, "%s: no checkpoint yet, starting from the beginning", quoted.text);
     o->resume = false;
     return OLE_OK;

@@ -157,7 +157,7 @@ static ole_status open_folder(const ole_train_options *o, shared_folder *folder,
     ole_quoted quoted;
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
     if (o->resume && !ole_run_has(o->out, ""))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to go on with",
+        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to resume",
                         ole_quote_string(&quoted, o->out));
     ole_status status = ole_run_make_folder(o->out, &folder->made, error);
     if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);

@@ -187,7 +187,7 @@ ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool sof
     const char *loss = softmax_bad ? "softmax" : "OLE";
     if (node == 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
-                        "step %lld: the %s loss is NaN or Inf because the images are: look at the "
+                        "step %lld: the %s loss is NaN or Inf because the images are: check the "
                         "data",
                         (long long)step->number, loss);
     return ole_fail(error, OLE_ERROR_NUMERIC,

@@ -22,20 +22,15 @@ static void test_pnm(void **state) {
     (void)state;
     const uint8_t grey[6] = {0, 10, 255, 3, 4, 5};
     write_text("a.pgm", "P2\n# a comment\n3 2 # another\n255\n0 10 255\n3 4 5\n");
-    ole_image image = read_good("a.pgm", 0);
-    check_image(&image, 1, 2, 3, grey);
+    check_file("a.pgm", 1, 2, 3, grey);
     data_write("b.pgm", "P5 3 2 255\n\0\012\377\3\4\5", 17);
-    image = read_good("b.pgm", 0);
-    check_image(&image, 1, 2, 3, grey);
+    check_file("b.pgm", 1, 2, 3, grey);
     data_write("c.ppm", "P6\n1 2\n255\n\1\2\3\4\5\6", 17);
-    image = read_good("c.ppm", 0);
-    check_image(&image, 3, 2, 1, (const uint8_t[]){1, 4, 2, 5, 3, 6});
+    check_file("c.ppm", 3, 2, 1, (const uint8_t[]){1, 4, 2, 5, 3, 6});
     write_text("d.ppm", "P3 1 1 3 0 1 3");
-    image = read_good("d.ppm", 0);
-    check_image(&image, 3, 1, 1, (const uint8_t[]){0, 85, 255});
+    check_file("d.ppm", 3, 1, 1, (const uint8_t[]){0, 85, 255});
     data_write("e.pgm", "P5 2 1 65535\n\377\377\200\0", 17);
-    image = read_good("e.pgm", 0);
-    check_image(&image, 1, 1, 2, (const uint8_t[]){255, 128});
+    check_file("e.pgm", 1, 1, 2, (const uint8_t[]){255, 128});
 }
 
 static void test_channels(void **state) {
@@ -99,20 +94,16 @@ static void test_png(void **state) {
     (void)state;
     const uint8_t pixels[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255};
     write_png("c.png", PNG_FORMAT_RGB, 2, 2, pixels);
-    ole_image image = read_good("c.png", 0);
-    check_image(&image, 3, 2, 2, (const uint8_t[]){1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 255});
+    check_file("c.png", 3, 2, 2, (const uint8_t[]){1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 255});
     write_png("g.png", PNG_FORMAT_GRAY, 3, 1, pixels);
-    image = read_good("g.png", 0);
-    check_image(&image, 1, 1, 3, pixels);
+    check_file("g.png", 1, 1, 3, pixels);
     const uint8_t clear[8] = {200, 100, 50, 255, 200, 100, 50, 0};
     write_png("a.png", PNG_FORMAT_RGBA, 2, 1, clear); /* what is transparent is black */
-    image = read_good("a.png", 0);
-    check_image(&image, 3, 1, 2, (const uint8_t[]){200, 0, 100, 0, 50, 0});
+    check_file("a.png", 3, 1, 2, (const uint8_t[]){200, 0, 100, 0, 50, 0});
     const uint8_t faint[8] = {200, 128, 101, 128,
                               77,  254, 3,   1}; /* and half of it half as bright */
     write_png("f.png", PNG_FORMAT_GA, 4, 1, faint);
-    image = read_good("f.png", 0);
-    check_image(&image, 1, 1, 4, (const uint8_t[]){100, 51, 77, 0});
+    check_file("f.png", 1, 1, 4, (const uint8_t[]){100, 51, 77, 0});
 }
 
 /* 16 bits a pixel, as most programs write them: not a word about their gamma. */
@@ -129,8 +120,7 @@ static void test_png_deep(void **state) {
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
     fclose(file);
-    ole_image image = read_good("deep.png", 0);
-    check_image(&image, 1, 1, 3, (const uint8_t[]){50, 128, 204});
+    check_file("deep.png", 1, 1, 3, (const uint8_t[]){50, 128, 204});
 }
 
 static void test_png_damage(void **state) {
@@ -163,8 +153,7 @@ static void test_png_dense(void **state) {
              "black.png: the header says 5000x4000 pixels; images in files this small have 1 to 16 "
              "million");
     write_png("black.png", PNG_FORMAT_GRAY, 4000, 4000, black);
-    ole_image image = read_good("black.png", 0);
-    check_image(&image, 1, 4000, 4000, black);
+    check_file("black.png", 1, 4000, 4000, black);
     free(black);
 }
 
@@ -255,8 +244,7 @@ static void test_jpeg(void **state) {
             assert_true(abs(image.planar[c * 1024 + i] - (100 + 10 * c + i / 32)) <= 3);
     check_image(&image, 3, 32, 32, NULL);
     write_jpeg("g.jpg", 16, 1, JCS_GRAYSCALE);
-    image = read_good("g.jpg", 0);
-    check_image(&image, 1, 16, 16, NULL);
+    check_file("g.jpg", 1, 16, 16, NULL);
 }
 
 static void test_jpeg_damage(void **state) {
@@ -317,13 +305,12 @@ static void write_scans(const char *name, int levels) {
 static void test_jpeg_scans(void **state) {
     (void)state;
     write_scans("few.jpg", 1);
-    ole_image image = read_good("few.jpg", 0);
-    check_image(&image, 1, 16, 16, (const uint8_t[256]){0});
+    check_file("few.jpg", 1, 16, 16, (const uint8_t[256]){0});
     for (int levels = 2; levels <= 10; levels += 8) {
         write_scans("many.jpg", levels);
         read_bad("many.jpg", OLE_ERROR_FORMAT,
                  ": more than 100 scans, which take too long: save it again as a baseline jpeg");
-        assert_int_equal(ole_image_probe(data_path("many.jpg"), &image, NULL), OLE_OK);
+        assert_int_equal(ole_image_probe(data_path("many.jpg"), &(ole_image){0}, NULL), OLE_OK);
     }
 }
 

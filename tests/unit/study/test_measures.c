@@ -1,6 +1,6 @@
 /*
  * tests/unit/study/test_measures.c - numbers.csv: what is written is read back, measures of runs
- * that were trained again are stale, and the files of version 0.1 are read.
+ * that were trained again are not, and the files of version 0.1 are read.
  */
 #include "study/measures.h"
 
@@ -40,12 +40,12 @@ static void test_written_and_read(void **state) {
     ole_measures_free(&m);
     m = read_all();
     assert_int_equal(m.count, 4);
-    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART)->value,
+    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART),
                         "10 of 20 training images, 1 of 2 test images");
     ole_spread spread = ole_measures_spread(&m, OLE_SIDE_SOFTMAX, "angle, median");
     assert_int_equal(spread.count, 1);
     assert_true(ole_spread_mean(&spread) == 1.0 / 3.0);
-    assert_string_equal(ole_measures_find(&m, &marks[1], OLE_MEASURE_FIGURES)->value, "");
+    assert_string_equal(ole_measures_find(&m, &marks[1], OLE_MEASURE_FIGURES), "");
     ole_measures_remove(&m, OLE_MEASURE_FIGURES);
     assert_int_equal(m.count, 3);
     ole_measures_remove(&m, NULL);
@@ -53,7 +53,7 @@ static void test_written_and_read(void **state) {
     ole_measures_free(&m);
 }
 
-static void test_stale(void **state) {
+static void test_outdated(void **state) {
     (void)state;
     ole_error error;
     put("numbers.csv", "side,seed,measure,value,run\n"
@@ -62,13 +62,22 @@ static void test_stale(void **state) {
                        "ole,1,\"a\",3,\n"
                        "half a line");
     ole_measures m = read_all();
-    assert_int_equal(m.count, 3);
-    assert_true(m.items[0].stale && !m.items[1].stale && m.items[2].stale);
+    assert_int_equal(m.count, 1);
+    assert_false(m.old_figures);
     assert_null(ole_measures_find(&m, &marks[0], "a"));
+    assert_string_equal(ole_measures_find(&m, &marks[1], "a"), "2");
     assert_ok(ole_measures_write(&m, temporary_dir, &error), &error);
     ole_measures_free(&m);
     m = read_all();
     assert_int_equal(m.count, 1);
+    ole_measures_free(&m);
+    put("numbers.csv", "side,seed,measure,value,run\n"
+                       "softmax,0,figures,\"angles,map\",0123456789abcdee\n"
+                       "ole,0,figures,\"angles,map\",fedcba9876543210\n");
+    m = read_all();
+    assert_int_equal(m.count, 1);
+    assert_true(m.old_figures);
+    assert_string_equal(m.items[0].value, "angles,map");
     ole_measures_free(&m);
 }
 
@@ -80,11 +89,10 @@ static void test_version_0_1(void **state) {
     put("numbers.csv", "side,seed,measure,value,run\nole,0,\"a\",2,fedcba9876543210\n");
     ole_measures m = read_all();
     assert_int_equal(m.count, 6);
-    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_TEST)->value, "1600");
-    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART)->value,
-                        "1600 of 8000 test images");
+    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_TEST), "1600");
+    assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART), "1600 of 8000 test images");
     for (int i = 0; i < 2; i++)
-        assert_string_equal(ole_measures_find(&m, &marks[i], OLE_MEASURE_FIGURES)->value,
+        assert_string_equal(ole_measures_find(&m, &marks[i], OLE_MEASURE_FIGURES),
                             "angles,curves,map,space");
     ole_measures_free(&m);
     put("samples.csv", "train,test\n5000,1600\n"); /* of the first 0.1 versions */
@@ -96,7 +104,7 @@ static void test_version_0_1(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_written_and_read, temporary_clear),
-        cmocka_unit_test_teardown(test_stale, temporary_clear),
+        cmocka_unit_test_teardown(test_outdated, temporary_clear),
         cmocka_unit_test_teardown(test_version_0_1, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);

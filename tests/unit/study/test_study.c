@@ -3,7 +3,7 @@
  * stop and get back.
  */
 #include "ole/train/study.h"
-#include "study/add_curve.h"
+#include "study/by_kind.h"
 
 #include "base/cuda_module.h"
 #include "run_files.h"

@@ -424,9 +424,9 @@ static void test_resume_mistakes(void **state) {
     o.resume = true;
     o.lambda = 0.5;
     assert_fails(&o, OLE_ERROR_ARGUMENT,
-                 "last.safetensors: the run has lambda '0.25', not '0.5': go on with the same");
+                 "last.safetensors: the run has lambda '0.25', not '0.5': resume with the same");
     o.out = folder("nowhere");
-    assert_fails(&o, OLE_ERROR_IO, "there is no such run to go on with");
+    assert_fails(&o, OLE_ERROR_IO, "there is no such run to resume");
 }
 
 /* ---- Bad weather -------------------------------------------------------------------------- */
@@ -450,7 +450,7 @@ static void test_torn_checkpoint(void **state) {
     o = make(out, &w);
     o.resume = true;
     train(&o);
-    assert_non_null(strstr(w.messages, "going on from previous.safetensors"));
+    assert_non_null(strstr(w.messages, "resuming from previous.safetensors"));
     assert_int_equal(w.steps, 4);
     assert_same_runs(whole, out);
     cut_file(out, "last.safetensors");

@@ -274,8 +274,7 @@ static void test_errors(void **state) {
           "ole_tsne: theta is 1.5: give a number from 0 to 1");
     o = quick();
     o.threads = 0;
-    wrong(ROWS, DIM, x, &o, OLE_ERROR_ARGUMENT,
-          "ole_tsne: threads is 0: give 1 to 1024");
+    wrong(ROWS, DIM, x, &o, OLE_ERROR_ARGUMENT, "ole_tsne: threads is 0: give 1 to 1024");
     o = quick();
     o.struct_size = 1;
     double map[2 * ROWS];

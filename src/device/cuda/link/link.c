@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "device/cuda/cuda.h"
+#include "device/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,15 +307,15 @@ static void sum_through_host(ole_device_context *context, const ole_share *share
     }
     /* A rank whose GPU has failed still takes part: the others wait for it. */
     cuda_copy(context, host, data, bytes, cudaMemcpyDeviceToHost, "reading statistics");
-    share->sum(share->argument, host, count);
+    ole_share_sum(share, host, count);
     cuda_copy(context, data, host, bytes, cudaMemcpyHostToDevice, "writing statistics");
     free(host);
 }
 
 void cuda_share_sum(ole_device_context *context, const ole_share *share, double *data,
                     int64_t count) {
-    if (share->queue_sum)
-        share->queue_sum(share->argument, data, count, context->stream);
+    if (share->linked)
+        sum(context, data, count, OLE_F64);
     else
         sum_through_host(context, share, data, count);
 }
