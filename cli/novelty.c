@@ -154,15 +154,6 @@ static bool fits_model(const ole_dataset_info *set, const ole_model_info *model)
     return true;
 }
 
-static int open_data(const char *data, const ole_dataset_options *options, ole_dataset **set) {
-    ole_error error;
-    progress line = progress_start();
-    progress_wait(&line, "reading");
-    ole_status status = ole_dataset_open(set, data, options, &error);
-    progress_clear(&line);
-    return status == OLE_OK ? EXIT_DONE : fail_with("novelty", &error);
-}
-
 /* Lists the model's classes among those of s->whole, unless there is nothing to choose: they are
  * all, in their order, or names are missing (of which the library tells). */
 static int choose_known(subjects *s, bool *as_it_is) {
@@ -179,10 +170,10 @@ static int choose_known(subjects *s, bool *as_it_is) {
 /* The known set; where it has other classes too, it stays open as s->whole. */
 static int open_known(const arguments *a, subjects *s, ole_dataset_options *options) {
     options->classes = a->classes[0];
-    if (options->classes) return open_data(a->data[0], options, &s->set[0]);
+    if (options->classes) return open_dataset("novelty", a->data[0], options, &s->set[0]);
     int64_t samples = options->samples_per_class;
     options->samples_per_class = 0; /* classes that the model does not know may have fewer */
-    int code = open_data(a->data[0], options, &s->whole);
+    int code = open_dataset("novelty", a->data[0], options, &s->whole);
     options->samples_per_class = samples;
     bool as_it_is = false;
     if (code == EXIT_DONE) code = choose_known(s, &as_it_is);
@@ -193,7 +184,7 @@ static int open_known(const arguments *a, subjects *s, ole_dataset_options *opti
         return EXIT_DONE;
     }
     options->classes = s->classes[0];
-    return open_data(a->data[0], options, &s->set[0]);
+    return open_dataset("novelty", a->data[0], options, &s->set[0]);
 }
 
 /* Of the known data: a class that the model was trained on is not novel, whatever the flag says. */
@@ -218,11 +209,11 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
     options->classes = a->classes[1];
     bool there, same = same_data(a->data[0], a->data[1], &there);
     if (options->classes || !same) {
-        int code = open_data(a->data[1], options, &s->set[1]);
+        int code = open_dataset("novelty", a->data[1], options, &s->set[1]);
         return code == EXIT_DONE && same ? check_novel(a, s) : code;
     }
     if (!s->whole && a->classes[0]) {
-        int code = open_data(a->data[1], options, &s->whole);
+        int code = open_dataset("novelty", a->data[1], options, &s->whole);
         if (code != EXIT_DONE) return code;
     }
     const ole_model_info *model = ole_model_get_info(s->model);
@@ -235,7 +226,7 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
                             "--novel, or classes with --novel-classes",
                             a->data[1]);
     options->classes = s->classes[1];
-    return open_data(a->data[1], options, &s->set[1]);
+    return open_dataset("novelty", a->data[1], options, &s->set[1]);
 }
 
 static void warn_of_one_class(const arguments *a, const ole_model_info *model) {

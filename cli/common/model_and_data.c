@@ -79,6 +79,16 @@ static void tell_share(const model_and_data *s, const char *command) {
         s->data);
 }
 
+int open_dataset(const char *command, const char *data, const ole_dataset_options *options,
+                 ole_dataset **set) {
+    ole_error error;
+    progress line = progress_start();
+    progress_wait(&line, "reading");
+    ole_status status = ole_dataset_open(set, data, options, &error);
+    progress_clear(&line);
+    return status == OLE_OK ? EXIT_DONE : fail_with(command, &error);
+}
+
 int model_and_data_open(model_and_data *s, const char *command) {
     ole_error error;
     ole_dataset_options options;
@@ -92,10 +102,8 @@ int model_and_data_open(model_and_data *s, const char *command) {
                       s->split == OLE_SPLIT_VALIDATION);
     fit_folder(&options, s->data, ole_model_get_info(s->model));
     options.threads = s->threads;
-    progress_wait(&s->line, "reading");
-    ole_status status = ole_dataset_open(&s->set, s->data, &options, &error);
-    progress_clear(&s->line);
-    if (status != OLE_OK) return fail_with(command, &error);
+    code = open_dataset(command, s->data, &options, &s->set);
+    if (code != EXIT_DONE) return code;
     trained_data_compare(&s->run, command, &s->flags, s->model, s->set);
     tell_share(s, command);
     ole_model_watch(s->model, progress_images, &s->line);

@@ -34,6 +34,10 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
 int model_and_data_open(model_and_data *s, const char *command);
 void model_and_data_close(model_and_data *s);
 
+/* ole_dataset_open() with a line of progress; the exit code, after a message by `command`. */
+int open_dataset(const char *command, const char *data, const ole_dataset_options *options,
+                 ole_dataset **set);
+
 /* Has the images of folder:PATH resized to a model's shape; other sets stay as they are. */
 void fit_folder(ole_dataset_options *options, const char *data, const ole_model_info *model);
 
