@@ -81,6 +81,7 @@ static bool offer_named(cursor c, const char *value) {
     } else if (strcmp(value, "ROW") == 0) {
         for (int i = 0; i < recipe_count(); i++)
             offer(c, recipe_name(i), "a row or figure of the paper");
+        offer(c, "table2", "all rows of the paper's Table 2");
         offer_paths(c, "files");
     } else {
         return false;

@@ -153,7 +153,7 @@ static int get(const char *what, ole_download_options *options, bool json) {
 
 static int run_get(int argc, char **argv) {
     bool json = false;
-    const char *what = NULL;
+    const char *what = "";
     ole_download_options download;
     ole_download_options_init(&download);
     double most_gigabytes = (double)download.max_bytes / 1e9;
@@ -326,9 +326,10 @@ static int fail_different(const char *name, int files) {
 
 /* Files against what is published, then the whole set through its reader. Images without a
  * size are kept as one pixel each: all that counts is that they can be read. */
-static int check(const char *name, ole_dataset_options *options, bool json) {
-    bool resized = options->resize > 0;
-    if (!resized) options->resize = 1;
+static int check(const char *name, const ole_dataset_options *given, bool json) {
+    ole_dataset_options options = *given;
+    bool resized = options.resize > 0;
+    if (!resized) options.resize = 1;
     ole_json w;
     checking c = {.json = json ? &w : NULL, .line = progress_start()};
     ole_error error;
@@ -345,9 +346,9 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
     if (json) ole_json_close(&w);
     if (json) ole_json_open(&w, "unreadable", '[');
     progress_wait(&c.line, "reading");
-    options->bad_image = report_image;
-    options->bad_image_context = &c;
-    if (status == OLE_OK) status = ole_dataset_open(&set, name, options, &error);
+    options.bad_image = report_image;
+    options.bad_image_context = &c;
+    if (status == OLE_OK) status = ole_dataset_open(&set, name, &options, &error);
     progress_clear(&c.line);
     if (json) ole_json_close(&w);
     if (status == OLE_OK && json) json_contents(&w, ole_dataset_get_info(set), resized);
@@ -358,7 +359,7 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
         ole_json_bool(&w, "good", good);
         ole_json_close(&w);
     }
-    if (status != OLE_OK && c.unreadable > 0 && !options->skip_bad)
+    if (status != OLE_OK && c.unreadable > 0 && !options.skip_bad)
         return fail_command(
             "data check", "%s: %d unreadable image%s: fix or remove %s, or train with --skip-bad",
             name, c.unreadable, c.unreadable == 1 ? "" : "s", c.unreadable == 1 ? "it" : "them");
@@ -368,7 +369,7 @@ static int check(const char *name, ole_dataset_options *options, bool json) {
 
 static int run_check(int argc, char **argv) {
     bool json = false;
-    const char *name = NULL;
+    const char *name = "";
     ole_dataset_options set;
     ole_dataset_options_init(&set);
     set.threads = default_threads();

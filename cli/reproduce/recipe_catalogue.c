@@ -99,35 +99,33 @@ static bool read_values(const char *key, const char *option, const char *text, v
     return false;
 }
 
-/* What a recipe of known and novel classes lacks, and would only show after all its training. */
-static const char *lacks_for_novelty(const recipe *r) {
-    const ole_train_options *o = &r->train;
-    if (!r->novel && !(r->novel_classes && o->classes))
-        return "needs classes (the known ones) and, in 'paper', novel_classes, or another data set "
-               "there (novel)";
-    if (!(o->val_split > 0.0))
-        return "needs val_split: the threshold comes from the validation set";
-    return o->loss == OLE_LOSS_OLE ? "needs a classifier: loss softmax+ole" : NULL;
-}
-
-/* Mistakes that no single key shows; NULL: none.  "%s" in one is the kind. */
+/* A mistake that no single key shows, and that might only show after all training; NULL: none. */
 static const char *find_mistake(const recipe *r) {
+    const ole_train_options *o = &r->train;
     bool shows_others = r->kind == RECIPE_FEATURES || r->kind == RECIPE_CURVES;
     int with_ole = 0;
     for (int i = 0; i < r->lambda_count; i++)
         with_ole += r->lambdas[i] > 0.0;
     if (!r->title || !r->shows) return "the block 'paper' with title and shows is missing";
-    if (!shows_others && (!r->train.data || !r->train.net)) return "data or net is missing";
+    if (!shows_others && (!o->data || !o->net)) return "data or net is missing";
     if (shows_others != (r->from != NULL))
         return "paper: the kinds features and curves, and no other, need 'from'";
     if (r->kind == RECIPE_SWEEP && r->sample_count == 0)
         return "paper: the kind sweep needs samples, as samples: [50, 100]";
-    if (r->kind != RECIPE_TUNE && !r->from && !r->lambda_list && r->train.lambda == 0.0)
-        return "lambda is 0: the kind %s compares softmax with a lambda above 0";
-    if (with_ole > 1 && r->kind != RECIPE_TUNE)
-        return "paper: lambdas: the kind %s compares softmax with one lambda above 0: give one, or "
-               "a recipe for each; the kind tune takes many";
-    return NULL;
+    if (r->kind != RECIPE_TUNE && !r->from && !r->lambda_list && o->lambda == 0.0)
+        return "lambda is 0: softmax must be compared with a lambda above 0";
+    if (r->kind != RECIPE_TUNE && with_ole > 1)
+        return "paper: lambdas: softmax is compared with one lambda above 0: give one, or a recipe "
+               "for each; the kind tune takes many";
+    if (r->kind != RECIPE_NOVELTY) return NULL;
+    if (!r->novel && !(r->novel_classes && o->classes))
+        return "paper: the kind novelty needs classes (the known ones) and, in 'paper', "
+               "novel_classes, or another data set there (novel)";
+    if (!(o->val_split > 0.0))
+        return "paper: the kind novelty needs val_split: the threshold comes from the validation "
+               "set";
+    return o->loss == OLE_LOSS_OLE ? "paper: the kind novelty needs a classifier: loss softmax+ole"
+                                   : NULL;
 }
 
 static bool read_block(recipe *r, char why[OLE_OPTION_WHY]) {
@@ -151,14 +149,7 @@ static bool read_block(recipe *r, char why[OLE_OPTION_WHY]) {
                      why))
         return false;
     const char *mistake = find_mistake(r);
-    char room[OLE_OPTION_VALUE];
-    if (mistake) {
-        snprintf(why, OLE_OPTION_WHY, mistake,
-                 ole_option_text(ole_option_find(keys, "kind", 4), r, room));
-        return false;
-    }
-    mistake = r->kind == RECIPE_NOVELTY ? lacks_for_novelty(r) : NULL;
-    if (mistake) snprintf(why, OLE_OPTION_WHY, "paper: the kind novelty %s", mistake);
+    if (mistake) snprintf(why, OLE_OPTION_WHY, "%s", mistake);
     if (mistake || !read_figures(r, why)) return false;
     if (r->lambda_count == 0) {
         r->lambdas[1] = r->train.lambda;

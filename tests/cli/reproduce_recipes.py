@@ -136,10 +136,10 @@ def fails(name, ole, args, message, code=2, out="out"):
 
 def check_mistakes(ole, work):
     write(work, "many.yaml", "lambdas: [0, 0.1, 0.2]")
-    check(ole, "reproduce many.yaml", code=2, err="ole reproduce: many.yaml: paper: lambdas: the kind compare compares "
-          "softmax with one lambda above 0: give one, or a recipe for each; the kind tune takes many\n")
+    check(ole, "reproduce many.yaml", code=2, err="ole reproduce: many.yaml: paper: lambdas: softmax is compared with "
+          "one lambda above 0: give one, or a recipe for each; the kind tune takes many\n")
     write(work, "many.yaml", "kind: sweep\nsamples: [2, 4]\nlambdas: [0.1, 0.2]")
-    fails("a sweep with two", ole, ["many.yaml", "--dry-run"], "the kind sweep compares softmax with one lambda")
+    fails("a sweep with two", ole, ["many.yaml", "--dry-run"], "many.yaml: paper: lambdas: softmax is compared with one lambda above 0")
     write(work, "many.yaml", "kind: tune\nlambdas: [0, 0.1, 0.2]")
     check_that("a tuning has many", reproduce(ole, "many.yaml", "--dry-run").returncode == 0)
     write(work, "draw.yaml", "draw: [angles, spektrum]")
@@ -161,8 +161,8 @@ def check_mistakes(ole, work):
     fails("a sweep of nothing", ole, ["samples.yaml"], "samples.yaml: paper: the kind sweep needs samples, as "
           "samples: [50, 100]")
     write(work, "zero.yaml", **{"lambda": 0})
-    fails("softmax against itself", ole, ["zero.yaml"], "zero.yaml: lambda is 0: the kind compare compares "
-          "softmax with a lambda above 0")
+    fails("softmax against itself", ole, ["zero.yaml"], "zero.yaml: lambda is 0: softmax must be compared "
+          "with a lambda above 0")
     write(work, "most.yaml", f"kind: tune\nlambdas: {list(range(17))}")
     fails("too many values", ole, ["most.yaml"], "expected 1 to 16 comma-separated numbers")
     (work / "there").mkdir()

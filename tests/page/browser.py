@@ -477,6 +477,17 @@ def check_seeds(browser):
     browser.mouse("mouseMoved", 1, 1)
 
 
+def check_marks(browser):
+    """The threshold is a line in the histogram, under its name."""
+    marks = browser.evaluate("""[...document.querySelectorAll("svg.figure > path.stroke-ink")].map((line) => {
+        const name = [...line.parentElement.children].find((e) => e.textContent === "threshold");
+        const [a, b] = [line, name].map((e) => e?.getBoundingClientRect());
+        return b && a.height > 100 && b.bottom <= a.top + 8 && b.left <= a.right + 1 && b.right >= a.left - 1;
+    })""")
+    check("thresholds are marked in the histograms", len(marks) >= 3 and all(marks), str(marks))
+    check_accessibility(browser, "novelty")
+
+
 def check_accessibility(browser, look):
     problems = browser.evaluate((Path(__file__).parent / "accessibility.js").read_text())
     check(f"accessibility, {look}", not problems, "; ".join(problems[:12]))
@@ -568,6 +579,13 @@ def make_photos(ole, work):
                     "--seeds", "2", "--out", "seeds"], cwd=work, check=True, capture_output=True)
 
 
+def make_novelty(ole, work):
+    """The scores of known and novel digits, with a threshold."""
+    for command in ("train digits --classes 0,1,2 --val-split 20% --net C4-MP-FC8 --epochs 2 --no-report --out three",
+                    "novelty three --known digits --novel digits --out novelty.html"):
+        subprocess.run([ole, *command.split()], cwd=work, check=True, capture_output=True)
+
+
 def make_space(ole, work):
     """Pages of three classes in three dimensions, each along an axis, and in two."""
     rows = [[(5 + i % 7) if k == c else (i * (k + 1) % 5) / 10 for k in range(3)] for c in range(3) for i in range(20)]
@@ -594,6 +612,7 @@ def main():
         work = Path(name)
         make_page(ole, work)
         make_photos(ole, work)
+        make_novelty(ole, work)
         make_space(ole, work)
         browser = Browser(program, work / "profile")
         try:
@@ -625,6 +644,8 @@ def main():
             browser.screenshot(folder / "page-photos.png")
             browser.open(work / "seeds" / "report.html")
             check_seeds(browser)
+            browser.open(work / "novelty.html")
+            check_marks(browser)
             browser.open(work / "flat.html")
             check_points(browser, "figure[data-y]", "in a plane")
             browser.open(work / "space.html")

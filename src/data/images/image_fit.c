@@ -26,7 +26,7 @@ static taps *make_taps(int source, int64_t scaled, int size) {
     int64_t offset = (scaled - size) / 2; /* what is left of the middle */
     double scale = (double)source / (double)scaled, support = scale > 1 ? scale : 1;
     size_t room = (size_t)ceil(support) * 2 + 1;
-    taps *all = malloc((size_t)size * (sizeof *all + room * sizeof(float)));
+    taps *all = calloc((size_t)size, sizeof *all + room * sizeof(float));
     for (int i = 0; all && i < size; i++) {
         double centre = ((double)(offset + i) + 0.5) * scale, sum = 0;
         int first = (int)floor(centre - support + 0.5), end = (int)floor(centre + support + 0.5);
@@ -86,7 +86,7 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
     taps *across = make_taps(image->width, scaled_width, width);
     taps *down = make_taps(image->height, scaled_height, height);
     size_t room = down ? (size_t)rows_needed(down, height) * (size_t)width : 0;
-    float *rows = malloc(room * sizeof *rows);
+    float *rows = calloc(room, sizeof *rows);
     uint8_t *planes = malloc(size * (size_t)image->channels);
     bool done = across && down && rows && planes;
     for (int c = 0; done && c < image->channels; c++)

@@ -32,9 +32,8 @@ typedef struct ole_recorded_act {
 typedef struct ole_recorded_split {
     ole_feed *feed;
     ole_recording *recording[3]; /* that keep nothing, features, features and logits */
-    float *features;             /* device memory [batches * batch, D] */
-    float *logits;               /* device memory [batches * batch, classes] */
-    int64_t first, count;        /* this rank's samples */
+    float *kept[2]; /* device memory [batches * batch, D] for features, [..., classes] for logits */
+    int64_t first, count; /* this rank's samples */
     int64_t batches;
 } ole_recorded_split;
 

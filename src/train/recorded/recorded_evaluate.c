@@ -12,29 +12,25 @@ void ole_recorded_free_split(ole_recorded *r, ole_recorded_split *e) {
     for (int i = 0; i < 3; i++)
         r->recorder->recording_free(r->context, e->recording[i]);
     r->recorder->feed_free(r->context, e->feed);
-    if (e->features) r->network->backend->free(r->context, e->features);
-    if (e->logits) r->network->backend->free(r->context, e->logits);
+    for (int i = 0; i < 2; i++)
+        if (e->kept[i]) r->network->backend->free(r->context, e->kept[i]);
 }
 
-/* Device memory for an output of the whole split, unless a recording that failed has left it. */
-static bool allocate_kept(const ole_recorded *r, const ole_recorded_split *e, ole_shape shape,
-                          float **kept) {
-    size_t size = (size_t)(e->batches * r->batch * ole_shape_size(shape)) * sizeof(float);
-    if (!*kept) *kept = r->network->backend->allocate(r->context, size);
-    return *kept != NULL;
-}
-
+/* The first `kept` of features and logits are kept. */
 static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int kept,
                                     ole_error *error) {
     const ole_graph *graph = r->network->graph;
+    const int node[2] = {graph->features, graph->classifier};
     ole_plan *plan = r->stepper->plan[0];
-    ole_shape features = graph->node[graph->features].out;
-    ole_shape logits = graph->node[graph->classifier].out;
-    if ((kept > 0 && !allocate_kept(r, e, features, &e->features)) ||
-        (kept > 1 && !allocate_kept(r, e, logits, &e->logits)))
-        return ole_fail(error, OLE_ERROR_MEMORY,
-                        "out of memory on the device for the features of %lld samples",
-                        (long long)e->count);
+    for (int i = 0; i < kept; i++) {
+        int64_t floats = e->batches * r->batch * ole_shape_size(graph->node[node[i]].out);
+        if (!e->kept[i]) /* unless a recording that failed has left it */
+            e->kept[i] = r->network->backend->allocate(r->context, (size_t)floats * sizeof(float));
+        if (!e->kept[i])
+            return ole_fail(error, OLE_ERROR_MEMORY,
+                            "out of memory on the device for the features of %lld samples",
+                            (long long)e->count);
+    }
     ole_status status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
     r->recorder->tick(r->context, e->feed);
@@ -42,12 +38,9 @@ static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int 
                           ole_plan_input(plan), r->labels);
     ole_plan_forward(plan, NULL, false, 0);
     ole_plan_queue_softmax(plan, r->labels, 0.0);
-    if (kept > 0)
-        r->recorder->keep(r->context, ole_plan_layout(plan, graph->features),
-                          ole_plan_output(plan, graph->features), e->features);
-    if (kept > 1)
-        r->recorder->keep(r->context, ole_plan_layout(plan, graph->classifier),
-                          ole_plan_output(plan, graph->classifier), e->logits);
+    for (int i = 0; i < kept; i++)
+        r->recorder->keep(r->context, ole_plan_layout(plan, node[i]),
+                          ole_plan_output(plan, node[i]), e->kept[i]);
     r->recorder->tock(r->context);
     return r->recorder->end(r->context, &e->recording[kept], error);
 }
@@ -114,8 +107,8 @@ ole_status ole_recorded_evaluate(ole_recorded *r, ole_split split, ole_runner_ou
     if (status != OLE_OK) return status;
     out->wrong = e->count - sums.correct;
     ole_ranks_sum(r->ranks, &out->wrong, 1, OLE_I64);
-    if (out->features) status = read_kept(r, e, e->features, dim, all, out->features, error);
+    if (out->features) status = read_kept(r, e, e->kept[0], dim, all, out->features, error);
     if (status == OLE_OK && out->logits)
-        status = read_kept(r, e, e->logits, r->network->graph->classes, all, out->logits, error);
+        status = read_kept(r, e, e->kept[1], r->network->graph->classes, all, out->logits, error);
     return kept > 0 ? status : ole_network_wait(r->network, error);
 }

@@ -2,7 +2,7 @@
  * src/train/run/run.h - everything a training run consists of, and its folder.
  *
  * The folder holds config.yaml; metrics.jsonl; last.safetensors, written when the run is stopped
- * and after every epoch, or every few if they are short (train.c); previous.safetensors, the
+ * and after every epoch, or every few if they are short (train_once.c); previous.safetensors, the
  * checkpoint before that; best.safetensors, the model with the lowest validation error, or the last
  * model if there is no validation split.
  */
