@@ -37,8 +37,15 @@ typedef struct ole_route_job {
 /* Classes whose smaller side is at most this are solved one per thread, larger ones by all. */
 enum { OLE_SMALL_CLASS = 128 };
 
+/* Whether threads pay, found by timing both ways now and then; zero at first. */
+typedef struct ole_route_pace {
+    unsigned calls;
+    double cost[2]; /* seconds per multiplication: one thread, all threads */
+} ole_route_pace;
+
 /* Memory of the Gram route. */
 typedef struct ole_route_gram {
+    ole_route_pace pace;
     double *rows;              /* [max_rows, dim], sorted by class */
     ole_spectrum_space whole;  /* for X and for large classes */
     ole_spectrum_space *small; /* one per thread, for small classes */

@@ -9,9 +9,15 @@
  *
  * The classes are solved beside the whole, each by one thread; classes too large for that follow
  * one by one, threaded inside.
+ *
+ * Whether threads pay for a batch of middle size depends on the machine: what one core has written
+ * must move to another, and that costs little inside one cache and much between two.  The bits are
+ * the same either way, so such batches are timed with one thread and with all, and the faster way
+ * is taken.
  */
 #include "loss/route.h"
 
+#include "base/clock.h"
 #include "base/min_max.h"
 #include "linalg/eigen.h"
 
@@ -19,9 +25,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Multiplications under which waking threads costs more than they save, some milliseconds' worth.
- */
-static const double SERIAL_WORK = 1e8;
+/* Multiplications under which threads cost more than they save, about half a millisecond's worth,
+ * and over which they always pay. */
+static const double SERIAL_WORK = 2e7, THREADED_WORK = 1e9;
+
+/* Of every so many calls two are made with all threads and two with one, and timed. */
+enum { PACE_PERIOD = 64, PACE_TIMED = 2 };
 
 void ole_route_gram_lay_out(ole_route_gram *route, ole_arena *arena, int64_t max_rows, int64_t dim,
                             int threads) {
@@ -179,9 +188,8 @@ static double work_of(const ole_route_job *job) {
     return m * m * (3.0 * fmax(n, d) + 6.0 * m);
 }
 
-bool ole_route_gram_run(ole_route_gram *route, ole_route_job *job) {
+static bool run_batch(ole_route_gram *route, ole_route_job *job) {
     const ole_groups *groups = job->groups;
-    if (work_of(job) < SERIAL_WORK) job->pool = NULL;
     gram_run run = {.route = route, .job = job, .shared = groups->rows <= job->dim};
     job->direction = route->direction;
     ole_operand a = block(&run, 0, groups->rows);
@@ -204,4 +212,22 @@ bool ole_route_gram_run(ole_route_gram *route, ole_route_job *job) {
     if (atomic_load(&run.failed)) return false;
     if (job->want_direction) (run.shared ? direction_shared : direction_apart)(&run);
     return true;
+}
+
+bool ole_route_gram_run(ole_route_gram *route, ole_route_job *job) {
+    ole_route_pace *pace = &route->pace;
+    double work = work_of(job);
+    if (work < SERIAL_WORK) job->pool = NULL;
+    if (!job->pool || work > THREADED_WORK) return run_batch(route, job);
+    unsigned turn = pace->calls++ % PACE_PERIOD;
+    bool timed = turn < 2 * PACE_TIMED;
+    bool threaded = timed ? turn < PACE_TIMED : pace->cost[1] < pace->cost[0];
+    if (!threaded) job->pool = NULL;
+    double start = ole_clock();
+    bool solved = run_batch(route, job);
+    double cost = (ole_clock() - start) / work;
+    /* The first of each is slower: the data lie with the other cores. */
+    if (timed && (turn % PACE_TIMED == 0 || cost < pace->cost[threaded]))
+        pace->cost[threaded] = cost;
+    return solved;
 }

@@ -22,6 +22,7 @@ static const int64_t shapes[][3] = {
     {320, 320, 1},   /* one class */
     {200, 700, 3},   /* classes of more than 64 rows */
     {1000, 40, 5},   /* few columns */
+    {128, 512, 10},  /* so small that threads may not pay: both ways are timed */
     {20, 30, 4},     /* too small for threads */
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -50,7 +51,7 @@ static void check_shape(int shape, ole_dtype dtype, case_structure structure) {
         fixture f = make(shape, dtype, structure);
         f.options.threads = threads[t];
         ole_loss_plan *plan = fixture_plan(&f, f.rows);
-        for (int run = 0; run < 2; run++) {
+        for (int run = 0; run < 3; run++) { /* with all threads, then with one */
             fixture_evaluate_with(&f, plan);
             if (!same_bits(&first, &f))
                 fail_msg("%d x %d %s, %s: other bits with %d threads, run %d", (int)f.rows,
