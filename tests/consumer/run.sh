@@ -5,7 +5,10 @@ set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 here=$(cd "$(dirname "$0")" && pwd)
-cmake --install "$1" --prefix "$dir/prefix" >"$dir/installed"
+install=$here/../../tools/packages/install.sh
+mkdir -p "$dir/prefix/lib"
+echo foreign >"$dir/prefix/lib/foreign"
+"$install" install "$1" "$dir/prefix" >"$dir/installed"
 
 export PKG_CONFIG_PATH="$dir/prefix/lib/pkgconfig"
 # shellcheck disable=SC2046 # the flags are words
@@ -27,3 +30,13 @@ cmake --build "$dir/build"
 done
 
 if [ -e "$1/ole" ]; then "$dir/prefix/bin/ole" info; fi
+
+# Uninstalling leaves what others have put there, and nothing else; a staged install writes below DESTDIR alone.
+"$install" uninstall "$dir/prefix"
+[ "$(cd "$dir/prefix" && find . -type f)" = ./lib/foreign ]
+DESTDIR=$dir/stage "$install" install "$1" /opt/ole >"$dir/staged"
+[ -e "$dir/stage/opt/ole/include/ole/loss.h" ]
+DESTDIR=$dir/stage "$install" uninstall /opt/ole
+[ "$(cd "$dir/stage/opt/ole" && find .)" = . ]
+if "$install" uninstall "$dir/prefix" 2>"$dir/refused"; then exit 1; fi
+grep -q "has installed nothing there" "$dir/refused"
