@@ -98,10 +98,17 @@ for system in "${systems[@]}"; do
     rm -f "$folder"/*.{deb,dsc,changes,tar.xz}
     for step in build_packages test_packages; do
         say "$system: $step ($folder/$step.log)"
-        ("$step" "$suite" "$folder") >"$folder/$step.log" 2>&1 || {
+        set +e # behind || the shell would ignore failures inside the function
+        (
+            set -e
+            "$step" "$suite" "$folder"
+        ) >"$folder/$step.log" 2>&1
+        status=$?
+        set -e
+        if [ $status -ne 0 ]; then
             tail -n 40 "$folder/$step.log"
             die "$system: $step failed"
-        }
+        fi
     done
     (cd "$folder" && ls -l -- *.deb)
 done
