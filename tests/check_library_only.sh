@@ -1,10 +1,10 @@
 #!/bin/sh
-# check_library_only.sh - libole builds and installs alone, without the program and without training, and exports and needs
-# what it should. (The Python package's test builds it alone with CUDA.)
+# check_library_only.sh - libole builds and installs alone, without the program and without training, exports and needs
+# what it should, and links statically. (The Python package's test builds it alone with CUDA.)
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cmake -S . -B "$dir" -DOLE_CLI=OFF -DOLE_TRAIN=OFF -DOLE_TESTS=OFF -DOLE_CUDA=OFF -DOLE_MPI=OFF -DOLE_WERROR=ON
+cmake -S . -B "$dir" -DOLE_CLI=OFF -DOLE_TRAIN=OFF -DOLE_TESTS=OFF -DOLE_CUDA=OFF -DOLE_MPI=OFF -DOLE_STATIC=ON -DOLE_WERROR=ON
 cmake --build "$dir"
 [ -e "$dir/libole.so.0.2" ]
 [ ! -e "$dir/ole" ]
@@ -13,3 +13,10 @@ sh tests/check_symbols.sh "$dir/libole.so" include/ole/*.h
 cmake --install "$dir" --prefix "$dir/prefix"
 [ -e "$dir/prefix/include/ole/loss.h" ]
 [ ! -e "$dir/prefix/include/ole/train" ]
+
+# shellcheck disable=SC2046 # the flags are words
+cc tests/consumer/main.c "$dir/prefix/lib/libole.a" -o "$dir/static" \
+    $(PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig pkg-config --cflags --static --libs-only-other ole) \
+    $(sed -n 's/^Libs.private: //p' "$dir/prefix/lib/pkgconfig/ole.pc")
+if readelf -d "$dir/static" | grep -q libole.so; then exit 1; fi
+"$dir/static"

@@ -5,7 +5,10 @@ set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 here=$(cd "$(dirname "$0")" && pwd)
-cmake --install "$1" --prefix "$dir/prefix" >"$dir/installed"
+install=$here/../../tools/packages/install.sh
+mkdir -p "$dir/prefix/lib"
+echo foreign >"$dir/prefix/lib/foreign"
+"$install" install "$1" "$dir/prefix" >"$dir/installed"
 
 export PKG_CONFIG_PATH="$dir/prefix/lib/pkgconfig"
 # shellcheck disable=SC2046 # the flags are words
@@ -26,9 +29,20 @@ cmake --build "$dir/build"
     grep -q "<$header>" "$here/headers.cpp" || { echo "headers.cpp does not include $header" >&2; exit 1; }
 done
 
-[ -e "$1/ole" ] || exit 0
-"$dir/prefix/bin/ole" info
-for file in man/man1/ole.1 man/man1/ole-score.1 bash-completion/completions/ole zsh/site-functions/_ole \
-    fish/vendor_completions.d/ole.fish; do
-    [ -s "$dir/prefix/share/$file" ] || { echo "share/$file is not installed" >&2; exit 1; }
-done
+if [ -e "$1/ole" ]; then
+    "$dir/prefix/bin/ole" info
+    for file in man/man1/ole.1 man/man1/ole-score.1 bash-completion/completions/ole zsh/site-functions/_ole \
+        fish/vendor_completions.d/ole.fish; do
+        [ -s "$dir/prefix/share/$file" ] || { echo "share/$file is not installed" >&2; exit 1; }
+    done
+fi
+
+# Uninstalling leaves what others have put there, and nothing else; a staged install writes below DESTDIR alone.
+"$install" uninstall "$dir/prefix"
+[ "$(cd "$dir/prefix" && find . -type f)" = ./lib/foreign ]
+DESTDIR=$dir/stage "$install" install "$1" /opt/ole >"$dir/staged"
+[ -e "$dir/stage/opt/ole/include/ole/loss.h" ]
+DESTDIR=$dir/stage "$install" uninstall /opt/ole
+[ "$(cd "$dir/stage/opt/ole" && find .)" = . ]
+if "$install" uninstall "$dir/prefix" 2>"$dir/refused"; then exit 1; fi
+grep -q "has installed nothing there" "$dir/refused"

@@ -93,6 +93,24 @@ class Install(unittest.TestCase):
         self.assertLessEqual(libraries, {"libole.so", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"})
         self.check_audit(wheel)
 
+    def test_pure_wheel(self):
+        """Without CMake the wheel fits every system, warns, and gives the same numbers."""
+        made = pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", self.folder / "wheel", PACKAGE,
+                   "--config-settings=wheel.cmake=false", env=self.environment)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        (wheel,) = (self.folder / "wheel").glob("ole-*-py3-none-any.whl")
+        target = self.folder / "target"
+        got = pip("install", "--no-deps", "--target", target, wheel, env=self.environment)
+        self.assertEqual(got.returncode, 0, got.stderr)
+        program = "import numpy, ole; print(ole.__version__, ole.score(numpy.eye(4), [0, 0, 1, 1]).value)"
+        run = subprocess.run([sys.executable, "-c", program], cwd=self.folder, text=True, capture_output=True,
+                             env=dict(self.environment, PYTHONPATH=str(target)))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("the loss runs in NumPy, many times slower", run.stderr)
+        version, value = run.stdout.split()
+        self.assertRegex(version, r"^\d+\.\d+\.\d+$")
+        self.assertAlmostEqual(float(value), 0.0)
+
     def check_audit(self, wheel):
         if importlib.util.find_spec("auditwheel") is None:
             print("auditwheel is not installed: what the library needs was looked at with readelf alone")

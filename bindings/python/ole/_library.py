@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import struct
+import warnings
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 from typing import Iterator
@@ -19,6 +21,8 @@ F16, BF16, F32, F64, I32, I64 = 1, 2, 3, 4, 7, 8
 CPU, CUDA = 0, 1
 # ole_status.
 OK, ARGUMENT, DATA, NUMERIC = 0, 1, 2, 6
+
+_PURE_STATUS = {ARGUMENT: "argument", DATA: "data", NUMERIC: "numeric"}
 
 AUTO = -1.0  # OLE_DELTA_REL_AUTO
 
@@ -141,6 +145,33 @@ def _candidates() -> Iterator[str]:
     yield "libole.so.0.2"
 
 
+@functools.lru_cache(maxsize=None)
+def is_pure() -> bool:
+    """Whether the loss runs in NumPy (``_pure``): OLE_PURE_PYTHON is set, or this is the wheel without libole."""
+    if os.environ.get("OLE_PURE_PYTHON", "0") not in ("", "0"):
+        return True
+    if os.environ.get("OLE_LIBRARY") or not _is_pure_wheel():
+        return False
+    try:
+        library()
+    except Error:
+        warnings.warn(
+            "this package of ole has no native library for your system: the loss runs in NumPy, many times slower",
+            stacklevel=2,
+        )
+        return True
+    return False
+
+
+def _is_pure_wheel() -> bool:
+    from importlib import metadata
+
+    try:
+        return "Root-Is-Purelib: true" in (metadata.distribution("ole").read_text("WHEEL") or "")
+    except metadata.PackageNotFoundError:  # a checkout
+        return False
+
+
 def library_path() -> str:
     """The file that ``library()`` loads."""
     return next(_candidates())
@@ -177,11 +208,21 @@ def _fits(loaded: ctypes.CDLL) -> bool:
 
 def version() -> str:
     """The library's version, for example "0.2.0"."""
+    if is_pure():
+        from importlib import metadata
+
+        try:
+            return metadata.version("ole")
+        except metadata.PackageNotFoundError:  # a checkout
+            header = Path(__file__).resolve().parents[3] / "include" / "ole" / "base.h"
+            return ".".join(re.findall(r"^#define OLE_VERSION_\w+ (\d+)", header.read_text(), re.MULTILINE))
     return str(library().ole_version().decode())
 
 
 def info() -> dict[str, str]:
     """What the library is built with and what this machine offers, as ``ole info`` prints it."""
+    if is_pure():
+        return {"version": version(), "library": "none: the loss runs in NumPy"}
     rows = (InfoRow * 64)()
     count = min(library().ole_info(rows, len(rows)), len(rows))
     return {row.name.decode(): row.value.decode() for row in rows[:count]}
@@ -190,6 +231,6 @@ def info() -> dict[str, str]:
 def fail(error: ErrorText) -> Error:
     """The exception to raise for a filled ole_error."""
     kind = InputError if error.status in (ARGUMENT, DATA) else Error
-    name = library().ole_status_name(error.status).decode()
+    name = _PURE_STATUS[error.status] if is_pure() else library().ole_status_name(error.status).decode()
     text = error.message.decode("utf-8", "replace").replace("options.", "")  # its fields are arguments here
     return kind(text, name)

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from ctypes import addressof, byref, c_void_p, sizeof
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Tuple, cast
 
 from . import _library as native
 
@@ -102,6 +102,15 @@ class Plan:
         self._handle = c_void_p()
 
 
+def make_plan(kind: Kind) -> Plan:
+    """A new plan, of NumPy's where there is no native library."""
+    if native.is_pure():
+        from . import _pure
+
+        return cast(Plan, _pure.Plan(kind))
+    return Plan(kind)
+
+
 class PlanCache:
     """Idle plans by kind, at most ``capacity`` of them. Safe to use from many threads."""
 
@@ -120,7 +129,7 @@ class PlanCache:
                     plan = self._idle[i][1]
                     del self._idle[i]
                     return plan
-        return Plan(kind)
+        return make_plan(kind)
 
     def give(self, kind: Kind, plan: Plan) -> None:
         """Puts a plan back for the next caller."""

@@ -178,6 +178,11 @@ def _queue(
 ) -> Tuple[Tensor, Tensor]:
     """On a GPU: queues the evaluation. Returns the future outcome, whose first word is the value without
     weight, and the direction in the type of the features."""
+    if native.is_pure():  # through the host, which synchronises
+        options = (delta_floor, delta_abs, delta_rel, mean, threads, False, want_gradient)
+        number, direction = _evaluate(features.cpu(), labels.cpu(), weight, *options)
+        outcome = features.new_full((native.OUTCOME_WORDS,), number, dtype=torch.float64)
+        return outcome, direction.to(features.device, features.dtype)
     x, y = _in_rows(features), integers(labels)
     direction, outcome = _room(x, want_gradient), x.new_empty(native.OUTCOME_WORDS, dtype=torch.float64)
     rows, dim = x.shape
