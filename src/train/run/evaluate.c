@@ -23,8 +23,8 @@ typedef struct evaluated {
 } evaluated;
 
 /* Runs a split; on failure there is nothing to free. */
-static ole_status evaluate(evaluated *e, const ole_measure *m, ole_split split, bool features,
-                           bool logits, ole_error *error) {
+static ole_status evaluate(evaluated *e, const ole_evaluation_request *m, ole_split split,
+                           bool features, bool logits, ole_error *error) {
     const ole_split_runner *runner = &m->runner;
     *e = (evaluated){.count = ole_dataset_get_info(m->set)->count[split],
                      .labels = ole_dataset_labels(m->set, split)};
@@ -56,8 +56,8 @@ static double percent(int64_t wrong, int64_t count) {
     return count > 0 ? 100.0 * (double)wrong / (double)count : NAN;
 }
 
-static ole_status knn_error(const ole_measure *m, const evaluated *train, const evaluated *query,
-                            double *result, ole_error *error) {
+static ole_status knn_error(const ole_evaluation_request *m, const evaluated *train,
+                            const evaluated *query, double *result, ole_error *error) {
     const ole_network *network = m->runner.inference->network;
     ole_ranks *ranks = m->runner.ranks;
     int64_t dim = ole_network_feature_size(network);
@@ -89,7 +89,7 @@ static ole_status hand_over(evaluated *e, ole_outputs *outputs, ole_error *error
 }
 
 /* From the validation split, else from the training split, if its logits were kept. */
-static ole_status set_threshold(const ole_measure *m, const evaluated *train,
+static ole_status set_threshold(const ole_evaluation_request *m, const evaluated *train,
                                 const evaluated *validation, ole_error *error) {
     bool held_out = validation->count > 0;
     const evaluated *from = held_out ? validation : train;
@@ -97,7 +97,8 @@ static ole_status set_threshold(const ole_measure *m, const evaluated *train,
     return ole_card_set_threshold(m->card, from->out.logits ? &logits : NULL, held_out, error);
 }
 
-ole_status ole_errors_measure(ole_errors *errors, const ole_measure *m, ole_error *error) {
+ole_status ole_errors_measure(ole_errors *errors, const ole_evaluation_request *m,
+                              ole_error *error) {
     *errors = (ole_errors){NAN, NAN, NAN};
     evaluated train = {0}, test = {0}, validation = {0};
     const int64_t *count = ole_dataset_get_info(m->set)->count;

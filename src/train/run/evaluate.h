@@ -15,7 +15,7 @@ typedef struct ole_errors {
 } ole_errors;
 
 /* What to measure, and how. */
-typedef struct ole_measure {
+typedef struct ole_evaluation_request {
     ole_split_runner runner;
     ole_recorded *recorded; /* replays recorded batches instead of the runner; or NULL */
     const ole_dataset *set;
@@ -25,9 +25,10 @@ typedef struct ole_measure {
     ole_outputs *outputs; /* NULL, or where what that split comes to is kept; free it */
     ole_card *card; /* NULL, or whose threshold to set (model/threshold.h); from the training */
                     /* split only with `knn` */
-} ole_measure;
+} ole_evaluation_request;
 
 /* With ranks the errors are those of the whole splits, the same on all ranks. */
-ole_status ole_errors_measure(ole_errors *errors, const ole_measure *measure, ole_error *error);
+ole_status ole_errors_measure(ole_errors *errors, const ole_evaluation_request *measure,
+                              ole_error *error);
 
 #endif

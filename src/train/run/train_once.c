@@ -166,17 +166,17 @@ static ole_status run_steps(loop *l, ole_error *error) {
 
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
-    const ole_measure what = {.runner = {.inference = &run->inference,
-                                         .card = &run->card,
-                                         .ranks = run->options.ranks,
-                                         .batch = run->stepper->batch[0],
-                                         .workers = run->options.workers},
-                              .recorded = run->recorded,
-                              .set = run->set,
-                              .classifier = run->options.loss != OLE_LOSS_OLE,
-                              .knn = knn,
-                              .outputs = l->keeps > 0 ? &l->outputs : NULL,
-                              .card = run->options.unknown ? &run->card : NULL};
+    const ole_evaluation_request what = {.runner = {.inference = &run->inference,
+                                                    .card = &run->card,
+                                                    .ranks = run->options.ranks,
+                                                    .batch = run->stepper->batch[0],
+                                                    .workers = run->options.workers},
+                                         .recorded = run->recorded,
+                                         .set = run->set,
+                                         .classifier = run->options.loss != OLE_LOSS_OLE,
+                                         .knn = knn,
+                                         .outputs = l->keeps > 0 ? &l->outputs : NULL,
+                                         .card = run->options.unknown ? &run->card : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
