@@ -291,7 +291,11 @@ static void next_commands(const ole_train_options *o, char *commands[NEXT]) {
     snprintf(path, sizeof path, "%s", strchr(o->data, ':') ? strchr(o->data, ':') + 1 : "");
     comma = strchr(path, ',');
     if (npy && comma) *comma = '\0';
-    bool labels = o->loss != OLE_LOSS_OLE && (npy || (folder && find_image(path, 3)));
+    /* A table that holds the labels too is no input of `ole predict`. */
+    size_t file = strcspn(path, ":");
+    bool table = npy && comma && file >= 4 && strncmp(path + file - 4, ".csv", 4) == 0 &&
+                 strncmp(path, comma + 1, file) == 0;
+    bool labels = !table && o->loss != OLE_LOSS_OLE && (npy || (folder && find_image(path, 3)));
     commands[0] = next_command(labels ? "predict" : "eval", run, "", labels ? path : o->data);
     snprintf(path, sizeof path, "%.4000s/model.onnx", run);
     commands[1] = next_command("export", run, "--onnx ", path);

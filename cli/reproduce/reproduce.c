@@ -307,7 +307,7 @@ static int run_rows(arguments *a, row *rows) {
 
 static int reproduce(arguments *a) {
     int most = a->count;
-    row *rows = calloc((size_t)most, sizeof *rows);
+    row *rows = calloc((size_t)most + 1, sizeof *rows);
     if (!rows) return fail_command("reproduce", "out of memory");
     int code = open_rows(a, rows);
     if (code == EXIT_DONE && a->print)
@@ -324,7 +324,7 @@ static int reproduce(arguments *a) {
 }
 
 int run_reproduce(int argc, char **argv) {
-    arguments a = {.names = calloc((size_t)(argc + recipe_count()), sizeof *a.names)};
+    arguments a = {.names = calloc((size_t)argc + (size_t)recipe_count(), sizeof *a.names)};
     int code;
     if (!a.names) return fail_command("reproduce", "out of memory");
     if (parse(&a, argc, argv, &code)) {

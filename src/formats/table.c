@@ -50,7 +50,10 @@ static ole_status split(ole_table *t, size_t size, bool whole, const char *name,
     char *end = t->text + size;
     while (end > t->text && (end[-1] == '\n' || end[-1] == '\r'))
         *--end = '\0';
-    for (char *at = t->text; at < end;) {
+    /* Spreadsheets begin a file with a byte-order mark. */
+    char *first =
+        end - t->text >= 3 && memcmp(t->text, "\xef\xbb\xbf", 3) == 0 ? t->text + 3 : t->text;
+    for (char *at = first; at < end;) {
         char *stop = memchr(at, '\n', (size_t)(end - at)), *cell = at;
         if (!stop) stop = end;
         t->rows++;

@@ -9,6 +9,7 @@
 
 #include "ole/ranks.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,8 @@ bool ole_launcher_one_host(void) {
 
 /* ---- The process itself ------------------------------------------------------------------- */
 
-/* A process as /proc shows it; all zeros when there is none. */
+/* A process as /proc shows it; all zeros when there is none, or, with errno set to something else
+ * than ENOENT and ESRCH, when it could not be read. */
 static ole_launcher look(long pid) {
     char path[32], text[1024];
     ole_launcher process = {.pid = pid};
@@ -112,7 +114,9 @@ char ole_process_state(long pid) {
 }
 
 bool ole_launcher_ended(const ole_launcher *launcher) {
+    errno = 0;
     ole_launcher now = look(launcher->pid);
+    if (now.pid == 0 && errno != ENOENT && errno != ESRCH) return false; /* out of descriptors */
     return launcher->pid > 0 &&
            (now.start != launcher->start || now.state == 'Z' || now.state == 'X');
 }

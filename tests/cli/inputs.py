@@ -43,10 +43,10 @@ def write_inputs(work):
     lines = [",".join(map(str, row)) for row in ROWS]
     files = {
         "X.npy": features, "y.npy": numbers, "words.npy": strings(WORDS), "bytes.npy": strings(WORDS, "S"),
-        "words.txt": "\n".join(WORDS) + "\n\n", "windows.txt": "\r\n".join(WORDS), "numbers.txt": "2\n1\n2\n0\n1\n0\n",
+        "words.txt": "\n".join(WORDS) + "\n\n", "windows.txt": "\ufeff" + "\r\n".join(WORDS), "numbers.txt": "2\n1\n2\n0\n1\n0\n",
         "data.npz": archive(X=features, y=numbers, words=strings(WORDS)),
         "stored.npz": archive(zipfile.ZIP_STORED, X=features, y=numbers),
-        "plain.csv": "\n".join(lines),
+        "plain.csv": "\n".join(lines), "marked.csv": "\ufeff" + "\n".join(lines),
         "data.csv": "a,b,kind,\"c, d\",d\n" + "".join(f"{r[0]},{r[1]},\"{w}\",{r[2]},{r[3]}\n" for r, w in zip(ROWS, WORDS)),
         "last.csv": "".join(f"{line},{w}\n" for line, w in zip(lines, WORDS)),
     }
@@ -56,7 +56,7 @@ def write_inputs(work):
 
 def check_kinds(ole):
     known = read_json(ole, "score", "X.npy", "y.npy", "--json")
-    for features in ("X.npy", "data.npz", "data.npz:X", "stored.npz", "plain.csv"):
+    for features in ("X.npy", "data.npz", "data.npz:X", "stored.npz", "plain.csv", "marked.csv"):
         for labels in ("words.npy", "bytes.npy", "words.txt", "windows.txt", "numbers.txt", "data.npz:words",
                        "stored.npz:y", "data.csv:kind", "last.csv:5"):
             told = read_json(ole, "score", features, labels, "--json")

@@ -159,6 +159,7 @@ static int compare(const void *a, const void *b) {
 /* The different labels, ascending, as the source's classes; *values is their table. */
 static ole_status make_classes(const ole_labels *labels, ole_source *source, int64_t **values,
                                ole_error *error) {
+    if (!labels->values) return ole_fail(error, OLE_ERROR_DATA, "there are no labels");
     int64_t *sorted = malloc((size_t)labels->count * sizeof *sorted), distinct = 0;
     if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the labels");
     *values = sorted;

@@ -364,6 +364,8 @@ static ole_status run_epoch(loop *l, ole_error *error) {
     if (!l->stopped) return finish_epoch(l, error);
     run->state.seconds = elapsed(l);
     status = check_ranks(l, error);
+    /* The threshold is that of the last measured epoch, the weights are newer. */
+    if (status == OLE_OK) status = ole_card_set_threshold(&run->card, NULL, false, error);
     return status == OLE_OK ? save(l, error) : status;
 }
 
