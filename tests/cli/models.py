@@ -156,7 +156,7 @@ def check_own_data(ole, work):
     where = f"folder:{work}/photos"
     for command in ("eval", "predict", "features"):
         files = ["--out", "F.npy", "L.npy"] if command == "features" else []
-        own, named = (elsewhere.run(command, "../shared", *data, *files) for data in ([], [where]))
+        own, named = (elsewhere.run(command, str(work / "shared"), *data, *files) for data in ([], [where]))
         if command == "predict":
             check_that(f"predict: {own.stderr}", own.returncode == 0 and own.stdout.count("\n") == 6 and
                        own.stdout.startswith("day/"))
