@@ -12,9 +12,9 @@ import os
 import re
 import struct
 import warnings
-from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p, sizeof
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Callable, Iterator, Sequence, TypeVar
 
 # ole_dtype and ole_device of ole/base.h.
 F16, BF16, F32, F64, I32, I64 = 1, 2, 3, 4, 7, 8
@@ -37,6 +37,10 @@ class Error(RuntimeError):
 
 class InputError(Error, ValueError):
     """Invalid arguments or data: shapes, options, NaN or Inf."""
+
+
+for _public in (Error, InputError):
+    _public.__module__ = "ole"  # the name that messages show
 
 
 class ErrorText(ctypes.Structure):
@@ -163,13 +167,20 @@ def is_pure() -> bool:
     return False
 
 
-def _is_pure_wheel() -> bool:
+def _metadata(name: str) -> str | None:
+    """A file of the installed package's metadata, or None in a checkout."""
     from importlib import metadata
 
-    try:
-        return "Root-Is-Purelib: true" in (metadata.distribution("ole").read_text("WHEEL") or "")
-    except metadata.PackageNotFoundError:  # a checkout
-        return False
+    for package in ("ole", "ole-loss"):  # the second name is there in case the first is taken
+        try:
+            return metadata.distribution(package).read_text(name) or ""
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _is_pure_wheel() -> bool:
+    return "Root-Is-Purelib: true" in (_metadata("WHEEL") or "")
 
 
 def library_path() -> str:
@@ -209,18 +220,21 @@ def _fits(loaded: ctypes.CDLL) -> bool:
 def version() -> str:
     """The library's version, for example "0.2.0"."""
     if is_pure():
-        from importlib import metadata
-
-        try:
-            return metadata.version("ole")
-        except metadata.PackageNotFoundError:  # a checkout
-            header = Path(__file__).resolve().parents[3] / "include" / "ole" / "base.h"
-            return ".".join(re.findall(r"^#define OLE_VERSION_\w+ (\d+)", header.read_text(), re.MULTILINE))
+        about = _metadata("METADATA")
+        if about is not None:
+            return str(re.findall(r"^Version: (\S+)", about, re.MULTILINE)[0])
+        header = Path(__file__).resolve().parents[3] / "include" / "ole" / "base.h"
+        return ".".join(re.findall(r"^#define OLE_VERSION_\w+ (\d+)", header.read_text(), re.MULTILINE))
     return str(library().ole_version().decode())
 
 
 def info() -> dict[str, str]:
-    """What the library is built with and what this machine offers, as ``ole info`` prints it."""
+    """What the library is built with and what this machine offers, as ``ole info`` prints it.
+
+    >>> import ole
+    >>> ole.info()["version"] == ole.__version__
+    True
+    """
     if is_pure():
         return {"version": version(), "library": "none: the loss runs in NumPy"}
     rows = (InfoRow * 64)()
@@ -234,3 +248,56 @@ def fail(error: ErrorText) -> Error:
     name = _PURE_STATUS[error.status] if is_pure() else library().ole_status_name(error.status).decode()
     text = error.message.decode("utf-8", "replace").replace("options.", "")  # its fields are arguments here
     return kind(text, name)
+
+
+class Calls:
+    """Functions of a library by name, ``calls("ole_tsne", rows, ...)``: the last argument, an ole_error, is added,
+    and a status other than OLE_OK raised. ``statuses`` and ``others`` have the types of their arguments, the second
+    those that return something else, which comes first."""
+
+    def __init__(
+        self,
+        statuses: dict[str, Sequence[Any]],
+        others: dict[str, Sequence[Any]],
+        load: Callable[[], ctypes.CDLL] = library,
+    ) -> None:
+        self._load = load
+        self._statuses = statuses
+        self._others = others
+        self._known: dict[str, Any] = {}
+
+    def _function(self, name: str) -> Any:
+        if name in self._known:
+            return self._known[name]
+        if is_pure():
+            raise Error("this needs the native library, which this package of ole lacks on your system")
+        try:
+            function = getattr(self._load(), name)
+        except AttributeError:
+            raise Error(f"the library lacks {name}(); install it and the package from the same checkout") from None
+        if name in self._statuses:
+            function.restype, function.argtypes = c_int, [*self._statuses[name], c_void_p]
+        else:
+            function.restype, *function.argtypes = self._others[name]
+        self._known[name] = function
+        return function
+
+    def __call__(self, name: str, *arguments: Any) -> Any:
+        if name in self._others:
+            return self._function(name)(*arguments)
+        error = ErrorText()
+        if self._function(name)(*arguments, byref(error)) != OK:
+            raise fail(error)
+        return None
+
+
+Struct = TypeVar("Struct", bound=ctypes.Structure)
+
+
+def initialized(calls: Calls, kind: type[Struct], **fields: Any) -> Struct:
+    """Options with the defaults of the struct's ``_init_sized`` function, and the given fields."""
+    options = kind()
+    calls(f"{(kind.__doc__ or '').split()[0]}_init_sized", byref(options), sizeof(options))
+    for name, value in fields.items():
+        setattr(options, name, value)
+    return options

@@ -119,7 +119,8 @@ class PlanCache:
         self._idle: deque[tuple[Kind, Plan]] = deque()  # least recently used first
         self._kept: list[Plan] = []
         self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._after_fork)
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._after_fork)
 
     def take(self, kind: Kind) -> Plan:
         """An idle plan of the kind, or a new one."""
@@ -141,7 +142,7 @@ class PlanCache:
         del spare  # freed outside the lock
 
     def keep(self, plan: Plan) -> None:
-        """Keeps a plan for ever: a captured CUDA graph uses its memory."""
+        """Keeps a plan forever: a captured CUDA graph uses its memory."""
         with self._lock:
             self._kept.append(plan)
 

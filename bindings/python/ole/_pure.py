@@ -6,10 +6,11 @@ anywhere, which is how the tests run them.
 """
 from __future__ import annotations
 
-import ctypes
+import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _library as native
+from ._arrays import view
 
 if TYPE_CHECKING:
     import numpy
@@ -21,23 +22,15 @@ if TYPE_CHECKING:
 _NAMES = {native.F32: "float32", native.F64: "float64", native.I32: "int32", native.I64: "int64"}
 
 
-def _view(address: int, shape: tuple[int, ...], dtype: int, stride: int = 0) -> "Matrix":
-    """The array at an address; ``stride`` counts elements between rows (0: contiguous)."""
-    import numpy
-
-    kind = numpy.dtype(_NAMES[dtype])
-    stride = stride or shape[-1]
-    extent = (shape[0] - 1) * stride + shape[1] if len(shape) == 2 else shape[0]
-    memory: Any = (ctypes.c_char * (extent * kind.itemsize)).from_address(address)
-    strides = (stride * kind.itemsize, kind.itemsize)[-len(shape) :]
-    return numpy.ndarray(shape, kind, memory, strides=strides)
+_turn = threading.Lock()  # some builds of OpenBLAS give wrong numbers to threads that call it at once
 
 
 def _decompose(rows: "Matrix", absolute: float, relative: float) -> tuple[float, int, "Matrix"]:
     """Nuclear norm, rank and polar factor over the singular values that count."""
     import numpy
 
-    u, sigma, vt = numpy.linalg.svd(rows, full_matrices=False)
+    with _turn:
+        u, sigma, vt = numpy.linalg.svd(rows, full_matrices=False)
     counted = sigma > max(absolute, relative * sigma[0])
     return float(sigma.sum()), int(counted.sum()), u[:, counted] @ vt[counted]
 
@@ -62,15 +55,15 @@ class Plan:
 
         count, features, stride, labels, label_type, gradient = addresses
         kind = self._kind
-        x = _view(features, (count, kind.dim), kind.dtype, stride)
-        y = _view(labels, (count,), label_type)
+        x = view(features, (count, kind.dim), _NAMES[kind.dtype], stride)
+        y = view(labels, (count,), _NAMES[label_type])
         used = y >= 0
         if not used.any():
-            return self._fail(native.ARGUMENT, f"labels: all {count} rows are ignored (label < 0), none is left")
+            return self._fail(native.ARGUMENT, f"labels: all {count} rows are ignored (label < 0)")
         bad = used & ~numpy.isfinite(x).all(axis=1)
         if bad.any():
             row = int(numpy.flatnonzero(bad)[0])
-            return self._fail(native.DATA, f"features: row {row} holds NaN or Inf: look at what produced it")
+            return self._fail(native.DATA, f"features: row {row} holds NaN or Inf; check what produced it")
 
         rows, names = x[used].astype(numpy.float64), y[used]
         relative = kind.delta_rel if kind.delta_rel != native.AUTO else 64 * float(numpy.finfo(x.dtype).eps)
@@ -90,9 +83,9 @@ class Plan:
         result.class_term, result.rows, result.classes = class_term, len(rows), len(classes)
         result.value = scale * (class_term - result.global_norm)
         if not numpy.isfinite(result.value):
-            return self._fail(native.NUMERIC, "the norms of the features overflow: scale them down")
+            return self._fail(native.NUMERIC, "the norms of the features overflow; scale them down")
         if gradient:
-            out = _view(gradient, (count, kind.dim), kind.dtype)
+            out = view(gradient, (count, kind.dim), _NAMES[kind.dtype])
             out[...] = 0
             out[used] = scale * upstream * direction
         return native.OK

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _library as native
+from ._arrays import integers, rows_of, thread_count
 from ._plans import Kind, bucket, plans
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def score(
     """
     import numpy
 
-    x, y = _matrix(numpy.asarray(features)), _labels(numpy.asarray(labels))
+    x, y = rows_of(features), integers(numpy.asarray(labels))
     rows, dim = x.shape
     if y.shape != (rows,):
         raise native.InputError(f"labels have shape {y.shape}; {rows} rows of features need ({rows},)")
@@ -136,15 +137,6 @@ def kind_options(reduction: str, weight: float) -> tuple[bool, float]:
     return reduction == "mean", weight
 
 
-def thread_count(threads: Optional[int]) -> int:
-    """``threads``, or 0 for the default."""
-    if threads is None:
-        return 0
-    if not 1 <= threads <= 1024 or threads != int(threads):
-        raise native.InputError(f"threads is {threads}; use 1 to 1024")
-    return int(threads)
-
-
 def relative_cut(delta_rel: Optional[float]) -> float:
     """``delta_rel`` as the library expects it."""
     if delta_rel is None:
@@ -154,43 +146,9 @@ def relative_cut(delta_rel: Optional[float]) -> float:
 
 
 def check_not_negative(name: str, value: float, otherwise: str = "") -> None:
-    if not 0.0 <= value < float("inf"):
-        raise native.InputError(f"{name} is {value}; use a finite number of 0 or more{otherwise}")
-
-
-def _matrix(x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-    """The features as float32 or float64 with contiguous rows; not copied if they already are."""
-    import numpy
-
-    if x.ndim != 2:
-        raise native.InputError(f"features have shape {x.shape}; use [N, D], one row per sample")
-    if x.dtype not in (numpy.float32, numpy.float64) or not x.dtype.isnative:
-        if x.dtype.kind not in "fiub":
-            raise native.InputError(f"features have type {x.dtype}; use floats")
-        short = x.dtype.kind == "f" and x.itemsize <= 4
-        x = x.astype(numpy.float32 if short else numpy.float64)
-    along, across = x.strides
-    in_rows = across == x.itemsize and along >= x.shape[1] * x.itemsize and along % x.itemsize == 0
-    return x if in_rows and x.flags.aligned else numpy.require(x, requirements=("C", "A"))
-
-
-def _labels(y: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-    """The labels as contiguous int32 or int64; not copied if they already are."""
-    import numpy
-
-    if y.dtype.kind not in "iub":
-        raise native.InputError(f"labels have type {y.dtype}; use integers")
-    if y.dtype not in (numpy.int32, numpy.int64) or not y.dtype.isnative:
-        given, y = y, y.astype(numpy.int64)
-        if given.dtype.kind == "u" and (y < 0).any():
-            at = int(numpy.flatnonzero(y < 0)[0])
-            raise too_large(at, int(given.flat[at]))
-    return numpy.require(y, requirements=("C", "A"))
-
-
-def too_large(row: int, label: int, held: str = "int64") -> native.InputError:
-    """The exception for a label that does not fit its type."""
-    return native.InputError(
-        f"labels: row {row} is {label}, which does not fit {held}; use 0 to 2^{int(held[3:]) - 1} - 1, or a negative "
-        "label to ignore the row"
-    )
+    try:
+        fits = 0.0 <= value < float("inf")
+    except (TypeError, ValueError):  # no number, or an array
+        fits = False
+    if not fits:
+        raise native.InputError(f"{name} is {value!r}; use a finite number of 0 or more{otherwise}")

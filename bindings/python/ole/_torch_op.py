@@ -28,7 +28,7 @@ from torch.nn import Parameter
 
 from . import _library as native
 from ._plans import Addresses, Kind, Plan, bucket, plans
-from ._score import too_large
+from ._arrays import too_large
 
 TYPES = {
     torch.float16: native.F16,
@@ -72,7 +72,7 @@ def check_batch(features: Tensor, labels: Tensor) -> None:
         )
     if labels.is_floating_point() or labels.is_complex():
         raise native.InputError(f"labels are {labels.dtype}; use integers, the class index of each row")
-    if not (features.is_cuda or features.is_cpu):
+    if not (features.is_cuda or features.is_cpu or (features.device.type == "mps" and native.is_pure())):
         raise native.InputError(f"features are on {features.device}; the loss runs on cpu and cuda")
     if labels.device != features.device:
         raise native.InputError(
@@ -178,11 +178,9 @@ def _queue(
 ) -> Tuple[Tensor, Tensor]:
     """On a GPU: queues the evaluation. Returns the future outcome, whose first word is the value without
     weight, and the direction in the type of the features."""
-    if native.is_pure():  # through the host, which synchronises
-        options = (delta_floor, delta_abs, delta_rel, mean, threads, False, want_gradient)
-        number, direction = _evaluate(features.cpu(), labels.cpu(), weight, *options)
-        outcome = features.new_full((native.OUTCOME_WORDS,), number, dtype=torch.float64)
-        return outcome, direction.to(features.device, features.dtype)
+    if native.is_pure():
+        number, direction = _evaluate_plain(features, labels, weight, delta_floor, delta_abs, delta_rel, mean)
+        return features.new_full((native.OUTCOME_WORDS,), number, dtype=torch.float64), direction
     x, y = _in_rows(features), integers(labels)
     direction, outcome = _room(x, want_gradient), x.new_empty(native.OUTCOME_WORDS, dtype=torch.float64)
     rows, dim = x.shape
@@ -205,17 +203,31 @@ def _queue(
     return outcome, direction
 
 
+def _evaluate_plain(
+    features: Tensor, labels: Tensor, weight: float, delta_floor: float, delta_abs: float, delta_rel: float, mean: bool
+) -> Tuple[float, Tensor]:
+    """On a GPU without the native library: the value without weight, and the direction in the type of the features."""
+    from . import _pure_torch
+
+    upstream = _upstream(features, weight, mean)
+    number, direction = _pure_torch.evaluate(features, labels, upstream, delta_floor, delta_abs, delta_rel, mean)
+    return number, direction.to(features.dtype).to(features.device)
+
+
 def _run(features: Tensor, labels: Tensor, weight: float, *options: Any) -> Tuple[Tensor, Tensor]:
     """Value and direction. Neither is a view, so both may be modified in place."""
     if features.is_cuda:
         outcome, direction = _queue(features, labels, weight, *options)
         value = features.new_empty((), dtype=value_type(features))
         return torch.mul(outcome[0], weight, out=value), direction
-    number, direction = _evaluate(features, labels, weight, *options)
+    if features.is_cpu:
+        number, direction = _evaluate(features, labels, weight, *options)
+    else:  # a Mac's GPU
+        number, direction = _evaluate_plain(features, labels, weight, *options[:4])
     number *= weight
     if abs(number) > _LARGEST and direction.dtype == torch.float32:
         number *= float("inf")  # as on a GPU; torch would raise
-    return direction.new_full((), number), direction
+    return direction.new_full((), number, dtype=value_type(features)), direction
 
 
 # ---- The derivative -------------------------------------------------------------------------------

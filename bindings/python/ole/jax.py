@@ -35,7 +35,8 @@ import numpy as np
 from jax import Array
 
 from . import _library as native
-from ._score import check_not_negative, kind_options, relative_cut, thread_count, too_large
+from ._arrays import thread_count, too_large
+from ._score import check_not_negative, kind_options, relative_cut
 
 __all__ = ["ole_loss"]
 

@@ -19,10 +19,12 @@ import torch
 from torch import Tensor
 
 from . import _library as native
-from ._score import check_not_negative, kind_options, relative_cut, thread_count
+from ._arrays import thread_count
+from ._score import check_not_negative, kind_options, relative_cut
 from ._torch_op import check_batch, loss_of
+from ._torch_sampler import BalancedBatchSampler
 
-__all__ = ["OLELoss", "ole_loss"]
+__all__ = ["BalancedBatchSampler", "OLELoss", "ole_loss"]
 
 
 def _options_of(reduction: str, weight: float) -> Tuple[bool, float]:
@@ -95,6 +97,14 @@ class OLELoss(torch.nn.Module):
     Ranks first exchange the shape and type of their batches, which synchronises the GPU, and all of them
     raise if one batch does not fit.  To skip that step, pass ``rows_per_rank``, an upper bound of the
     batch size; a rank with another width or type then fails inside the collective.
+
+    >>> import torch
+    >>> from ole.torch import OLELoss
+    >>> features = torch.tensor([[2.0, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]], requires_grad=True)
+    >>> loss = OLELoss(weight=0.25)(features, torch.tensor([0, 0, 1, 1]))
+    >>> loss.backward()
+    >>> features.grad.shape
+    torch.Size([4, 3])
     """
 
     def __init__(

@@ -1,0 +1,402 @@
+"""``ole.OLEClassifier`` and ``ole.OLETransformer``: scikit-learn estimators on the C engine.
+
+    from ole import OLEClassifier
+
+    classifier = OLEClassifier().fit(X, y)
+    classifier.predict(X_new), classifier.predict_open(X_new)
+
+scikit-learn is imported with this module, which ``import ole`` does not import.
+"""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy
+
+from . import _embed
+from . import _library as native
+from ._arrays import matrix
+from ._model import Model, load
+from ._score import check_not_negative
+
+try:
+    from joblib import effective_n_jobs
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.class_weight import compute_class_weight
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted
+except ImportError as _reason:
+    raise ImportError(f"ole.OLEClassifier and ole.OLETransformer need scikit-learn 1.2 or later: {_reason}") from None
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Array = numpy.ndarray[Any, Any]
+
+__all__ = ["OLEClassifier", "OLETransformer"]
+
+
+def _checked(estimator: Any, X: Any, y: Any = None, *, fitting: bool) -> Any:
+    """scikit-learn's checks of X, and of y where it fits. NaN is left to the library, which names the row."""
+    options: dict[str, Any] = {"dtype": [numpy.float64, numpy.float32], "reset": fitting}
+    given = {"X": X, "y": y} if fitting else {"X": X}
+    if hasattr(BaseEstimator, "_validate_data"):  # until scikit-learn 1.6
+        return estimator._validate_data(**given, **options, force_all_finite=False)
+    from sklearn.utils.validation import validate_data
+
+    return validate_data(estimator, **given, **options, ensure_all_finite=False)
+
+
+class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Shared by both estimators: the parameters and the fit."""
+
+    _methods: tuple[str, ...]
+
+    def __init__(
+        self,
+        method: str = "linear",
+        *,
+        weight: Optional[float] = None,
+        weight_decay: Optional[float] = None,
+        width: Optional[int] = None,
+        epochs: Optional[int] = None,
+        tol: float = 1e-4,
+        class_weight: "Union[None, str, dict[Any, float]]" = None,
+        random_state: Any = None,
+        n_jobs: Optional[int] = None,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.weight = weight
+        self.weight_decay = weight_decay
+        self.width = width
+        self.epochs = epochs
+        self.tol = tol
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, X: Any, y: Any, unknown: bool, score: Optional[str] = None) -> None:
+        x, y = _checked(self, X, y, fitting=True)
+        if self.method not in self._methods:
+            raise native.InputError(f"method is {self.method!r}; use one of {', '.join(map(repr, self._methods))}")
+        check_not_negative("tol", self.tol)
+        if self.tol >= 1:
+            raise native.InputError(f"tol is {self.tol!r}; use a number under 1")
+        check_classification_targets(y)
+        classes, codes = numpy.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise native.InputError(f"y has 1 class, {classes[0]!r}; give at least two")
+        weights = None
+        if self.class_weight is not None:
+            weights = compute_class_weight(self.class_weight, classes=classes, y=y).astype(numpy.float64)
+        fitted = _embed.fit(
+            matrix(x, "X"),
+            codes.astype(numpy.int64),
+            [str(name) for name in classes],
+            method=self.method,
+            weight=self.weight,
+            weight_decay=self.weight_decay,
+            width=self.width,
+            epochs=self.epochs,
+            tolerance=float(self.tol),
+            class_weights=weights,
+            unknown=unknown,
+            score=score,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            threads=effective_n_jobs(self.n_jobs),
+            verbose=bool(self.verbose),
+        )
+        self.classes_ = classes
+        self.weight_ = fitted.weight
+        self.weight_decay_ = fitted.weight_decay
+        self.width_ = fitted.width
+        self.held_out_accuracy_ = fitted.held_out_accuracy
+        self.n_iter_ = max(1, fitted.iterations)
+        self._take(fitted.model)
+
+    def _take(self, model: Model) -> None:
+        self.model_ = model
+        self._n_features_out = model.dim
+
+    def _samples(self, X: Any) -> "Array":
+        check_is_fitted(self)
+        x: Array = _checked(self, X, fitting=False)
+        return x
+
+    def transform(self, X: "ArrayLike") -> "Array":
+        """The mapped rows: [N, features] float32 (a data frame after ``set_output(transform="pandas")``).
+
+        >>> import numpy, ole
+        >>> x = numpy.random.default_rng(0).normal(size=(60, 8)) + 6 * numpy.eye(8)[numpy.arange(60) % 3]
+        >>> ole.OLETransformer(random_state=0).fit(x, numpy.arange(60) % 3).transform(x).shape
+        (60, 3)
+        """
+        mapped: Array = self.model_.features(self._samples(X))
+        return mapped
+
+    def save(self, path: "Union[str, os.PathLike[str]]") -> None:
+        """Writes the fitted model to a .safetensors file, which ``load``, ``ole.load`` and every command read.
+
+        >>> import numpy, ole
+        >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
+        >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
+        >>> classifier.save("model.safetensors")
+        >>> ole.load("model.safetensors").class_names
+        ('cat', 'owl')
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    @classmethod
+    def load(cls, path: "Union[str, os.PathLike[str]]", *, n_jobs: Optional[int] = None) -> Any:
+        """The estimator of a saved model. Its classes are integers if all their names are, otherwise strings.
+
+        The parameters of the fit are not stored: those of the estimator are the defaults.
+
+        >>> import numpy, ole
+        >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
+        >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
+        >>> classifier.save("model.safetensors")
+        >>> ole.OLEClassifier.load("model.safetensors").classes_.tolist()
+        ['cat', 'owl']
+        """
+        estimator = cls(n_jobs=n_jobs)
+        model = load(path, threads=effective_n_jobs(n_jobs))
+        if len(model.shape) != 1:
+            raise native.InputError(f"{os.fspath(path)}: a model of images; open it with ole.load")
+        estimator._check_loaded(model, os.fspath(path))
+        names = numpy.array(model.class_names)
+        whole = all(name == str(int(name)) for name in names if name.lstrip("-").isdigit())
+        integers = whole and all(name.lstrip("-").isdigit() for name in names)
+        estimator.classes_ = names.astype(numpy.int64) if integers else names
+        estimator.n_features_in_ = model.shape[0]
+        estimator._take(model)
+        return estimator
+
+    def _check_loaded(self, model: Model, path: str) -> None:
+        """Raises if the model is not one for this estimator."""
+
+    def _more_tags(self) -> dict[str, Any]:  # until scikit-learn 1.6
+        return {"requires_y": True, "preserves_dtype": [numpy.float32]}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+class OLETransformer(_Estimator):
+    """Maps embeddings to a space in which classes are orthogonal and each is low-rank.
+
+    ``method``: "linear" (one matrix, trained with softmax + ``weight`` · OLÉ), "mlp" (one hidden layer of ``width``)
+    or "transform" (the linear transform of Qiu and Sapiro, without a classifier).  ``weight`` is λ; ``weight``,
+    ``weight_decay`` and ``width`` are chosen by cross-validation on the training data unless given.  ``epochs`` is
+    the maximum number of passes over the rows, ``tol`` the relative norm of the gradient at which "linear" stops.
+
+    ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``weight_``,
+    ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and ``model_`` (an ``ole.Model``) are there.
+
+    >>> import numpy, ole
+    >>> x = numpy.random.default_rng(0).normal(size=(60, 8)) + 6 * numpy.eye(8)[numpy.arange(60) % 3]
+    >>> y = numpy.array(["cat", "dog", "owl"])[numpy.arange(60) % 3]
+    >>> z = ole.OLETransformer(random_state=0).fit_transform(x, y)
+    >>> z.shape, ole.analyze(z, y, map=False).between.median > ole.analyze(x, y, map=False).between.median - 5
+    ((60, 3), True)
+    """
+
+    _methods = ("linear", "mlp", "transform")
+
+    def fit(self, X: "ArrayLike", y: "ArrayLike") -> "OLETransformer":
+        """Learns the map from rows [N, D] and their classes [N], integers or strings.
+
+        >>> import numpy, ole
+        >>> ole.OLETransformer(random_state=0).fit(numpy.eye(6), [0, 0, 0, 1, 1, 1]).classes_.tolist()
+        [0, 1]
+        """
+        self._fit(X, y, unknown=False)
+        return self
+
+
+class OLEClassifier(ClassifierMixin, _Estimator):
+    """Classifies embeddings, and knows which rows belong to none of its classes.
+
+    ``method``: "linear" (one matrix, trained with softmax + ``weight`` · OLÉ) or "mlp" (one hidden layer of
+    ``width``).  ``weight`` is λ; ``weight``, ``weight_decay`` and ``width`` are chosen by cross-validation on the
+    training data unless given.  ``epochs`` is the maximum number of passes over the rows, ``tol`` the relative norm
+    of the gradient at which "linear" stops.  ``unknown`` finds the threshold of ``predict_open`` on held-out rows,
+    which takes a few more fits; ``unknown_score`` is the score of ``score_samples``: a name as in ``ole.novelty``, or
+    "auto", the best of those that can be exported, by six more fits that leave groups of classes out (for fewer than
+    5 classes or over 1,000: the largest probability); ``unknown_label`` is what that answers for rows under it, by
+    default -1 for integers and "unknown" for strings.
+
+    ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``threshold_``,
+    ``temperature_``, ``weight_``, ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and
+    ``model_`` (an ``ole.Model``) are there.
+
+    >>> import numpy, ole
+    >>> x = numpy.random.default_rng(0).normal(size=(60, 8)) + 6 * numpy.eye(8)[numpy.arange(60) % 3]
+    >>> y = numpy.array(["cat", "dog", "owl"])[numpy.arange(60) % 3]
+    >>> classifier = ole.OLEClassifier(random_state=0).fit(x, y)
+    >>> classifier.predict(x[:3]).tolist(), classifier.score(x, y)
+    (['cat', 'dog', 'owl'], 1.0)
+    """
+
+    _methods = ("linear", "mlp")
+
+    def __init__(
+        self,
+        method: str = "linear",
+        *,
+        weight: Optional[float] = None,
+        weight_decay: Optional[float] = None,
+        width: Optional[int] = None,
+        epochs: Optional[int] = None,
+        tol: float = 1e-4,
+        class_weight: "Union[None, str, dict[Any, float]]" = None,
+        unknown: bool = True,
+        unknown_score: str = "auto",
+        unknown_label: Any = None,
+        random_state: Any = None,
+        n_jobs: Optional[int] = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            method,
+            weight=weight,
+            weight_decay=weight_decay,
+            width=width,
+            epochs=epochs,
+            tol=tol,
+            class_weight=class_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.unknown = unknown
+        self.unknown_score = unknown_score
+        self.unknown_label = unknown_label
+
+    def fit(self, X: "ArrayLike", y: "ArrayLike") -> "OLEClassifier":
+        """Learns from rows [N, D] and their classes [N], integers or strings.
+
+        >>> import numpy, ole
+        >>> ole.OLEClassifier(random_state=0).fit(numpy.eye(6), [0, 0, 0, 1, 1, 1]).classes_.tolist()
+        [0, 1]
+        """
+        self._fit(X, y, unknown=bool(self.unknown), score=self.unknown_score if self.unknown else None)
+        return self
+
+    def _take(self, model: Model) -> None:
+        super()._take(model)
+        self.threshold_ = model.threshold
+        self.temperature_ = model.temperature
+
+    def _check_loaded(self, model: Model, path: str) -> None:
+        if not model.has_classifier:
+            raise native.InputError(f"{path}: the model has no classifier; open it with ole.OLETransformer.load")
+
+    def predict(self, X: "ArrayLike") -> "Array":
+        """[N] the class of each row, never unknown.
+
+        >>> import numpy, ole
+        >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
+        >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
+        >>> classifier.predict(x[2:4]).tolist()
+        ['cat', 'owl']
+        """
+        x = self._samples(X)
+        found: Array = self.classes_[self.model_.predict(x).best]
+        return found
+
+    def predict_open(self, X: "ArrayLike") -> "Array":
+        """[N] the class of each row, or ``unknown_label`` where ``score_samples`` is under ``threshold_``.
+
+        >>> import numpy, ole
+        >>> x = numpy.random.default_rng(0).normal(size=(90, 8)) + 9 * numpy.eye(8)[numpy.arange(90) % 3]
+        >>> classifier = ole.OLEClassifier(random_state=0).fit(x, numpy.arange(90) % 3)
+        >>> set(classifier.predict_open(x).tolist()) <= {-1, 0, 1, 2}
+        True
+        """
+        x = self._samples(X)
+        self._need_threshold()
+        label = self.model_.predict(x).label
+        unknown = self.unknown_label
+        if unknown is None:
+            unknown = "unknown" if self.classes_.dtype.kind in "USO" else -1
+        if any(unknown == name for name in self.classes_.tolist()):
+            raise native.InputError(f"unknown_label {unknown!r} is one of the classes; choose another")
+        classes = self.classes_
+        if classes.dtype.kind == "b" or (classes.dtype.kind in "US") != isinstance(unknown, str):
+            classes = classes.astype(object)
+        if classes.dtype.kind == "O":
+            table = numpy.empty(len(classes) + 1, object)
+            table[:-1], table[-1] = classes, unknown
+        else:
+            table = numpy.append(classes, unknown)
+        return table[label]
+
+    def score_samples(self, X: "ArrayLike") -> "Array":
+        """[N] how sure the model is that a row belongs to one of its classes; larger is surer.
+
+        >>> import numpy, ole
+        >>> x = numpy.random.default_rng(0).normal(size=(90, 8)) + 9 * numpy.eye(8)[numpy.arange(90) % 3]
+        >>> classifier = ole.OLEClassifier(random_state=0).fit(x, numpy.arange(90) % 3)
+        >>> bool((classifier.score_samples(x) >= classifier.threshold_).mean() > 0.8)
+        True
+        """
+        x = self._samples(X)
+        self._need_threshold()
+        return self.model_.predict(x).known_score.copy()
+
+    def _need_threshold(self) -> None:
+        if self.threshold_ is None:
+            raise native.InputError("the model has no threshold; fit it with unknown=True")
+
+    def decision_function(self, X: "ArrayLike") -> "Array":
+        """[N, classes] logits; for two classes [N], that of the second minus that of the first.
+
+        >>> import numpy, ole
+        >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
+        >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
+        >>> (classifier.decision_function(x) > 0).tolist()
+        [False, False, False, True, True, True]
+        """
+        x = self._samples(X)
+        logits = self.model_.logits(x)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict_proba(self, X: "ArrayLike") -> "Array":
+        """[N, classes] probabilities: softmax of the logits at ``temperature_``.
+
+        >>> import numpy, ole
+        >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
+        >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
+        >>> classifier.predict_proba(x).shape
+        (6, 2)
+        """
+        x = self._samples(X)
+        logits = self.model_.logits(x)
+        found = numpy.empty(logits.shape)
+        for first in range(0, len(x), 4096):  # in blocks, so that no second array of this size is needed
+            block = found[first : first + 4096]
+            numpy.divide(logits[first : first + 4096], self.temperature_, out=block)
+            block -= block.max(axis=1, keepdims=True)
+            numpy.exp(block, out=block)
+            block /= block.sum(axis=1, keepdims=True)
+        return found
+
+    def predict_log_proba(self, X: "ArrayLike") -> "Array":
+        """[N, classes] logarithms of ``predict_proba``.
+
+        >>> import numpy, ole
+        >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
+        >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
+        >>> bool((classifier.predict_log_proba(x) < 0).all())
+        True
+        """
+        return numpy.log(self.predict_proba(X))
