@@ -1,16 +1,20 @@
 #!/bin/bash
-# deb.sh [--keep] [debian12|debian13 ...] - builds the Debian packages in clean chroots and tests what they install.
+# deb.sh [--keep] [--twice] [debian12|debian13 ...] - builds the Debian packages in clean chroots and tests what they
+# install.
 #
 # For each system (default: both) HEAD is built in a chroot that has only the build dependencies; lintian must have
 # nothing to report; the packages are then installed in a second chroot that has nothing but them, where the tests
 # of debian/tests run. The packages end up in OLE_PACKAGES/SYSTEM (build/packages/SYSTEM), logs beside them.
 #
 #   --keep    reuse the chroots of the last run, with their packages
+#   --twice   build the packages a second time, in another folder, and compare them bit for bit
+#
+# libole_cuda is not among the packages: it needs CUDA, which Debian has in non-free only.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tools/platforms/chroot.sh
 base=${OLE_PACKAGES:-build/packages}
-keep=no
+keep=no twice=no
 
 say() { printf '==> %s\n' "$*"; }
 
@@ -37,21 +41,33 @@ prepare() { # SUITE ROOT
     fi
 }
 
+# In /FOLDER of the chroot, from the source archive and debian/ of HEAD.
+build_in() { # ROOT FOLDER
+    local root=$1 place=$1/$2
+    rm -rf "$place"
+    mkdir -p "$place"
+    cp "$source" "$place/ole_$version.orig.tar.xz"
+    tar -x -C "$place" -f "$source"
+    git archive HEAD debian | tar -x -C "$place/ole-$version"
+    as_root "$root" sh -c "cd /$2/ole-$version && mk-build-deps --install --remove \
+        --tool 'apt-get -q -y --no-install-recommends' debian/control && rm -f ole-build-deps*"
+    as_root "$root" sh -c "cd /$2/ole-$version && SOURCE_DATE_EPOCH=$epoch \
+        DPKG_GENSYMBOLS_CHECK_LEVEL=${DPKG_GENSYMBOLS_CHECK_LEVEL:-1} dpkg-buildpackage -us -uc -j$(nproc)"
+}
+
 build_packages() { # SUITE FOLDER
-    local root=$2/builder epoch
+    local root=$2/builder
     prepare "$1" "$root"
     as_root "$root" sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends devscripts dpkg-dev equivs fakeroot lintian'
-    rm -rf "$root/build"
-    mkdir -p "$root/build"
-    epoch=$(git log -1 --format=%ct)
-    git archive --prefix="ole-$version/" HEAD | tar -x -C "$root/build"
-    tar -c -J --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --exclude="ole-$version/debian" \
-        -f "$root/build/ole_$version.orig.tar.xz" -C "$root/build" "ole-$version"
-    as_root "$root" sh -c "cd /build/ole-$version && mk-build-deps --install --remove \
-        --tool 'apt-get -q -y --no-install-recommends' debian/control"
-    as_root "$root" sh -c "cd /build/ole-$version && rm -f ole-build-deps* && SOURCE_DATE_EPOCH=$epoch dpkg-buildpackage -us -uc -j$(nproc)"
+    build_in "$root" build
     as_root "$root" sh -c "cd /build && lintian --allow-root --fail-on error,warning --suppress-tags $suppressed ./*.changes"
-    cp "$root"/build/*.{deb,dsc,changes,tar.xz} "$2/"
+    cp "$root"/build/*.{deb,dsc,changes,buildinfo,tar.xz} "$2/"
+}
+
+build_again() { # SUITE FOLDER
+    local package
+    build_in "$2/builder" elsewhere/second
+    for package in "$2"/*.{deb,dsc,tar.xz}; do cmp "$package" "$2/builder/elsewhere/second/${package##*/}"; done
 }
 
 test_packages() { # SUITE FOLDER
@@ -63,7 +79,8 @@ test_packages() { # SUITE FOLDER
     rm -f "$root"/packages/*-dbgsym_*
     git archive HEAD debian/tests examples | tar -x -C "$root/checkout"
     as_root "$root" sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends /packages/*.deb'
-    for name in demo c-example python-example; do
+    # shellcheck disable=SC2013 # names are words
+    for name in $(sed -n 's/^Tests: //p' debian/tests/control); do
         depends=$(sed -n "/^Tests: $name\$/,/^\$/s/^Depends: //p" debian/tests/control | tr -d ,)
         # shellcheck disable=SC2086 # one word per package
         as_root "$root" apt-get install -q -y --no-install-recommends $depends
@@ -79,8 +96,9 @@ systems=()
 while [ $# -gt 0 ]; do
     case $1 in
     --keep) keep=yes ;;
+    --twice) twice=yes ;;
     debian12 | debian13) systems+=("$1") ;;
-    *) die "unknown system or option: $1; choose debian12, debian13 or --keep" ;;
+    *) die "unknown system or option: $1; choose debian12, debian13, --keep or --twice" ;;
     esac
     shift
 done
@@ -88,6 +106,12 @@ done
 version=$(sed -n '1s/^ole (\(.*\)-.*/\1/p' debian/changelog)
 mkdir -p "$base"
 base=$(cd "$base" && pwd)
+source=$base/ole-$version.tar.xz
+epoch=$(git log -1 --format=%ct)
+tools/packages/source.sh "$source"
+steps=(build_packages)
+[ $twice = no ] || steps+=(build_again)
+steps+=(test_packages)
 for system in "${systems[@]}"; do
     case $system in
     debian12) suite=bookworm ;;
@@ -95,8 +119,8 @@ for system in "${systems[@]}"; do
     esac
     folder=$base/$system
     mkdir -p "$folder"
-    rm -f "$folder"/*.{deb,dsc,changes,tar.xz}
-    for step in build_packages test_packages; do
+    rm -f "$folder"/*.{deb,dsc,changes,buildinfo,tar.xz}
+    for step in "${steps[@]}"; do
         say "$system: $step ($folder/$step.log)"
         set +e # behind || the shell would ignore failures inside the function
         (

@@ -1,5 +1,6 @@
 #!/bin/sh
-# install.sh install BUILD PREFIX - installs a build under PREFIX and lists the files in PREFIX/share/ole/installed.txt.
+# install.sh install BUILD PREFIX - installs a build under PREFIX and lists the files, relative to it, in
+#                                 PREFIX/share/ole/installed.txt, so that the folder may be moved.
 # install.sh uninstall PREFIX    - removes the files in that list, and the folders that are empty then.
 #
 # DESTDIR, if set, goes in front of PREFIX (a staged install). sudo is used only if the folder belongs to somebody else.
@@ -43,17 +44,22 @@ install)
     set_prefix "$3"
     in_prefix cmake --install "$build" --prefix "$prefix"
     in_prefix mkdir -p "${DESTDIR:-}${list%/*}"
-    { cat "$build/install_manifest.txt" && printf '\n%s\n' "$list"; } | in_prefix tee "${DESTDIR:-}$list" >/dev/null
+    { cat "$build/install_manifest.txt" && printf '\n%s\n' "$list"; } | sed "s|^$prefix/||" |
+        in_prefix tee "${DESTDIR:-}$list" >/dev/null
     refresh_loader
     ;;
 uninstall)
     set_prefix "$2"
     [ -e "${DESTDIR:-}$list" ] || die "${DESTDIR:-}$list: not found; './dev install' has installed nothing there"
-    files=$(grep "^$prefix/" "${DESTDIR:-}$list")
-    echo "$files" | while read -r file; do in_prefix rm -f "${DESTDIR:-}$file"; done
+    # The list is a file like any other: what leads out of the prefix is not ours to remove.
+    files=$(grep -vE '^/|^$|(^|/)\.\.(/|$)' "${DESTDIR:-}$list")
+    echo "$files" | while read -r file; do in_prefix rm -f "${DESTDIR:-}$prefix/$file"; done
     echo "$files" | while read -r file; do
         folder=${file%/*}
-        while [ "$folder" != "$prefix" ] && in_prefix rmdir "${DESTDIR:-}$folder" 2>/dev/null; do folder=${folder%/*}; done
+        while [ "$folder" != "$file" ] && in_prefix rmdir "${DESTDIR:-}$prefix/$folder" 2>/dev/null; do
+            file=$folder
+            folder=${folder%/*}
+        done
     done
     refresh_loader
     printf '==> removed from %s\n' "${DESTDIR:-}$prefix"

@@ -49,7 +49,7 @@ row() {
 }
 
 unmount_all() {
-    for mounted in dev/shm proc; do
+    for mounted in dev/pts dev/shm proc; do
         if mountpoint -q "$root/$mounted"; then umount "$root/$mounted" || umount -l "$root/$mounted"; fi
     done
 }
@@ -86,8 +86,9 @@ inside() {
 }
 
 packages='gcc libc6-dev gcc-aarch64-linux-gnu cmake ninja-build qemu-user-static
-    python3 libopenblas-serial-dev liblapacke-dev
-    libc6-dev:arm64 libopenblas-serial-dev:arm64 liblapacke-dev:arm64 libcmocka-dev:arm64'
+    python3 libopenblas-serial-dev liblapacke-dev zlib1g-dev
+    libc6-dev:arm64 libopenblas-serial-dev:arm64 liblapacke-dev:arm64 libcmocka-dev:arm64
+    zlib1g-dev:arm64'
 
 make_debian() {
     unmount_all # leftovers of a killed run
@@ -102,8 +103,10 @@ make_debian() {
 
 mount_all() {
     mount -t proc proc "$root/proc"
-    mkdir -p "$root/dev/shm"
+    mkdir -p "$root/dev/shm" "$root/dev/pts"
     mount -t tmpfs tmpfs "$root/dev/shm"
+    mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
+    ln -sf pts/ptmx "$root/dev/ptmx"
 }
 
 install_packages() {
@@ -156,7 +159,7 @@ compare_numbers() {
 # ---- The run ------------------------------------------------------------------------------------
 
 step debian 'a bare Debian 12' make_debian
-step mounts 'its /proc and /dev/shm' mount_all
+step mounts 'its /proc, /dev/shm and /dev/pts' mount_all
 step packages 'compilers, qemu, arm64 libraries' install_packages
 platform="Debian 12, qemu-user $(inside qemu-aarch64-static --version | sed -n '1s/.*version \([0-9]*\.[0-9]*\).*/\1/p')"
 step copy 'a copy of the checkout' copy_checkout

@@ -42,7 +42,8 @@ make_root() { # SUITE ROOT
 inside() {
     local root=$1 who=$2 name environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
     shift 2
-    for name in {http,https,no}_proxy {HTTP,HTTPS,NO}_PROXY PIP_CERT PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_DEFAULT_TIMEOUT; do
+    for name in {http,https,no}_proxy {HTTP,HTTPS,NO}_PROXY PIP_CERT PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_DEFAULT_TIMEOUT \
+        OLE_BIND; do
         if [ -n "${!name:-}" ]; then environment+=("$name=${!name}"); fi
     done
     env -i "${environment[@]}" "$tools/enter.sh" "$who" "$root" env "$@" </dev/null
